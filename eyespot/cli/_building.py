@@ -25,20 +25,18 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.files import FinishedSteps
-    from eyespot.curate.rmir.making import AUDIT, RmirJob, set_of, write_set
-    from eyespot.curate.rmir.pipeline import forecast, plan_steps
+    from eyespot.curate.rmir.making import AUDIT, set_of, write_set
+    from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.formats.positions import as_it_is, without_position
-    from eyespot.pipelines import read_recipe
+    from eyespot.pipelines import plan, read_recipe
 
     out = settings.out
-    making = RmirJob(read_recipe(settings.recipe), out, settings.gallery, settings.limit)
-    pipe = making.pipeline()
-    how = making.running(_limits(making.recipe.limits, settings), settings.retry_failed)
+    pipe = RmirPipeline(read_recipe(settings.recipe), out, settings.gallery, settings.limit)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed)
     if settings.dry_run:
-        outlook = forecast(pipe)
-        _tell_planned(plan_steps(pipe, how), json, outlook.sentences(), forecast=outlook.fields())
+        _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
-    making.check(how.limits)
+    pipe.check(how.limits)
     made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
     share = (as_it_is if settings.positions else without_position) if settings.pictures else None
     target = set_of(made, out, replace=settings.replace)
@@ -46,13 +44,8 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     cases = write_set(made, out, share=share, sizes=sizes, target=target)
     warn_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(out / AUDIT / name for name in cases)
-    more: dict[str, Any] = {}
-    if settings.limit is not None:
-        outlook = forecast(dataclasses.replace(making, limit=None).pipeline())
-        more["forecast"] = outlook.fields()
-        warn_all(f"without --limit: {sentence}" for sentence in outlook.sentences())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
-    _tell_done(made.done, json, out=str(place), audit=cases, **summary(made), **more)
+    _tell_done(made.done, json, out=str(place), audit=cases, **summary(made))
 
 
 def rmir_audit(
@@ -63,10 +56,11 @@ def rmir_audit(
 ) -> None:
     """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
     from eyespot.curate.rmir.audit import agreements, last_hits
-    from eyespot.curate.rmir.making import AUDIT, RmirJob
+    from eyespot.curate.rmir.making import AUDIT, finished_steps
+    from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.pipelines import read_recipe
 
-    made = RmirJob(read_recipe(recipe), out, gallery).finished()
+    made = finished_steps(RmirPipeline(read_recipe(recipe), out, gallery))
     checks, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
     lines = []
     for check in checks:
@@ -85,9 +79,10 @@ def rmir_audit(
 def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.card import notes
-    from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
-    from eyespot.curate.recos.pipeline import plan_steps
+    from eyespot.curate.recos.making import galleries_of, place_of, recipe_at, set_of, write
+    from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.formats.positions import as_it_is, without_position
+    from eyespot.pipelines import plan
     from eyespot.storage.text_files import text_of
 
     if settings.show:
@@ -96,19 +91,18 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     if settings.out is None:
         raise UsageError("the set needs a folder; name one with --out")
     share = as_it_is if settings.positions else without_position
-    recipe, galleries = recipe_at(settings.recipe), galleries_of(settings.gallery)
-    making = RecosJob(recipe, settings.out, galleries, settings.limit, share, settings.replace)
-    how = making.running(_limits(making.recipe.limits, settings), settings.retry_failed)
+    pipe = RecosPipeline(recipe_at(settings.recipe), settings.out, galleries_of(settings.gallery), settings.limit)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed)
     if settings.dry_run:
-        _tell_planned(plan_steps(making.pipeline, how), json)
+        _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
-    making.check(how.limits)
-    done = _carry_out(making.steps, making.pipeline.work, how)
-    folder = making.folder(done)
-    place = folder.place
-    made, counts = making.write(done, folder)
-    warn_all(filter(None, [*notes(made), folder.note]))
-    tell_lapsed(making.pipeline.queues())
+    pipe.check(how.limits)
+    done = _carry_out(pipe.steps, pipe.work, how)
+    target = set_of(pipe, done, replace=settings.replace)
+    place = target.place
+    made, counts = write(pipe, done, share=share, target=target)
+    warn_all(filter(None, [*notes(made), target.note]))
+    tell_lapsed(pipe.queues())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
     _tell_done(done, json, out=str(place), versions=counts)
 
@@ -134,8 +128,8 @@ def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[S
         return run(steps, work, dataclasses.replace(options, tell=tell, client=client))
 
 
-def _tell_planned(planned: Sequence[PlannedStep], json: bool, sentences: Iterable[str] = (), **more: Any) -> None:
-    """What is planned, a line each step and then the sentences, or as JSON with `more`."""
+def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
+    """What is planned, a line each step, or as JSON."""
     lines = []
     for step in planned:
         if step.finished:
@@ -148,7 +142,7 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool, sentences: Iterabl
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
     steps = [{**step._asdict(), "spent": step.spent._asdict()} for step in planned]
-    print_result({"steps": steps, **more}, [*lines, *sentences], json)
+    print_result({"steps": steps}, lines, json)
 
 
 def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:

@@ -157,7 +157,7 @@ def inat(given: InatSettings, json: bool = json_option()) -> None:
         settings.ObservationFilter(
             settings.years_of(given.years), given.grade or None, settings.checked(list(given.licence))
         ),
-        settings.Species(given.targets, given.mapping, given.ranges),
+        settings.Species(given.targets, given.mapping),
         settings.Sampling(within=given.groups, **given.model_dump(include=sampling)),
         settings.PictureSettings(photos, given.check, given.side, given.face, given.flagged),
         settings.Positions(given.coarsen, given.accuracy, given.coarse_degrees),

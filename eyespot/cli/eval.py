@@ -186,55 +186,8 @@ def _write(
     tasks = [result.task for result in results if result.task.way != "i2t"]
     examples = Examples(groups, _pictures(inputs, tasks, wanted, searched) if wanted else {}, page)
 
-    assert options.out is not None  # the caller checks
-    out = options.out.expanduser()
-    examples = _examples_for(options, evaluation, beside, searched)
     written = write(evaluation, out, beside, examples)
-    note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
-
-
-def _submit(options: EvalOptions, benchmark: Benchmark, task: Task, runs: dict[str, Run]) -> None:
-    """Rankings of a split whose truths are not public, as its server takes them."""
-    from eyespot.runs import write_run
-
-    if options.out is None or benchmark.submission is None:
-        way = f"; --out DIR writes what to send there: {benchmark.home}" if benchmark.submission else ""
-        what = f"no image of this split of {benchmark.name} is judged relevant: there is nothing to score"
-        raise NothingFound(what + way)
-    ranked = runs[task.name].only(task.judged.queries)
-    if lacking := len(task.judged.queries) - len(ranked):
-        note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
-    out = Path(options.out).expanduser()
-    make_folder(out)
-    write_run(ranked, out / "submission.json", benchmark.submission)
-    note(f"the truths of this split are not public; send {out / 'submission.json'} to {benchmark.home}")
-
-
-# -- the queries that the report shows ----------------------------------------------------------------------------
-
-
-def _examples_for(
-    options: EvalOptions, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
-) -> Examples:
-    """What to look at: by the run of this evaluation, and below it by those of the reports beside it."""
-    from eyespot.html import checked_address
-    from eyespot.reports.examples import Examples, examples_of
-    from eyespot.reports.moved import shown_images
-    from eyespot.runs import read_run
-
-    page = checked_address(options.page)
-    several = len(evaluation.results) > 1
-    files = {one.task.name: f"run-{one.task.name}.parquet" if several else "run.parquet" for one in evaluation.results}
-    others: dict[str, dict[str, Run]] = {}
-    for summary, given in zip(beside, options.beside or (), strict=True):
-        place = Path(given).expanduser()
-        folder = place if place.is_dir() else place.parent
-        there = {task: folder / name for task, name in files.items() if (folder / name).is_file()}
-        others[str(summary["system"])] = {task: read_run(path) for task, path in there.items()}
-    groups = examples_of(evaluation, others)
-    wanted = shown_images(section for group in groups for section in group.sections)
-    tasks = [result.task for result in evaluation.results if result.task.way != "i2t"]
-    return Examples(groups, _pictures(options, tasks, wanted, searched) if wanted else {}, page)
+    warn(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
 
 def _pictures(

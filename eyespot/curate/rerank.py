@@ -8,15 +8,15 @@ This is one selection that takes seconds and asks no model, so it is not a pipel
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.curate.stratified import draw_stratified
 from eyespot.runs.judged import Columns, JudgedQueries, groups
 from eyespot.types import NothingFound, Qrels, RankedImage, Run, UsageError
 
@@ -123,7 +123,13 @@ def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
     dropped = [verdict for verdict in verdicts if verdict.reason]
     fitting = {verdict.query: ranked[verdict.query] for verdict in verdicts if not verdict.reason}
     if not fitting:
-        raise NothingFound(_nothing(dropped, run, judged.qrels))
+        if not len(run.score) or (run.graded(judged.qrels) < 0).all():
+            raise NothingFound(
+                "no image of the run is judged for its query; check that both files name queries and images alike"
+            )
+        reason, count = Counter(one.reason for one in dropped).most_common(1)[0]
+        why = f"{count} of {len(dropped)} are dropped as {reason!r}"
+        raise NothingFound(f"no query is kept: {why}; change --depth, --least or --most")
     others = sorted({*run, *judged.qrels} - set(wanted), key=natural)
     reason = NOT_LISTED if judged.queries else NOT_JUDGED
     dropped += [DroppedQuery(query, reason, 0, 0) for query in others]
@@ -153,6 +159,39 @@ def keep_split(made: RerankSet) -> RerankSet:
 def natural(id: str) -> tuple[str, str]:
     """A key that sorts 9 before 10 and leaves text in the order of the alphabet."""
     return id.zfill(20) if id.isdecimal() else id, id
+
+
+# -- a seeded split, the same whatever the order of the queries ------------------------------------------------
+
+
+def apportioned(sizes: Mapping[str, int], seats: int, seed: int = 0) -> dict[str, int]:
+    """How many of each stratum to take, `seats` in all, by largest remainders.
+
+    Each stratum gets its quota seats · size / total, rounded down or up, never more than its size. Equal remainders
+    are settled by lot. Raises `UsageError` for more seats than there are members.
+    """
+    total = sum(sizes.values())
+    if not 0 <= seats <= total:
+        raise UsageError(f"{seats} of {total} cannot be taken; choose 0 to {total}")
+    whole = {name: seats * size // max(total, 1) for name, size in sizes.items()}
+    # In whole numbers: quotas as fractions would round, and remainders that are equal would not compare so.
+    remainders = {name: seats * size % max(total, 1) for name, size in sizes.items()}
+    favoured = sorted(sizes, key=lambda name: (-remainders[name], _lot(seed, "stratum", name)))
+    extra = set(favoured[: seats - sum(whole.values())])
+    return {name: count + (name in extra) for name, count in whole.items()}
+
+
+def draw_stratified(strata: Mapping[str, Iterable[str]], seats: int, seed: int = 0) -> set[str]:
+    """The members taken, `seats` in all, from each stratum as many as `apportioned` says."""
+    members = {name: sorted(ids, key=lambda id: _lot(seed, "member", id)) for name, ids in strata.items()}
+    counts = apportioned({name: len(ids) for name, ids in members.items()}, seats, seed)
+    return {id for name, ids in members.items() for id in ids[: counts[name]]}
+
+
+def _lot(seed: int, kind: str, name: str) -> tuple[str, str]:
+    """A place in a shuffle that depends on seed and name alone: no generator, whose draws a new release may change."""
+    digest = hashlib.sha256(f"{seed}\x1f{kind}\x1f{name}".encode("utf-8", "surrogatepass")).hexdigest()
+    return digest, name
 
 
 # -- one query ----------------------------------------------------------------------------------------------
@@ -190,10 +229,10 @@ def _assembled(
     dropped: list[DroppedQuery],
     limits: RerankLimits,
 ) -> RerankSet:
-    theirs = {query: judged.qrels.grades[query] for query in ranked}
-    grades = {q: {hit.image: max(theirs[q].get(hit.image, 0), 0) for hit in hits} for q, hits in ranked.items()}
+    judgements = {query: judged.qrels.grades[query] for query in ranked}
+    grades = {q: {hit.image: max(judgements[q].get(hit.image, 0), 0) for hit in hits} for q, hits in ranked.items()}
     unjudged = frozenset(
-        (q, hit.image) for q, hits in ranked.items() for hit in hits if theirs[q].get(hit.image, -1) < 0
+        (q, hit.image) for q, hits in ranked.items() for hit in hits if judgements[q].get(hit.image, -1) < 0
     )
     facts: dict[str, Columns] = {}
     for query, of_query in grades.items():
@@ -232,10 +271,3 @@ def _notes(made: JudgedQueries, run: Run, unjudged: int, limits: RerankLimits) -
             "where the judgements are exhaustive; --judged-only leaves them out"
         )
     return notes
-
-
-def _nothing(dropped: Sequence[DroppedQuery], run: Run, qrels: Qrels) -> str:
-    if not len(run.score) or (run.graded(qrels) < 0).all():
-        return "no image of the run is judged for its query; check that both files name queries and images alike"
-    reason, count = Counter(one.reason for one in dropped).most_common(1)[0]
-    return f"no query is kept: {count} of {len(dropped)} are dropped as {reason!r}; change --depth, --least or --most"

@@ -22,6 +22,7 @@ from eyespot.photos.pictures import BadPicture
 from eyespot.photos.sources import read_again
 from eyespot.pipelines import StepResult
 from eyespot.storage.atomic import make_folder, new_file, write_whole
+from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
     from eyespot.curate._world import PhotoWorld
@@ -81,16 +82,14 @@ SharePicture: TypeAlias = Callable[[bytes, str], PictureBytes]
 """What becomes of a picture's bytes: `without_position`, or `as_it_is`."""
 
 
-def shared_picture(
-    place: Path, suffix: str, share: SharePicture, failed: Callable[[str], Exception]
-) -> tuple[bytes, PictureBytes]:
-    """The bytes of a picture's file, and those that a set may hold; what `failed` makes of the reason is raised."""
+def shared_picture(place: Path, suffix: str, share: SharePicture) -> tuple[bytes, PictureBytes]:
+    """The bytes of a picture's file, and those that a set may hold; `EyespotError` if it cannot be read."""
     try:
         data = read_again(str(place))
         return data, share(data, suffix)
     except (OSError, BadPicture) as error:
         why = error.reason if isinstance(error, BadPicture) else str(error.strerror)
-        raise failed(why) from None
+        raise EyespotError(f"the picture {place} cannot be read ({why}); restore it and run again") from None
 
 
 def attributions(world: PhotoWorld, images: Iterable[str], encoder: str | None) -> dict[str, dict[str, str | None]]:

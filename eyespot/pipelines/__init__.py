@@ -18,11 +18,11 @@ from eyespot.pipelines.outcomes import (
     Records,
     Unaccounted,
 )
-from eyespot.pipelines.recipe import Declared, Makers, Recipe, read_recipe
+from eyespot.pipelines.recipe import Declared, Recipe, read_recipe
 from eyespot.pipelines.runner import Client, PlannedStep, RunOptions, StepResult, plan, run
 from eyespot.pipelines.step import BatchStep, CallMeter, Context, MapStep, Prompt, SqlStep, Step, digest_of
-from eyespot.pipelines.step_folder import StepCounts, drops
-from eyespot.pipelines.work_db import Origin, Provenance, StepCost
+from eyespot.pipelines.step_folder import drops
+from eyespot.pipelines.work_db import Origin, Provenance
 from eyespot.types import Spent
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "Drop",
     "Failed",
     "Keep",
-    "Makers",
     "MapStep",
     "NoAnswer",
     "Origin",
@@ -52,8 +51,6 @@ __all__ = [
     "Spent",
     "SqlStep",
     "Step",
-    "StepCost",
-    "StepCounts",
     "StepResult",
     "Unaccounted",
     "digest_of",

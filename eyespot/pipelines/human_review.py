@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -109,7 +109,7 @@ class Queue:
         decision = self._decision(case, choice, who, more)
         with self._appending() as file:
             stands = self.standing().get(case.id)
-            if stands is not None and _content(stands) == _content(decision):
+            if stands is not None and replace(stands, at=decision.at) == decision:  # the same, but for the time
                 return stands
             _check_seen(seen, stands)
             append_line(file, line_of(asdict(decision)))
@@ -179,27 +179,18 @@ class Queue:
 # -- in a pipeline ----------------------------------------------------------------------------------------------
 
 
-def waits(record: Record) -> Outcome:
-    """What becomes of a record nobody has decided on: it fails, and goes on once somebody has."""
-    return Failed(record, AWAITS)
-
-
-def in_place(record: Record, texts: Mapping[str, str]) -> Record:
-    """Mended texts in the place of the record's fields of these names."""
-    return {**record, **texts}
-
-
 def reviewed(
     records: Iterable[Record],
     queue: Path,
     doubt: Callable[[Record], Case | None],
-    undecided: Callable[[Record], Outcome] = waits,
-    confirm: Callable[[Record, Mapping[str, str]], Record] = in_place,
+    undecided: Callable[[Record], Outcome] = lambda record: Failed(record, AWAITS),
+    confirm: Callable[[Record, Mapping[str, str]], Record] = lambda record, texts: {**record, **texts},
 ) -> Iterator[Outcome]:
     """The work of a step that asks a person: what `doubt` makes a case of is kept, mended or dropped as they decided.
 
-    `confirm` makes a record of one that was accepted and the texts that were mended, if any. The queue is written anew,
-    decisions are read.
+    `confirm` makes a record of one that was accepted and the texts that were mended, if any, which else take the place
+    of its fields. `undecided` says what becomes of a record nobody has decided on, which else fails until somebody has.
+    The queue is written anew, decisions are read.
     """
     pairs = [(record, doubt(record)) for record in records]
     write_queue(queue, (case for _, case in pairs if case is not None))
@@ -241,11 +232,6 @@ def _decision(path: Path, number: int, line: bytes) -> ReviewDecision:
     if decision.choice not in (*CHOICES, WITHDRAWN):
         refuse(path, f"line {number}", f"chooses {decision.choice!r}; there are: {', '.join(CHOICES)}")
     return decision
-
-
-def _content(decision: ReviewDecision) -> tuple[object, ...]:
-    """What somebody said, without when."""
-    return decision.choice, decision.who, dict(decision.texts), decision.note
 
 
 def _check_seen(seen: str | None, stands: ReviewDecision | None) -> None:

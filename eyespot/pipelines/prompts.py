@@ -23,8 +23,18 @@ from eyespot.llms.images import SIDE
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.photos.places import picture_of
-from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Spent
-from eyespot.pipelines.runner import Client
+from eyespot.pipelines import (
+    CallMeter,
+    Client,
+    Context,
+    CostLimits,
+    Declared,
+    NoAnswer,
+    Prompt,
+    Recipe,
+    RunOptions,
+    Spent,
+)
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -37,10 +47,6 @@ FRACTIONS = ("timeout", "first_rest")  # seconds; the other numbers are whole
 ANSWER_TOKENS = 400  # what an answer with its reasons is taken to need, before anything is asked
 LIMITS = ("max_tokens", "max_completion_tokens")  # of an answer, as a recipe may say them of a model
 PROMPT = "prompt"
-
-
-def ignore_note(_sentence: str) -> None:
-    """Do nothing with a note."""
 
 
 class AnswerForm(BaseModel):
@@ -106,6 +112,15 @@ def ask_model(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnsw
     return ModelAnswer(form.model_validate(answer))
 
 
+def options_of(
+    recipe: Recipe, others: Mapping[str, Client], limits: CostLimits | None = None, *, retry_failed: bool = False
+) -> RunOptions:
+    """How a recipe's steps are run: by its models and `others`, within its budget or another."""
+    models = Models(others, strict=recipe.strict)
+    limits = limits or recipe.limits
+    return RunOptions(recipe.seed, limits, models, retry_failed=retry_failed, strict=recipe.strict)
+
+
 def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1) -> Spent:
     """What `count` such questions are likely to cost; what runs offline costs nothing."""
     use = str(model.get("use", ""))
@@ -134,7 +149,7 @@ class Models:
 
     others: Mapping[str, Client] = field(default_factory=dict)
     prices: Prices | None = None
-    note: Callable[[str], None] = ignore_note
+    note: Callable[[str], None] = lambda _sentence: None
     strict: bool = False
     _noted: set[str] = field(default_factory=set, repr=False)
     _opened: dict[tuple[Any, ...], LanguageModel] = field(default_factory=dict, repr=False)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.llms.budget import CostLimits
 from eyespot.pipelines.step import BatchStep, MapStep, SqlStep, Step, digest_of
@@ -61,10 +61,6 @@ class Declared:
         return Step(self.name, work, version, **(declared | more))
 
 
-Makers: TypeAlias = Mapping[str, Callable[[Declared], Step]]
-"""The steps a pipeline has, by the name that recipes call them."""
-
-
 @dataclass(frozen=True)
 class Recipe:
     """What a recipe says. `card` answers questions of the data card, `folder` is where the recipe lies.
@@ -81,8 +77,13 @@ class Recipe:
     folder: Path = Path()
     strict: bool = False
 
-    def made(self, makers: Makers) -> list[Step]:
-        """Its steps; `UsageError` for one that the pipeline does not have."""
+    @property
+    def models(self) -> dict[str, Any]:
+        """The models that its steps ask, by their names."""
+        return {name: model for one in self.steps for name, model in one.models.items()}
+
+    def made(self, makers: Mapping[str, Callable[[Declared], Step]]) -> list[Step]:
+        """Its steps; `makers` are those of the pipeline by their names in recipes. `UsageError` for another."""
         unknown = next((one.step for one in self.steps if one.step not in makers), None)
         if unknown is not None:
             raise UsageError(f"no step {unknown!r}; there are: {', '.join(makers)}")

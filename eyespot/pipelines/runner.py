@@ -6,7 +6,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from eyespot.llms.budget import CostLimits
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.parallel import ordered_map
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
-from eyespot.pipelines.reserved_budget import ReservedBudget
 from eyespot.pipelines.step import CallMeter, Context, MapStep, Prompt, SqlStep, Step, digest_of_json
 from eyespot.pipelines.step_folder import (
     CachedResult,
@@ -27,9 +26,9 @@ from eyespot.pipelines.step_folder import (
     digest_of_drops,
     numbered,
     place_of,
-    write_note,
+    write_manifest,
 )
-from eyespot.pipelines.work_db import FILE, Origin, StepCost, StepKey, WorkDB
+from eyespot.pipelines.work_db import FILE, Origin, ReservedBudget, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Spent, UsageError, no_progress
@@ -39,7 +38,6 @@ Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
 log = logging.getLogger(__name__)
 AHEAD = 4  # records for each worker that may be ready before their turn
 TICK = 1.0  # seconds after which the time worked is written down
-
 NO_ANSWER = "no answer"
 
 
@@ -113,14 +111,9 @@ class PlannedStep(NamedTuple):
 def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> list[PlannedStep]:
     """What `run` would do; nothing is asked and nothing is written."""
     check(steps)
-    with WorkDB(work) if (work / FILE).exists() else nullcontext() as memory:
-        return _planned(steps, work, how, memory)
-
-
-def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB | None) -> list[PlannedStep]:
     planned: list[PlannedStep] = []
     outputs: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
-    before, most = Records(), how.limit
+    before, most = Records(), how.limit if steps[0].grows is None else 0
     for number, step in enumerate(steps, 1):
         mark = mark_of(step, how, outputs) if set(step.needs) <= set(outputs) else None
         reached = len(outputs) == number - 1  # all before it are finished
@@ -132,9 +125,14 @@ def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB 
             planned.append(PlannedStep(step.name, True, most, result.counts.came, Spent()))
             continue
         most = len(before) if reached and number > 1 else most
-        known = memory.known(mark) if memory and mark and isinstance(step.work, MapStep) else 0
-        known = min(known, most or 0)
-        planned.append(PlannedStep(step.name, False, most, known, step.expects.times((most or 0) - known)))
+        known = 0
+        if mark and isinstance(step.work, MapStep) and (work / FILE).exists():
+            with WorkDB(work) as memory:
+                known = min(memory.known(mark), most or 0)
+        asked = max(0, (most or 0) - known)
+        asked = asked if step.asking is None else min(asked, step.asking)
+        planned.append(PlannedStep(step.name, False, most, known, step.expects.times(asked)))
+        most = step.grows(most or 0) if step.grows else most
     return planned
 
 
@@ -196,7 +194,7 @@ class _Turn:
             self.memory.forget_failures(self.mark)
         with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
-            write_note(folder, self.step, digest, counts)
+            write_manifest(folder, self.step, digest, counts)
         log.info("step %s ran: %s", self.step.name, counts)
         again = cached_result(self.folder)
         assert again is not None

@@ -53,7 +53,7 @@ class Context:
     earlier: Mapping[str, Records] = field(default_factory=dict)  # what the steps it `needs` kept, by their names
     limit: int | None = None  # how many records are wanted of a source; of a `BatchStep` the runner takes no more
 
-    def chance(self, *names: str) -> Random:
+    def rng(self, *names: str) -> Random:
         """A random generator that depends on the seed, the step and these names alone, not on the order of records."""
         return Random("\x1f".join((str(self.seed), self.step, *names)))
 
@@ -117,6 +117,8 @@ class Step:
     about: str = ""  # a sentence for the data card
     expects: Spent = field(default_factory=Spent)
     always: bool = False  # runs every time: it looks at what changes outside, such as a folder of photos
+    grows: Callable[[int], int] | None = None  # for plans: the most that is kept of so many records; None: all
+    asking: int | None = None  # for plans: how many records ask a model at most; None: all
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,60}", self.name):

@@ -33,7 +33,7 @@ from eyespot.storage.atomic import put_folder
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError
 
-KEPT, DROPPED, NOTE = "kept", "dropped", "step.toml"
+KEPT, DROPPED, MANIFEST = "kept", "dropped", "step.toml"
 ENDINGS = (".jsonl", ".parquet")
 
 
@@ -147,7 +147,7 @@ def id_of(record: Record) -> str:
     return id
 
 
-def write_note(folder: Path, step: Step, digest: str, counts: StepCounts) -> None:
+def write_manifest(folder: Path, step: Step, digest: str, counts: StepCounts) -> None:
     """`step.toml`, which makes the step a finished one; nothing of time or cost, so that it is the same every time."""
     path = file_of(folder, KEPT)
     head = {"step": step.name, "version": step.version, "about": step.about, "digest": digest}
@@ -155,7 +155,7 @@ def write_note(folder: Path, step: Step, digest: str, counts: StepCounts) -> Non
     tables = {"counts": {"file": path.name, "sha256": digest_of(path), **numbers}, "dropped": counts.dropped}
     tables |= {"settings": step.settings, "prompts": step.prompts, "models": step.models, "inputs": step.inputs}
     plain = json.loads(line_of(head | {name: table for name, table in tables.items() if table}))
-    (folder / NOTE).write_bytes(toml_text(plain).encode("utf-8", "replace"))
+    (folder / MANIFEST).write_bytes(toml_text(plain).encode("utf-8", "replace"))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------
@@ -180,11 +180,12 @@ def numbered(work: Path, number: int, step: Step) -> Path:
 def cached_result(folder: Path) -> CachedResult | None:
     """The finished step in a folder; None if there is none, or it cannot be read and is to be done again."""
     try:
-        note = tomllib.loads((folder / NOTE).read_text(encoding="utf-8"))
-        its = note["counts"]
-        counts = StepCounts(its["came"], its["added"], its["kept"], note.get("dropped", {}), its["failed"])
-        records = Records(folder / its["file"], counts.kept, its["sha256"])
-        return CachedResult(note["digest"], counts, records) if (folder / its["file"]).is_file() else None
+        manifest = tomllib.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        written = manifest["counts"]
+        dropped = manifest.get("dropped", {})
+        counts = StepCounts(written["came"], written["added"], written["kept"], dropped, written["failed"])
+        records = Records(folder / written["file"], counts.kept, written["sha256"])
+        return CachedResult(manifest["digest"], counts, records) if (folder / written["file"]).is_file() else None
     except (OSError, KeyError, ValueError):
         return None
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
-from eyespot.llms.budget import LargestCost
+from eyespot.llms.budget import Budget, CostLimits, ItemMeter, LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import exchange_log, sqlite
 from eyespot.storage.atomic import is_forbidden
@@ -284,3 +284,43 @@ class StepStore:
                 sql.execute("DELETE FROM unpaid WHERE id = ?", (number,))
                 if any(paid[1:]):  # a request that was turned away says nothing of the price
                     sql.execute(_SEEN, (self.step.name, model, *paid[1:]))
+
+
+class ReservedBudget(Budget):
+    """What the requests of one step are paid from, by any number of threads; those of earlier runs count.
+
+    What a request may cost is on the disk before it is sent, and what it did cost replaces it. What a kill cuts off
+    stays counted, because it may have been paid.
+    """
+
+    def __init__(self, limits: CostLimits, work: WorkDB, step: StepKey, expects: Spent = Spent()) -> None:
+        super().__init__(limits.calls, limits.tokens, limits.money, StepStore(work, step))
+        self.expects = expects  # of one record
+
+    @contextmanager
+    def opened(self) -> Iterator[PromptMeter]:
+        """The meter of one prompt. What it leaves unpaid stays counted, and no thread waits for it any more."""
+        meter = PromptMeter(self, self.expects)
+        try:
+            yield meter
+        finally:
+            meter.close()
+
+
+class PromptMeter(ItemMeter):
+    """A `CallMeter` of one prompt."""
+
+    def __init__(self, budget: Budget, expected: Spent = Spent()) -> None:
+        super().__init__(budget, expected)
+        self.exchanges: list[Exchange] = []
+
+    def report(self, exchange: Exchange) -> None:
+        """Say what was sent and what came of it."""
+        self.exchanges.append(exchange)
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the answer came about: by the last reply."""
+        replies = (exchange.reply for exchange in reversed(self.exchanges))
+        last = next((reply for reply in replies if reply is not None), None)
+        return Provenance() if last is None else Provenance(last.model, last.changes)

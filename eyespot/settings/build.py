@@ -45,13 +45,10 @@ class RecosSettings(RecipeSettings):
 class InatSettings(Settings):
     """A collection of observations: which, how many of each species, and their pictures."""
 
-    export: Path = setting(
-        "iNaturalist's open-data export, a Camtrap DP package, or a table of observations.", default=..., argument=True
-    )
+    export: Path = setting("iNaturalist's open-data export, or a table of observations.", default=..., argument=True)
     out: Path | None = setting("A separate folder; run the same command again to continue.")
     targets: Path | None = setting("The species to collect: csv with name, and id, taxon_id, ranks.")
     mapping: Path | None = setting("Changes of taxa: csv with old, new, kind (rename, split, merge).")
-    ranges: Path | None = setting("Ranges of species: csv with species, west, south, east, north.")
     years: str | None = setting("Years of observation: 2021-2023, or 2022.", usual="2021-2023 of an export, else all")
     grade: Texts = setting("Quality grades to keep.", default=(), usual="research of an export, else all")
     licence: Texts = setting("Licences to keep.", default=(), usual="all that allow copying")

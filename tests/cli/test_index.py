@@ -270,7 +270,7 @@ def signs(tmp_path: Path) -> Path:
         draw(folder / f"plain{seed}.jpg", seed)
     for name, text in {"gate": "NO PARKING 42", "shop": "FRESH FISH"}.items():
         chance = Random(name)
-        boards.paint(text, boards.invent("text", chance), chance).save(folder / f"{name}.jpg")
+        boards.draw(text, boards.sample("text", chance), chance).save(folder / f"{name}.jpg")
     return folder
 
 

@@ -98,7 +98,7 @@ def test_which_observations_are_wanted(export: Path, words: str, dropped: dict[s
         ("--face 1.5", 2),
         ("--threads 0", 2),
         ("--groups families", 2),
-        ("--ranges nowhere.csv", 1),
+        ("--mapping nowhere.csv", 1),
     ],
 )
 def test_what_makes_no_collection_is_refused(export: Path, words: str, code: int) -> None:

@@ -19,7 +19,7 @@ from eyespot.curate.set_folder import SharePicture, shared_picture
 from eyespot.formats.positions import as_it_is, without_position
 from eyespot.photos.pictures import id_of
 from eyespot.runs import recos
-from eyespot.types import UsageError
+from eyespot.types import EyespotError
 from tests.command import run_eyespot
 from tests.worlds import index_gallery
 from tests.worlds.recos import photos, recipe
@@ -113,14 +113,14 @@ def test_pictures_of_a_set(tmp_path: Path, share: SharePicture) -> None:
     """With its position its bytes are handed on as they are, so only a missing file is noticed."""
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(placed(a_picture()))
-    assert tells(shared_picture(photo, ".jpg", share, UsageError)[1].data) is (share is as_it_is)
+    assert tells(shared_picture(photo, ".jpg", share)[1].data) is (share is as_it_is)
 
     if share is without_position:
         photo.write_bytes(a_picture()[:300])
     else:
         photo.unlink()
-    with pytest.raises(UsageError):  # in the words of whoever reads pictures
-        shared_picture(photo, ".jpg", share, UsageError)
+    with pytest.raises(EyespotError):  # in the words of whoever reads pictures
+        shared_picture(photo, ".jpg", share)
 
 
 def placed_gallery(photos: Callable[[Path], Path], folder: Path) -> Path:

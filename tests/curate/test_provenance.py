@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate.recos import making as recos
-from eyespot.curate.rmir import making as rmir
+from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, StepResult, read_recipe, run
 from eyespot.pipelines.data_card import CardContent, card_of, write_card
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
@@ -159,7 +159,7 @@ def test_a_strict_recipe_takes_a_newer_name_for_the_same(tmp_path: Path) -> None
         assert put(tmp_path, server, strict=True)[-1].counts.kept == 6
 
 
-@pytest.mark.parametrize("making", [rmir.RmirJob, recos.RecosJob])
+@pytest.mark.parametrize("making", [RmirPipeline, RecosPipeline])
 def test_a_recipe_says_strict(tmp_path: Path, making: Any) -> None:
     place = recipe(tmp_path, tmp_path / "gallery")
     text = place.read_text(encoding="utf-8")

@@ -28,8 +28,7 @@ from eyespot.pipelines import (
     run,
 )
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
-from eyespot.pipelines.reserved_budget import PromptMeter, ReservedBudget
-from eyespot.pipelines.work_db import StepKey, WorkDB
+from eyespot.pipelines.work_db import PromptMeter, ReservedBudget, StepKey, WorkDB
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate.stratified import apportioned, draw_stratified
+from eyespot.curate.rerank import apportioned, draw_stratified
 from eyespot.types import UsageError
 from tests.wording import raises
 

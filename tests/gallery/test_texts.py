@@ -230,7 +230,7 @@ def test_rapidocr_reads_a_board_without_a_network(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     chance = Random(5)
-    board = boards.paint("NO PARKING 42", boards.invent("text", chance), chance)
+    board = boards.draw("NO PARKING 42", boards.sample("text", chance), chance)
     reader = rooms.load("photos.ocr", "rapidocr", threads=1)
 
     facts = text_facts(reader.read(board), reader.name)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.making import RmirJob, write_set
+from eyespot.curate.rmir.making import write_set
+from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, read_recipe, run
 from eyespot.pipelines.prompts import Models
 from tests.worlds import rmir as worlds
@@ -83,8 +84,8 @@ def recipe(folder: Path, gallery: Path, **settings: str) -> Path:
 
 def made(place: Path, out: Path) -> FinishedSteps:
     """The set that a recipe makes in this world, written."""
-    job = RmirJob(read_recipe(place), out)
+    job = RmirPipeline(read_recipe(place), out)
     how = RunOptions(3, job.recipe.limits, Models({"world": client}))
-    finished = FinishedSteps(job.pipeline(), run(job.pipeline().steps, job.pipeline().work, how))
+    finished = FinishedSteps(job, run(job.steps, job.work, how))
     write_set(finished, out)
     return finished

@@ -67,7 +67,7 @@ def no_two_alike() -> Step:
     def first(records: Records, context: Context) -> Iterator[Outcome]:
         seen: set[str] = set()
         for record in records:
-            alike, drawn = record["said"] in seen, context.chance(record["id"]).random()
+            alike, drawn = record["said"] in seen, context.rng(record["id"]).random()
             seen.add(record["said"])
             yield Drop(record, "alike") if alike else Keep({**record, "drawn": drawn})
 

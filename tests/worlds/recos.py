@@ -14,7 +14,8 @@ from typing import Any
 
 from eyespot import sample
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.making import RecosJob
+from eyespot.curate.recos.making import write
+from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.pipelines import CostLimits, StepResult, read_recipe, run
 from tests.worlds import index_gallery
 from tests.worlds.servers import Response, Seen, chat
@@ -79,16 +80,16 @@ def recipe(folder: Path, gallery: Path, models: str = DEMONSTRATION, **settings:
     return place
 
 
-def ran(place: Path, out: Path, limits: CostLimits | None = None) -> tuple[RecosJob, list[StepResult]]:
+def ran(place: Path, out: Path, limits: CostLimits | None = None) -> tuple[RecosPipeline, list[StepResult]]:
     """The steps of a recipe, run."""
-    making = RecosJob(read_recipe(place), out)
-    return making, run(making.steps, making.pipeline.work, making.running(limits))
+    making = RecosPipeline(read_recipe(place), out)
+    return making, run(making.steps, making.work, making.running(limits))
 
 
 def made(place: Path, out: Path, limits: CostLimits | None = None) -> RecosSteps:
     """The set that a recipe makes, written."""
     making, done = ran(place, out, limits)
-    return making.write(done)[0]
+    return write(making, done)[0]
 
 
 def files(out: Path) -> dict[str, bytes]:

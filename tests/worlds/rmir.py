@@ -14,7 +14,8 @@ from typing import Any
 
 from eyespot import sample
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.making import RmirJob, write_set
+from eyespot.curate.rmir.making import write_set
+from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.pipelines import CostLimits, read_recipe, run
 from tests.worlds import index_gallery
 from tests.worlds.servers import Response, Seen, chat
@@ -66,9 +67,8 @@ def recipe(folder: Path, gallery: Path, models: str = DEMONSTRATION, **settings:
 
 def ran(place: Path, out: Path, limits: CostLimits | None = None) -> FinishedSteps:
     """The steps of a recipe, run."""
-    making = RmirJob(read_recipe(place), out)
-    pipe = making.pipeline()
-    return FinishedSteps(pipe, run(pipe.steps, pipe.work, making.running(limits)))
+    pipe = RmirPipeline(read_recipe(place), out)
+    return FinishedSteps(pipe, run(pipe.steps, pipe.work, pipe.running(limits)))
 
 
 def made(place: Path, out: Path, limits: CostLimits | None = None) -> FinishedSteps:

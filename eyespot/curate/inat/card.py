@@ -1,4 +1,4 @@
-"""The data card of a curated collection: checks, funnel, map, licences, settings, and a datasheet."""
+"""The data card of a curated collection: checks, funnel, coverage, licences, settings, and a datasheet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from eyespot.curate.inat.tables import Tables
 from eyespot.pipelines import StepResult
 from eyespot.pipelines.data_card import (
     CardContent,
-    CardFigure,
     CardTable,
     QualityCheck,
     card_of,
@@ -26,12 +25,6 @@ from eyespot.storage.tables import write_csv
 
 COVERAGE = "coverage.csv"
 DEGREES = 4.0  # of longitude that a cell is wide; at the equator 445 km, much more than coarsened positions hide
-_WIDE, _HIGH, _GAP = 720, 230, 46
-_STYLE = (
-    '.map text { font: 14px system-ui, "Noto Sans", Arial, sans-serif; fill: #1d1c1a } .map .sea { fill: #8882 } '
-    ".map .cell { fill: #0b6b57 } @media (prefers-color-scheme: dark) { .map text { fill: #eeece6 } "
-    ".map .cell { fill: #63cfb2 } }"
-)
 
 
 @dataclass(frozen=True)
@@ -71,33 +64,16 @@ def write_coverage(cells: Sequence[Cell], out: Path) -> None:
     write_csv(out / COVERAGE, [("west", "south", "east", "north", "before", "after"), *rows])
 
 
-def drawn_map(cells: Sequence[Cell]) -> str:
-    """Both counts as SVG maps, one above the other, each on its own scale; equal-area, darker where there are more."""
-    height = 2 * (_HIGH + _GAP)
-    parts = [*_panel(cells, "before", 0), *_panel(cells, "after", _HIGH + _GAP)]
-    return (
-        f'<svg class="map" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {height}" width="{_WIDE}" '
-        f'height="{height}" role="img"><title>Observations before and after the draw</title><style>{_STYLE}</style>\n'
-        + "\n".join(parts)
-        + "\n</svg>"
-    )
-
-
-def _panel(cells: Sequence[Cell], which: str, top: int) -> Iterator[str]:
-    counts = [getattr(cell, which) for cell in cells]
-    most = max(counts, default=1)
-    title = f"{which.capitalize()} the draw: {sum(counts):,} observations in {sum(map(bool, counts)):,} cells"
-    yield f'<text x="0" y="{top + 20}">{title}, up to {most:,} in one</text>'
-    yield f'<rect class="sea" x="0" y="{top + 30}" width="{_WIDE}" height="{_HIGH}"/>'
-    step, high = _WIDE * DEGREES / 360, _HIGH * math.radians(DEGREES) / 2
-    for cell, count in zip(cells, counts, strict=True):
-        if count:
-            shade = 0.12 + 0.88 * math.log1p(count) / math.log1p(most)
-            y = max(float(top + 30), top + 30 + _HIGH - (cell.north + 1) * high)
-            yield (
-                f'<rect class="cell" x="{cell.east * step:.2f}" y="{y:.2f}" width="{step:.2f}" height="{high:.2f}" '
-                f'opacity="{shade:.2f}"/>'
-            )
+def coverage_table(cells: Sequence[Cell]) -> CardTable:
+    """Observations, the cells they lie in, and the most in one cell, before and after the draw."""
+    rows = []
+    for name in ("before", "after"):
+        counts = [getattr(cell, name) for cell in cells]
+        rows.append(
+            [f"{name} the draw", f"{sum(counts):,}", f"{sum(map(bool, counts)):,}", f"{max(counts, default=0):,}"]
+        )
+    note = f"Equal-area cells, {DEGREES:g} degrees wide at the equator; {COVERAGE} has each."
+    return CardTable("Where it was seen", ("", "observations", "cells", "most in one"), rows, note)
 
 
 def substitutes(later: int, unknown: int, pictures: int) -> str:
@@ -185,7 +161,7 @@ def write(
     notes: Sequence[str],
     checks: Sequence[QualityCheck],
 ) -> None:
-    """Write `card.md` and `card.html` with their drawings, and `croissant.json`."""
+    """Write `card.md` and `card.html` and `croissant.json`."""
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     content = CardContent(
@@ -194,8 +170,7 @@ def write(
         "that there are as many places, days and observers as possible.",
         settings.sampling.seed,
         answers=_answers(tally, settings),
-        tables=[licences, _evenness(drawn)],
-        drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(cells))],
+        tables=[licences, coverage_table(cells), _evenness(drawn)],
         notes=notes,
         checks=checks,
         citation=inputs.citation,

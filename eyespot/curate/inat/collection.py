@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import eyespot
-from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
+from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, published_position
 from eyespot.curate.inat.settings import Licence, Positions, licence_of
 from eyespot.curate.inat.sources import RANKS
 from eyespot.curate.set_folder import SHARE, TEXT, WHOLE, new_table, write_table
@@ -38,52 +38,29 @@ class CollectionInputs:
     on_inaturalist: bool
 
 
-@dataclass(frozen=True)
-class Image:
-    """A picture of the collection with its fields."""
-
-    id: int
-    file_name: str
-    width: int | None
-    height: int | None
-    licence: Licence
-    rights_holder: str
-    date: str
-    latitude: float
-    longitude: float
-    location_uncertainty: float | None
-    coarse: bool
-    group: int | None
-    observation: str
-    photo: str
-    species: CollectionSpecies
-
-
-def image_of(id: int, row: Row, inputs: CollectionInputs) -> Image:
+def image_of(id: int, row: Row, inputs: CollectionInputs) -> Row:
     """The picture of a drawn row. A coarsened position has no group, whose other members would reveal it."""
     species = inputs.species[row["target"]]
-    position = told_position(row["latitude"], row["longitude"], row["accuracy"], inputs.positions, species.hidden)
+    position = published_position(row["latitude"], row["longitude"], row["accuracy"], inputs.positions, species.hidden)
     licence = licence_of(row["licence"], inputs.licence_version)
     assert licence is not None  # rows without one were dropped
-    day = row["day"].isoformat() if isinstance(row["day"], date) else str(row["day"])
-    holder = " ".join((row["holder"] or "").split())
-    return Image(
-        id=id,
-        file_name=row["target_file"],
-        width=row["width"],
-        height=row["height"],
-        licence=licence,
-        rights_holder=holder,
-        date=day,
-        latitude=position.latitude,
-        longitude=position.longitude,
-        location_uncertainty=position.uncertainty,
-        coarse=position.coarse,
-        group=None if position.coarse else row["group"],
-        observation=row["id"],
-        photo=row["photo"],
-        species=species,
-    )
+    return {
+        "id": id,
+        "file_name": row["target_file"],
+        "width": row["width"],
+        "height": row["height"],
+        "rights_holder": " ".join((row["holder"] or "").split()),
+        "date": row["day"].isoformat() if isinstance(row["day"], date) else str(row["day"]),
+        "latitude": position.latitude,
+        "longitude": position.longitude,
+        "location_uncertainty": position.uncertainty,
+        "coarsened": position.coarse,
+        "observation": row["id"],
+        "group": None if position.coarse else row["group"],
+        "photo": row["photo"],
+        "licence": licence,
+        "species": species,
+    }
 
 
 @dataclass
@@ -96,37 +73,53 @@ class CollectionTally:
     first: str = "9999"
     last: str = ""
 
-    def add(self, image: Image) -> None:
+    def add(self, image: Row) -> None:
         """Count a picture."""
-        self.licences[image.licence] += 1
-        self.species.append(image.species.id)
-        self.coarse += image.coarse
-        self.first, self.last = min(self.first, image.date), max(self.last, image.date)
+        self.licences[image["licence"]] += 1
+        self.species.append(image["species"].id)
+        self.coarse += image["coarsened"]
+        self.first, self.last = min(self.first, image["date"]), max(self.last, image["date"])
 
 
-def write_all(images: Iterable[Image], inputs: CollectionInputs, out: Path) -> CollectionTally:
-    """Write COCO JSON, the labels that `eyespot index` reads, and attributions; `images` are iterated twice."""
+def write_all(images: Callable[[], Iterable[Row]], inputs: CollectionInputs, out: Path) -> CollectionTally:
+    """Write COCO JSON, the labels that `eyespot index` reads, and attributions; `images` are read twice."""
     tally = CollectionTally()
 
     def attributions(add_label: Callable[[Any], None]) -> Iterator[tuple[Any, ...]]:
         yield "file_name", "attribution", "rights_holder", "license", "license_url", "observation", "photo"
-        for image in images:
+        for image in images():
             tally.add(image)
             add_label(_label(image))
-            source = _SITE + image.observation if inputs.on_inaturalist else image.observation
-            holder, licence = image.rights_holder or "unknown", image.licence
+            source = _SITE + image["observation"] if inputs.on_inaturalist else image["observation"]
+            holder, licence = image["rights_holder"] or "unknown", image["licence"]
             credit = f"{holder}, {licence.name}"
-            yield image.file_name, credit, holder, licence.name, licence.url, source, image.photo
+            yield image["file_name"], credit, holder, licence.name, licence.url, source, image["photo"]
 
     with new_table(out / LABELS, _LABELS, _AT_ONCE) as add_label:
         write_csv(out / ATTRIBUTIONS, attributions(add_label))
-    write_whole(out / COCO, lambda file: _write_coco(file, images, inputs, tally))
+
+    licences = {licence: number for number, licence in enumerate(sorted(tally.licences))}
+    drawn = set(tally.species)
+    used = sorted((species for species in inputs.species if species.id in drawn), key=lambda species: species.id)
+    info = {"description": "made by eyespot build inat", "version": eyespot.__version__, "citation": inputs.citation}
+    hidden = ("photo", "licence", "species")
+    lists: dict[str, Iterable[Row]] = {
+        "licenses": ({"id": number, "name": one.name, "url": one.url} for one, number in licences.items()),
+        "categories": (species.category() for species in used),
+        "images": (
+            {name: value for name, value in image.items() if name not in hidden}
+            | {"license": licences[image["licence"]]}
+            for image in images()
+        ),
+        "annotations": ({"id": id, "image_id": id, "category_id": kind} for id, kind in enumerate(tally.species)),
+    }
+    write_whole(out / COCO, lambda file: write_coco(file, info, lists))
     return tally
 
 
-def write_labels_beside(images: Iterable[Image], out: Path) -> None:
+def write_labels_beside(images: Iterable[Row], out: Path) -> None:
     """Write the labels of the pictures that exist next to them, where `datasets` looks; no file without pictures."""
-    there = (image for image in images if (out / image.file_name).is_file())
+    there = (image for image in images if (out / image["file_name"]).is_file())
     first = next(there, None)
     if first is None:
         (out / SPLIT / LABELS).unlink(missing_ok=True)
@@ -163,30 +156,6 @@ def write_funnel(steps: Sequence[Mapping[str, Any]], out: Path) -> None:
     write_csv(out / FUNNEL, rows)
 
 
-# -- COCO JSON --------------------------------------------------------------------------------------------------
-
-
-def _write_coco(file: IO[bytes], images: Iterable[Image], inputs: CollectionInputs, tally: CollectionTally) -> None:
-    licences = {licence: number for number, licence in enumerate(sorted(tally.licences))}
-    drawn = set(tally.species)
-    used = sorted((species for species in inputs.species if species.id in drawn), key=lambda species: species.id)
-    info = {"description": "made by eyespot build inat", "version": eyespot.__version__, "citation": inputs.citation}
-    lists: dict[str, Iterable[Mapping[str, Any]]] = {
-        "licenses": ({"id": number, "name": one.name, "url": one.url} for one, number in licences.items()),
-        "categories": (species.category() for species in used),
-        "images": (_coco_image(image, licences[image.licence]) for image in images),
-        "annotations": ({"id": id, "image_id": id, "category_id": kind} for id, kind in enumerate(tally.species)),
-    }
-    write_coco(file, info, lists)
-
-
-def _coco_image(image: Image, licence: int) -> dict[str, Any]:
-    names = ("id", "file_name", "width", "height", "rights_holder", "date", "latitude", "longitude")
-    rest: dict[str, Any] = {"location_uncertainty": image.location_uncertainty, "coarsened": image.coarse}
-    rest |= {"observation": image.observation, "group": image.group}
-    return {name: getattr(image, name) for name in names} | {"license": licence} | rest
-
-
 # -- labels -----------------------------------------------------------------------------------------------------
 
 _AT_ONCE = 1 << 14  # rows in memory
@@ -199,10 +168,9 @@ _LABELS = {
 }
 
 
-def _label(image: Image) -> dict[str, Any]:
-    category = image.species.category()
-    fields = {"file_name": image.file_name, "category_id": category.pop("id"), "category": category.pop("name")}
-    fields |= {"license": image.licence.name, "rights_holder": image.rights_holder, "taken": image.date}
-    position = {name: getattr(image, name) for name in ("latitude", "longitude", "location_uncertainty")}
-    rest = {"coarsened": str(image.coarse).lower(), "observation": image.observation, "image_id": image.id}
-    return category | fields | position | rest
+def _label(image: Row) -> dict[str, Any]:
+    category: dict[str, Any] = image["species"].category()
+    fields = {"category_id": category.pop("id"), "category": category.pop("name"), "license": image["licence"].name}
+    given = ("file_name", "rights_holder", "latitude", "longitude", "location_uncertainty", "observation")
+    rest = {"taken": image["date"], "coarsened": str(image["coarsened"]).lower(), "image_id": image["id"]}
+    return category | fields | {name: image[name] for name in given} | rest

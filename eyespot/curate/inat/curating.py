@@ -11,7 +11,7 @@ from typing import Any
 
 from eyespot.curate.inat import card, collection
 from eyespot.curate.inat.card import Cell, covered, write_coverage
-from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
+from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
 from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, species_of, unmatched
 from eyespot.curate.inat.pictures import (
     BAD,
@@ -144,9 +144,9 @@ class _Collecting:
     def collect(self) -> Curated:
         steps, drawn = _steps(self.done), notes_of(self.done[DRAWN])
         notes = [*_notes(self.done), *self._list_notes(steps)]
-        tally = collection.write_all(_Images(self), self.inputs, self.out)
-        remove_leftovers(self.out, (image.file_name for image in _Images(self)))
-        collection.write_labels_beside(_Images(self), self.out)
+        tally = collection.write_all(self.images, self.inputs, self.out)
+        remove_leftovers(self.out, (image["file_name"] for image in self.images()))
+        collection.write_labels_beside(self.images(), self.out)
         collection.write_download(drawn_rows(self.done[LISTED].folder, self.inputs.species), self.out)
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
@@ -169,6 +169,16 @@ class _Collecting:
         if note := card.substitutes(later, unknown, len(tally.species)):
             notes.append(note)
         return Curated(steps, drawn, len(tally.species), failed, waiting, notes)
+
+    def images(self) -> Iterator[Mapping[str, Any]]:
+        """The pictures of the collection, numbered; read from the disk."""
+        pictures = read_rows(self.pictures)
+        picture, id = next(pictures, None), 0
+        for row in drawn_rows(self.done[LISTED].folder, self.inputs.species):
+            if picture is not None and picture["number"] == row["number"]:
+                row |= {"width": picture["width"], "height": picture["height"]}
+                yield collection.image_of(id, row, self.inputs)
+                picture, id = next(pictures, None), id + 1
 
     def _write_card(
         self, tally: CollectionTally, cells: Sequence[Cell], notes: Sequence[str], standing: Mapping[str, Any]
@@ -211,21 +221,3 @@ class _Collecting:
             numbers = (candidates, drawn, pictures[self.inputs.species[place].id])
             counts[place] = dict(zip(collection.COUNTS, numbers, strict=True))
         return counts
-
-
-@dataclass(frozen=True)
-class _Images:
-    """The pictures of the collection, numbered; read again on each iteration."""
-
-    of: _Collecting
-
-    def __iter__(self) -> Iterator[Image]:
-        pictures = read_rows(self.of.pictures)
-        picture = next(pictures, None)
-        id = 0
-        for row in drawn_rows(self.of.done[LISTED].folder, self.of.inputs.species):
-            if picture is not None and picture["number"] == row["number"]:
-                row |= {"width": picture["width"], "height": picture["height"]}
-                yield collection.image_of(id, row, self.of.inputs)
-                id += 1
-                picture = next(pictures, None)

@@ -91,7 +91,9 @@ class Position(NamedTuple):
     coarse: bool
 
 
-def told_position(latitude: float, longitude: float, accuracy: float | None, how: Positions, hidden: bool) -> Position:
+def published_position(
+    latitude: float, longitude: float, accuracy: float | None, how: Positions, hidden: bool
+) -> Position:
     """A position as it is, or the centre of its cell of `how.degrees` with an uncertainty that reaches the corners."""
     accuracy = None if accuracy is None or not accuracy >= 0 else min(accuracy, _FARTHEST)
     if not hidden and (accuracy is None or accuracy <= how.limit):

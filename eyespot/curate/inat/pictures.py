@@ -47,15 +47,15 @@ class PictureChecks:
     out: Path
     work: Path
 
-    def all(self, rows: Iterable[Row], threads: int, tell: Callable[[int], None]) -> InspectedPictures:
-        """Check every row (photo, file, target_file); the results, in order, are read back from the disk."""
+    def all(self, rows: Iterable[Row], threads: int, tell: Callable[[int], None]) -> int:
+        """Check every row (photo, file, target_file); how many pieces the results are in."""
         pieces, waiting = 0, iter(rows)
         with ThreadPoolExecutor(threads) as pool:
             while piece := list(islice(waiting, PIECE)):
                 self._piece(_place(self.work, pieces), piece, pool)
                 tell(pieces * PIECE + len(piece))
                 pieces += 1
-        return InspectedPictures(self.work, pieces)
+        return pieces
 
     def _piece(self, path: Path, rows: Sequence[Row], pool: ThreadPoolExecutor) -> None:
         """Check a piece unless that is done; what was missing or bad, or has changed, is checked again."""
@@ -122,19 +122,19 @@ class PictureChecks:
 
     # -- decisions of people ------------------------------------------------------------------------------------
 
-    def judged(self, results: InspectedPictures) -> Iterator[dict[str, Any]]:
+    def judged(self, pieces: int) -> Iterator[dict[str, Any]]:
         """The results with people's decisions: writes a queue of all in doubt, and applies what was decided."""
         # A decision holds wherever the photo lies, and for this photo only
         cases = (
             Case(row["photo"], row["why"], (row["found"],), shown=(row["photo"], row["seen"]))
-            for row in results
+            for row in results_of(self.work, pieces)
             if row["why"] and row["reason"] is None
         )
         queue = self.out / REVIEW
         write_queue(queue, cases)
         chosen = {id: decision.choice for id, decision in Queue(queue).standing().items()}
         flagged = {name.casefold() for name in flagged_photos(self.how)}
-        for row in results:
+        for row in results_of(self.work, pieces):
             reason = _reason(row, chosen, flagged)
             if reason is not None:
                 (self.out / row["file"]).unlink(missing_ok=True)
@@ -191,18 +191,10 @@ def digest_folder(work: Path, how: PictureSettings) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class InspectedPictures:
-    """The results of the checks, read from their pieces on each iteration."""
-
-    work: Path
-    pieces: int
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        import pyarrow.parquet as pq
-
-        for number in range(self.pieces):
-            yield from pq.ParquetFile(_place(self.work, number)).read().to_pylist()
+def results_of(work: Path, pieces: int) -> Iterator[dict[str, Any]]:
+    """The results of the checks, read from their pieces."""
+    for number in range(pieces):
+        yield from read_rows(_place(work, number))
 
 
 def _is_stale(row: Mapping[str, Any]) -> bool:
@@ -239,9 +231,9 @@ def picture_step(out: Path, settings: CollectionSettings) -> Step:
         species = species_of(folder_of(context.earlier[ALIGNED]), settings.positions)
         checks = PictureChecks(how, out, digest_folder(out / WORK, how))
         rows, total = drawn_rows(folder_of(records), species), len(records)
-        pictures = checks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+        pieces = checks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
         with new_table(folder / KEPT_ROWS, _SIZES) as keep, new_table(folder / DROPPED_ROWS, _REASONS) as drop:
-            for number, outcome in enumerate(checks.judged(pictures)):
+            for number, outcome in enumerate(checks.judged(pieces)):
                 add, names = (keep, _SIZES) if outcome["reason"] is None else (drop, _REASONS)
                 add({**{name: outcome.get(name) for name in names}, "number": number})
         return 0

@@ -1,8 +1,7 @@
 """Observation groups, and the draw of a species' share from them.
 
-A group is what was seen on one day within a distance, directly or by way of others (single linkage). Positions are
-sorted into cubes so small that all in one belong together; only pairs of near cubes are compared, and those until the
-first pair that is near enough. So a city's thousand observations of a day cost no million distances.
+A group is what was seen on one day within a distance, directly or by way of others (single linkage). A day's points
+are sorted from south to north, and each is compared with those of the band that follows it.
 
 A species' groups lie in spatio-temporal clusters, each of which gives one observation in turn: one of a group and an
 observer not drawn before, where there is one; a new group counts for more than a new observer, and what is left is
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.curate.inat.settings import Sampling
 from eyespot.kernels import compile_loops
 from eyespot.types import UsageError
 
@@ -58,9 +58,7 @@ def spread(cells: NDArray[Any]) -> float:
     return float(np.exp(-(share * np.log(share)).sum()))
 
 
-NEAREST, FARTHEST = 0.05, 2000.0  # km: cubes are numbered with 21 bits on each axis
-_BITS = 21
-_REACH = 2  # cubes that two points within the distance may lie apart on each axis
+NEAREST, FARTHEST = 0.05, 2000.0  # km
 
 
 def groups(segment: NDArray[np.int64], latitude: Floats, longitude: Floats, km: float = 10.0) -> NDArray[np.int64]:
@@ -72,19 +70,24 @@ def groups(segment: NDArray[np.int64], latitude: Floats, longitude: Floats, km: 
     if not NEAREST <= km <= FARTHEST:
         raise UsageError(f"groups reach from {NEAREST} to {FARTHEST:g} km, not {km:g}")
     points = np.ascontiguousarray(on_sphere(latitude, longitude))  # (n, 3)
-    limit = chord(km)
-    x, y, z = ((points.T + 1.0) / (limit / math.sqrt(3) * (1 - 1e-9))).astype(np.int64)
-    cubes = np.ascontiguousarray((x << (2 * _BITS)) + (y << _BITS) + z)  # (n,), the number of each point's cube
-    return _groups(np.ascontiguousarray(segment), points, cubes, limit * limit)
+    return _groups(np.ascontiguousarray(segment), points, chord(km))
 
 
 @compile_loops
-def _groups(segment, points, keys, limit):
+def _groups(segment, points, limit):
     parent = np.arange(len(segment))
     start = 0
     for end in range(1, len(segment) + 1):
         if end == len(segment) or segment[end] != segment[start]:
-            _link(points[start:end], parent[start:end], keys[start:end], start, limit)
+            order = start + np.argsort(points[start:end, 2], kind="mergesort")
+            for at in range(len(order)):
+                a = points[order[at]]
+                for later in range(at + 1, len(order)):
+                    b = points[order[later]]
+                    if b[2] - a[2] > limit:
+                        break
+                    if (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2 <= limit * limit:
+                        _join(parent, order[at], order[later])
             start = end
     for row in range(len(parent)):  # parents stand before their children: one pass is enough
         parent[row] = parent[parent[row]]
@@ -92,99 +95,24 @@ def _groups(segment, points, keys, limit):
 
 
 @compile_loops
-def _link(points, parent, keys, offset, limit):
-    """Join the points of one segment; `parent` holds places counted from the whole's beginning."""
-    order = np.argsort(keys, kind="mergesort")
-    cubes, ends = _cubes(keys, order)
-    first = 0
-    for cube in range(len(cubes)):
-        for at in range(first + 1, ends[cube]):
-            _join(parent, offset, order[first], order[at])
-        first = ends[cube]
-    for cube in range(len(cubes)):
-        _link_near(points, parent, (offset, cube), (order, cubes, ends), limit)
-
-
-@compile_loops
-def _cubes(keys, order):
-    """Numbers of the cubes that hold something, ascending, and where each ends in the order."""
-    cubes, ends = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    count = 0
-    for at in range(len(order)):
-        if count == 0 or cubes[count - 1] != keys[order[at]]:
-            cubes[count] = keys[order[at]]
-            count += 1
-        ends[count - 1] = at + 1
-    return cubes[:count], ends[:count]
-
-
-@compile_loops
-def _link_near(points, parent, where, sorted_, limit):
-    """Join a cube with those after it that points within the limit may lie in."""
-    offset, cube = where
-    order, cubes, ends = sorted_
-    one, two = np.int64(1) << _BITS, np.int64(1) << (2 * _BITS)
-    for x in range(0, _REACH + 1):
-        for y in range(-_REACH, _REACH + 1):
-            row = cubes[cube] + x * two + y * one
-            if row < cubes[cube]:
-                continue
-            low = row - _REACH if row > cubes[cube] else row + 1
-            near = np.searchsorted(cubes, low)
-            while near < len(cubes) and cubes[near] <= row + _REACH:
-                if near > cube:
-                    _link_cubes(points, parent, (offset, cube, near), (order, ends), limit)
-                near += 1
-
-
-@compile_loops
-def _link_cubes(points, parent, which, sorted_, limit):
-    offset, cube, near = which
-    order, ends = sorted_
-    begin = 0 if cube == 0 else ends[cube - 1]
-    if _root(parent, offset, order[begin]) == _root(parent, offset, order[ends[near - 1]]):
-        return
-    for one in range(begin, ends[cube]):
-        a = points[order[one]]
-        for other in range(ends[near - 1], ends[near]):
-            b = points[order[other]]
-            if (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2 <= limit:
-                _join(parent, offset, order[one], order[other])
-                return
-
-
-@compile_loops
-def _root(parent, offset, row):
-    while parent[row] != row + offset:
-        above = parent[row] - offset
-        parent[row] = parent[above]
-        row = above
+def _root(parent, row):
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = parent[row]
     return row
 
 
 @compile_loops
-def _join(parent, offset, one, other):
+def _join(parent, one, other):
     """The earlier root stays, so that a group is called by its first observation."""
-    one, other = _root(parent, offset, one), _root(parent, offset, other)
+    one, other = _root(parent, one), _root(parent, other)
     if one < other:
-        parent[other] = one + offset
+        parent[other] = one
     elif other < one:
-        parent[one] = other + offset
+        parent[one] = other
 
 
 Marks = NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
-class DrawSettings:
-    """How to draw. One unit of distance is `space_km` or `time_days`: clusters wider than that are divided further,
-    up to `clusters` for a species."""
-
-    cap: int = 550
-    clusters: int = 200
-    space_km: float = 100.0
-    time_days: float = 90.0
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -206,7 +134,7 @@ class DrawResult(NamedTuple):
     turn: NDArray[np.int64]  # (n,)
 
 
-def draw(species: int, of: SpeciesObservations, how: DrawSettings) -> DrawResult:
+def draw(species: int, of: SpeciesObservations, how: Sampling) -> DrawResult:
     """Up to `how.cap` of a species' candidates."""
     group = np.unique(of.group, return_inverse=True)[1].astype(np.int64)
     cluster = clusters(group, of, how)[group]  # (n,)
@@ -236,7 +164,7 @@ def _mixed(values: Marks) -> Marks:
         return mixed ^ (mixed >> np.uint64(31))
 
 
-def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: DrawSettings) -> NDArray[np.int64]:
+def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: Sampling) -> NDArray[np.int64]:
     """The cluster of each of a species' groups, (groups,).
 
     A group stands at the middle of the species' observations in it, in units of `how`. The centres are its most central

@@ -181,15 +181,14 @@ class ObservationFilter:
 
 @dataclass(frozen=True)
 class Species:
-    """The target list, the changes of its taxa, and the ranges of species that a split leaves in doubt."""
+    """The target list, and the changes of its taxa."""
 
     targets: Path | None = None
     changes: Path | None = None
-    ranges: Path | None = None
 
     def files(self) -> dict[str, Path]:
         """The given files, by their role."""
-        files = {"target list": self.targets, "mapping": self.changes, "ranges": self.ranges}
+        files = {"target list": self.targets, "mapping": self.changes}
         return {name: path for name, path in files.items() if path is not None}
 
 
@@ -197,7 +196,8 @@ class Species:
 class Sampling:
     """Groups and draws: see `eyespot.curate.inat.sampling`.
 
-    `within` is "all" (a day's observations of all species make groups together, as iNat24's) or "species".
+    `within` is "all" (a day's observations of all species make groups together, as iNat24's) or "species". One unit of
+    distance is `space_km` or `time_days`: wider clusters are divided further, up to `clusters` for a species.
     """
 
     km: float = 10.0

@@ -1,6 +1,6 @@
-"""Sources of observations: iNaturalist's open-data export, a table of your own, or a Camtrap DP package.
+"""Sources of observations: iNaturalist's open-data export, or a table of your own.
 
-All three give the same four tables, as SQL over their files:
+Both give the same four tables, as SQL over their files:
 
     observations  id, observer, latitude, longitude, accuracy (m), taxon, grade, day, fault
     photos        observation, photo, position, extension, licence, observer, holder, file, url, width, height, fault
@@ -17,10 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.curate.inat.tables import parquet, quote_name, quoted, real, select, whole
-from eyespot.formats.imports.camtrap_dp import PACKAGE, media_rights
-from eyespot.storage.json_files import json_of
 from eyespot.storage.tables import opened_parquet
-from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 SPECIES = ("species", "subspecies", "variety", "form", "infraspecies")  # and what is below
@@ -138,19 +135,6 @@ _PHOTO = {
 }
 
 
-def file_and_url(place: str, name: str = "NULL") -> dict[str, str]:
-    """The columns `file` and `url` of a path or address.
-
-    A path is the file's name; the file of an address has its `name`, or the last part of the address.
-    """
-    address = f"regexp_matches({place}, '^https?://')"
-    last = f"regexp_extract(split_part({place}, '?', 1), '[^/]*$')"
-    return {
-        "file": f"CASE WHEN {address} THEN COALESCE({name}, {last}) ELSE {place} END",
-        "url": f"CASE WHEN {address} THEN {place} END",
-    }
-
-
 ID = ("occurrenceID", "gbifID", "observation_uuid", "observation_id", "catalogNumber", "uuid", "id")
 OBSERVER = ("recordedByID", "recordedBy", "observer_id", "user_login", "user_id", "observer")
 LATITUDE, LONGITUDE = ("decimalLatitude", "latitude"), ("decimalLongitude", "longitude")
@@ -202,7 +186,14 @@ def _table_photos(table: TableFile) -> str:
         "one": "trim(unnest(parts))",
         "position": "generate_subscripts(parts, 1) - 1",
     }
-    columns = {"photo": "one", "position": "position", "licence": "licence", "holder": "holder", **file_and_url("one")}
+    # A path is the file's name; of an address the last part is
+    address, last = "regexp_matches(one, '^https?://')", "regexp_extract(split_part(one, '?', 1), '[^/]*$')"
+    columns = {
+        "photo": "one",
+        **{name: name for name in ("position", "licence", "holder")},
+        "file": f"CASE WHEN {address} THEN {last} ELSE one END",
+        "url": f"CASE WHEN {address} THEN one END",
+    }
     return select(_PHOTO | columns, f"{select(files, select(rows, table.sql))} WHERE one <> ''")
 
 
@@ -294,106 +285,13 @@ def _export_taxa(table: TableFile) -> str:
     return select(columns | dict.fromkeys(RANKS, "NULL::VARCHAR"), table.sql)
 
 
-_CAMTRAP_TABLES = ("deployments", "media", "observations")
-
-
-def camtrap_source(place: Path) -> ObservationSource:
-    """The package in a folder; `UsageError` for a table or column that is missing."""
-    package, files = place / PACKAGE, {}
-    for name in _CAMTRAP_TABLES:
-        path = next((path for path in (place / f"{name}.csv", place / f"{name}.csv.gz") if path.is_file()), None)
-        if path is None:
-            raise UsageError(f"{place} has no {name}.csv; a Camtrap DP has {', '.join(_CAMTRAP_TABLES)}")
-        files[name] = path
-    fields = json_of(package)
-    if not isinstance(fields, dict):
-        refuse(package, "", "is not a package; expected an object with resources, licenses and contributors")
-    seen, media, traps = (sheet(files[name]) for name in ("observations", "media", "deployments"))
-    taxon = seen.require("scientificName")
-    return ObservationSource(
-        "camtrap-dp",
-        {"package": package, **files},
-        _camtrap_observations(seen, traps, taxon),
-        _camtrap_photos(seen, media, media_rights(package, fields)),
-        names_as_taxa(seen.sql, taxon, "NULL", {rank: seen.first(rank) for rank in RANKS}),
-        citation=str(fields.get("bibliographicCitation") or fields.get("title") or ""),
-    )
-
-
-def _camtrap_observations(seen: TableFile, traps: TableFile, taxon: str) -> str:
-    """A row for each observation; its position and its camera, as its observer, come from the deployment."""
-    where = {
-        "deployment": traps.require("deploymentID"),
-        "latitude": real(traps.require("latitude")),
-        "longitude": real(traps.require("longitude")),
-        "accuracy": real(traps.first("coordinateUncertainty")),
-        "trap_began": traps.first("deploymentStart", "start"),
-    }
-    what = {
-        "id": seen.require("observationID"),
-        "deployment": seen.require("deploymentID"),
-        "taxon": taxon,
-        "began": seen.first("eventStart", "timestamp"),
-        "kind": f"lower(COALESCE({seen.first('observationType')}, 'animal'))",
-    }
-    date = "COALESCE(began, trap_began)"
-    columns = {
-        "id": "id",
-        "observer": "deployment",
-        **{name: name for name in ("latitude", "longitude", "accuracy", "taxon")},
-        "grade": "NULL::VARCHAR",
-        "day": f"local_day({date}, longitude)",
-        "fault": f"CASE WHEN kind <> 'animal' THEN 'no animal: ' || kind ELSE date_fault({date}, longitude) END",
-    }
-    return select(columns, f"{select(what, seen.sql)} LEFT JOIN {select(where, traps.sql)} USING (deployment)")
-
-
-def _camtrap_photos(seen: TableFile, media: TableFile, rights: tuple[str, str]) -> str:
-    """The pictures of an observation: the one it names, or those of its camera during its event, earliest first."""
-    licence, holder = (f"NULLIF({quoted(text)}, '')" for text in rights)
-    columns = {
-        "photo": "photo",
-        "position": "CAST(row_number() OVER (PARTITION BY observation ORDER BY moment, photo) - 1 AS INTEGER)",
-        "licence": licence,
-        "holder": holder,
-        **file_and_url("place", "name"),
-        "fault": "CASE WHEN NOT public THEN 'a file that is not public' END",
-    }
-    return select(_PHOTO | columns, _camtrap_pairs(seen, media))
-
-
-def _camtrap_pairs(seen: TableFile, media: TableFile) -> str:
-    """Observations beside their pictures."""
-    pictures = {
-        "photo": media.require("mediaID"),
-        "camera": media.require("deploymentID"),
-        "place": media.require("filePath"),
-        "name": media.first("fileName"),
-        "moment": f"utc_of({media.require('timestamp')})",
-        "public": f"lower(COALESCE({media.first('filePublic')}, 'true')) IN ('true', 't', '1')",
-    }
-    what = {
-        "observation": seen.require("observationID"),
-        "deployment": seen.require("deploymentID"),
-        "medium": seen.first("mediaID"),
-        "began": f"utc_of({seen.first('eventStart', 'timestamp')})",
-        "ended": f"utc_of({seen.first('eventEnd', 'eventStart', 'timestamp')})",
-    }
-    image = f"{media.sql} WHERE COALESCE({media.first('fileMediatype')}, 'image/jpeg') LIKE 'image/%'"
-    both = f"{select(what, seen.sql)} o JOIN {select(pictures, image)} m"
-    during = "o.medium IS NULL AND m.camera = o.deployment AND m.moment BETWEEN o.began AND o.ended"
-    return f"(SELECT * FROM {both} ON m.photo = o.medium UNION ALL BY NAME SELECT * FROM {both} ON {during})"
-
-
 def source_of(place: Path) -> ObservationSource:
-    """The source at a path; `UsageError` if it is not an export, a table or a package."""
+    """The source at a path; `UsageError` if it is neither an export nor a table."""
     if not place.exists():
-        raise UsageError(f"there is no {place}; name an export's folder, a table of observations or a Camtrap DP")
+        raise UsageError(f"there is no {place}; name an export's folder or a table of observations")
     if place.is_file():
         return table_source(place)
-    if (place / PACKAGE).is_file():
-        return camtrap_source(place)
     if is_export(place):
         return export_source(place)
-    forms = "an export (observations, photos, taxa and observers as .csv.gz) nor a Camtrap DP (datapackage.json)"
-    raise UsageError(f"{place} holds neither {forms}; name another folder, or a table of observations")
+    form = "export (observations, photos, taxa and observers as .csv.gz)"
+    raise UsageError(f"{place} holds no {form}; name another folder, or a table of observations")

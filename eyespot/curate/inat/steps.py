@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from eyespot.curate.inat.sampling import (
     DrawResult,
-    DrawSettings,
     SpeciesObservations,
     draw,
     equal_cells,
@@ -68,8 +67,6 @@ def steps_of(
     lists: Mapping[str, str],
 ) -> list[Step]:
     """The steps for a source; `inputs` are digests of its files, `lists` those of the lists of species."""
-    pass
-
     wanted, species, sampling = settings.wanted, settings.species, settings.sampling
     years = source.years if wanted.years is None else wanted.years
     grades = source.grades if wanted.grades is None else wanted.grades
@@ -243,7 +240,6 @@ def group_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
 
 def draw_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its cluster and turn; the spread of the species over the Earth."""
-    drawing = DrawSettings(how.cap, how.clusters, how.space_km, how.time_days, how.seed)
     sql = f"SELECT * FROM {step.rows('grouped')} ORDER BY target, mark, row"
     facts: list[dict[str, Any]] = []
     with _writing(step.folder) as write:
@@ -251,7 +247,7 @@ def draw_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
             ends = np.flatnonzero(np.diff(rows["target"])) + 1
             drawn: list[DrawResult] = []
             for begin, end in zip([0, *ends], [*ends, len(rows["target"])], strict=True):
-                result, result_facts = _drawn({name: values[begin:end] for name, values in rows.items()}, drawing)
+                result, result_facts = _drawn({name: values[begin:end] for name, values in rows.items()}, how)
                 drawn.append(result)
                 facts.append(result_facts)
             columns = {name: rows[name] for name in ("row", "target", "group", "latitude", "longitude")}
@@ -268,7 +264,7 @@ def draw_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
 _FACTS = ("target", "candidates", "groups", "clusters", "drawn", "spread_before", "spread_drawn", "spread_random")
 
 
-def _drawn(rows: Columns, how: DrawSettings) -> tuple[DrawResult, dict[str, Any]]:
+def _drawn(rows: Columns, how: Sampling) -> tuple[DrawResult, dict[str, Any]]:
     """The draw of a species, and the facts of it: counts, and the spread of all, of the drawn, of as many at random."""
     names = ("mark", "who", "group", "latitude", "longitude", "day")
     of, species = SpeciesObservations(*(rows[name] for name in names)), int(rows["target"][0])

@@ -252,7 +252,6 @@ MACROS = (
     """CREATE OR REPLACE TEMP MACRO minutes_of(z) AS CASE WHEN length(z) < 3 OR z[1] NOT IN ('+', '-') THEN 0 ELSE
         (CASE WHEN z[1] = '-' THEN -1 ELSE 1 END) * (60 * CAST(z[2:3] AS INTEGER)
         + COALESCE(TRY_CAST(right(z, 2) AS INTEGER) * CAST(length(z) > 3 AS INTEGER), 0)) END""",
-    "CREATE OR REPLACE TEMP MACRO utc_of(t) AS clock_of(t) - to_minutes(minutes_of(zone_of(t)))",
     """CREATE OR REPLACE TEMP MACRO day_of(t, longitude) AS CASE
         WHEN regexp_full_match(t, '\\d{4}-\\d{2}-\\d{2}') THEN TRY_CAST(t AS DATE)
         WHEN zone_of(t) = '' OR minutes_of(zone_of(t)) <> 0 THEN CAST(clock_of(t) AS DATE)

@@ -7,7 +7,6 @@ newer), never in both directions: that would confuse the parts of a split.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,6 @@ _SAME = {"renamed": "rename", "swap": "rename", "merged": "merge"}
 _OLD, _NEW = ("old", "old_id", "old id", "old_taxon"), ("new", "new_id", "new id", "new_taxon")
 _NAME = ("name", "scientific_name", "scientificName", "species", "taxon_name")
 _TAXON, _ID = ("taxon_id", "taxonID"), ("id", "category_id")
-_SIDES = ("west", "south", "east", "north")
 
 
 class TargetSpecies(NamedTuple):
@@ -61,19 +59,8 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Box:
-    """A part of a species' range, in degrees; west above east crosses the antimeridian."""
-
-    species: str
-    west: float
-    south: float
-    east: float
-    north: float
-
-
-@dataclass(frozen=True)
 class Route:
-    """What the observations of a taxon count as: one target, or several among which a range decides."""
+    """What the observations of a taxon count as: one target, or several of which nobody knows which it is."""
 
     targets: tuple[int, ...]  # places in the list
     how: str
@@ -127,22 +114,6 @@ def read_changes(path: Path) -> list[Change]:
             refuse(path, f"line {line}", f"is not a change; expected old, new and a kind of {', '.join(KINDS)}")
         changes.append(Change(old, new, kind))
     return changes
-
-
-def read_ranges(path: Path) -> list[Box]:
-    """Ranges as boxes: columns species (name or id), west, south, east, north; `UsageError` for other lines."""
-    boxes = []
-    for line, row in rows_of(path):
-        species = _first(row, ("species", *_NAME, *_TAXON))
-        try:
-            west, south, east, north = (float(row[side]) for side in _SIDES)
-        except (KeyError, TypeError, ValueError):
-            west = south = east = north = math.nan
-        on_earth = abs(west) <= 180 and abs(east) <= 180 and -90 <= south <= north <= 90
-        if species is None or not on_earth:
-            refuse(path, f"line {line}", f"is not a range; expected species, {', '.join(_SIDES)} in degrees")
-        boxes.append(Box(species, west, south, east, north))
-    return boxes
 
 
 def _first(row: Mapping[str, Any], names: Iterable[str]) -> str | None:
@@ -247,7 +218,7 @@ class _Ways:
         """Why a target has no taxon of its own."""
         target = self.targets[place]
         if any(place in route.targets for route in routes.values()):
-            return "its taxon counts as one of several; ranges would tell"
+            return "its taxon counts as one of several"
         if any(self._is_homonym(place, self.taxa[id]) for id in self.ids.get(target.name, ())):
             return "the name of taxa in several kingdoms; give the list a column kingdom or taxon_id"
         nodes = [target.name, *([target.taxon] if target.taxon else []), *self.ids.get(target.name, ())]
@@ -267,18 +238,28 @@ def align_observations(source: ObservationSource, species: Species, step: StepTa
     """Write every observation with its species' place in the list, and beside it `targets.json`, the list itself."""
     tables, rows = step.tables, step.rows("filtered")
     _resolve(source, tables, rows)
+    import pyarrow as pa
+
     changes = read_changes(species.changes) if species.changes else []
     targets = read_targets(species.targets) if species.targets else _own_targets(tables)
-    boxes = read_ranges(species.ranges) if species.ranges else []
     alignment = align(targets, _named_taxa(tables, targets, changes), changes)
-    _write_routes(tables, alignment, boxes, targets)
-    step.split(_aligned(rows))
-    # For each place in the list its taxa and how they were matched; taxa that ranges decide on have several places
+    single = {id: route.targets[0] for id, route in alignment.routes.items() if len(route.targets) == 1}
+    places: dict[str, list[Any]] = {"species": [*alignment.routes], "target": [*map(single.get, alignment.routes)]}
+    tables.know("routes", places, {"target": pa.int32()})
+    reason = (
+        f"CASE WHEN e.why IS NOT NULL THEN e.why WHEN s.species IS NULL THEN {quoted(NOT_WANTED)} "
+        f"WHEN s.target IS NULL THEN {quoted(SEVERAL)} END"
+    )
+    step.split(
+        f"SELECT o.* EXCLUDE (taxon), s.target, {reason} AS reason FROM {rows} o "
+        "JOIN resolved e USING (taxon) LEFT JOIN routes s USING (species)"
+    )
+    # For each place in the list its taxa and how they were matched; a taxon that may be several has several places
     ways: dict[int, dict[str, str]] = {}
     for id, route in alignment.routes.items():
         for place in route.targets:
-            ways.setdefault(place, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
-    ranks = _ranks_of_taxa(tables, alignment)
+            ways.setdefault(place, {})[id] = route.how
+    ranks = _ranks_of_taxa(tables, single)
     fields = []
     for place, target in enumerate(targets):
         rest = {"taxa": ways.get(place, {}), "unmapped": alignment.unmapped.get(place)}
@@ -336,54 +317,9 @@ def _named_taxa(tables: Tables, targets: Sequence[TargetSpecies], changes: Seque
     return [Taxon(*row) for row in rows]
 
 
-def _write_routes(tables: Tables, alignment: Alignment, boxes: Sequence[Box], targets: Sequence[TargetSpecies]) -> None:
-    """Tables `routes` (species, target, number of its targets) and `ranges` (target and its boxes)."""
-    import pyarrow as pa
-
-    places = {key: place for place, target in enumerate(targets) for key in (target.taxon, target.name) if key}
-    unknown = next((box.species for box in boxes if box.species not in places), None)
-    if unknown is not None:
-        raise UsageError(f"the ranges name {unknown!r}, which is not a species of the target list; leave it out")
-    pairs = [(id, route, place) for id, route in alignment.routes.items() for place in route.targets]
-    routes: dict[str, list[Any]] = {
-        "species": [id for id, _, _ in pairs],
-        "target": [place for _, _, place in pairs],
-        "ways": [len(route.targets) for _, route, _ in pairs],
-    }
-    tables.know("routes", routes, {"target": pa.int32(), "ways": pa.int32()})
-    sides = {side: [getattr(box, side) for box in boxes] for side in ("west", "south", "east", "north")}
-    kinds = {"target": pa.int32(), **dict.fromkeys(sides, pa.float64())}
-    tables.know("ranges", {"target": [places[box.species] for box in boxes], **sides}, kinds)
-
-
-def _aligned(rows: str) -> str:
-    """Observations with their target: by their only route, or by the only range that contains them."""
-    inside = (
-        "o.latitude BETWEEN g.south AND g.north AND CASE WHEN g.west <= g.east THEN o.longitude BETWEEN g.west "
-        "AND g.east ELSE o.longitude >= g.west OR o.longitude <= g.east END"
-    )
-    ranged = (
-        f"SELECT o.row, min(g.target) AS target FROM {rows} o JOIN resolved USING (taxon) "
-        f"JOIN routes r USING (species) JOIN ranges g ON g.target = r.target AND {inside} "
-        "WHERE r.ways > 1 GROUP BY o.row HAVING count(DISTINCT g.target) = 1"
-    )
-    # the columns of one route, so that an observation never becomes two rows
-    single = "SELECT species, any_value(target) AS target, any_value(ways) AS ways FROM routes GROUP BY species"
-    target = "CASE WHEN s.ways = 1 THEN s.target ELSE n.target END"
-    reason = (
-        f"CASE WHEN e.why IS NOT NULL THEN e.why WHEN s.species IS NULL THEN {quoted(NOT_WANTED)} "
-        f"WHEN {target} IS NULL THEN {quoted(SEVERAL)} END"
-    )
-    return (
-        f"SELECT o.* EXCLUDE (taxon), {target} AS target, {reason} AS reason FROM {rows} o "
-        f"JOIN resolved e USING (taxon) LEFT JOIN ({single}) s USING (species) LEFT JOIN ({ranged}) n USING (row)"
-    )
-
-
-def _ranks_of_taxa(tables: Tables, alignment: Alignment) -> dict[int, dict[str, str]]:
+def _ranks_of_taxa(tables: Tables, single: Mapping[str, int]) -> dict[int, dict[str, str]]:
     """The ranks of species by their place in the list, from the taxa that count as them alone."""
-    ways = [(id, str(route.targets[0])) for id, route in alignment.routes.items() if len(route.targets) == 1]
-    tables.know("ways", {"taxon": [id for id, _ in ways], "target": [place for _, place in ways]})
+    tables.know("ways", {"taxon": [*single], "target": [*map(str, single.values())]})
     ranks = ", ".join(quoted(rank) for rank in RANKS)
     known: dict[int, dict[str, str]] = {}
     for place, rank, name in tables.rows(

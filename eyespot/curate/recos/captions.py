@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from eyespot.curate.recos.discriminability import FINE, OVER_DETAILED, Discriminability, entropies
-from eyespot.curate.recos.pictures import AMBIGUOUS, generator_of, same_words, wordings
+from eyespot.curate.recos.pictures import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
@@ -91,23 +91,15 @@ DIGITS = 6  # of a cosine that is written down
 
 
 @dataclass(frozen=True)
-class Rewriting:
-    """dis(t) over the `k` nearest pictures at a temperature, accepted within η; at most `rounds` rewritings.
+class Rewriting(Discriminability):
+    """dis(t) over the nearest pictures and what of it is accepted; at most `rounds` rewritings.
 
     A caption that is not accepted then is dropped, or kept and marked for the person who checks (`at_limit`).
     """
 
-    k: int = 10
-    temperature: float = 0.01
-    eta: float = 0.5
     rounds: int = 3
     at_limit: Literal["drop", "keep"] = "drop"
     workers: int = 4
-
-    @property
-    def measure(self) -> Discriminability:
-        """The accepted values."""
-        return Discriminability(self.k, self.temperature, self.eta)
 
 
 class Rewritten(AnswerForm):
@@ -133,7 +125,6 @@ class CaptionPool:
     sources: Sources
     how: Rewriting
     _records: Sequence[Record] = ()
-    _wordings: Mapping[str, set[str]] | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def turn(self, text: str, record: Record, context: Context) -> Turn:
@@ -147,14 +138,7 @@ class CaptionPool:
         nearest = np.sort(np.partition(others, -self.how.k)[-self.how.k :])[::-1]
         dis = float(entropies(nearest[None], self.how.temperature)[0])
         rounded = [round(float(cosine), DIGITS) for cosine in nearest]
-        return Turn(text, round(dis, DIGITS), self.how.measure.verdict(dis), rounded)
-
-    def is_ambiguous(self, text: str, record: Record, context: Context) -> bool:
-        """Whether the text is a wording of another drawn picture than the record's."""
-        with self._lock:
-            if self._wordings is None:
-                self._wordings = wordings(context.earlier["render"])
-        return not self._wordings.get(same_words(text), set()) <= {record["image"]}
+        return Turn(text, round(dis, DIGITS), self.how.verdict(dis), rounded)
 
     @cached_property
     def _vectors(self) -> Vectors:
@@ -171,29 +155,20 @@ class CaptionPool:
 
 def discriminated(record: Record, context: Context, pool: CaptionPool, writer: CaptionWriter) -> Outcome:
     """The caption as it was, or as it was rewritten until it was accepted."""
-    if pool.is_ambiguous(record["text"], record, context):
-        return Drop(record, AMBIGUOUS, record["text"])
     made, turns = dict(record), [pool.turn(record["text"], record, context)]
     while turns[-1].verdict != FINE and len(turns) <= pool.how.rounds:
         wording = _next_wording(made, context, turns, writer)
         if wording is None:
             break
-        if pool.is_ambiguous(wording["text"], made, context):
-            return _outcome(made, turns, pool.how, wording["text"])
         made |= wording
         turns.append(pool.turn(made["text"], made, context))
-    return _outcome(made, turns, pool.how)
-
-
-def _outcome(made: dict[str, Any], turns: Sequence[Turn], how: Rewriting, ambiguous: str = "") -> Outcome:
-    """The outcome of the last wording; `ambiguous` is the next one, which is true of another picture too."""
     last, first = turns[-1], turns[0]
     made |= {"dis": last.dis, "rounds": len(turns) - 1, "first_dis": first.dis, "nearest": first.nearest}
     if last.verdict == FINE:
         return Keep(made)
     detail = f"dis(t) is {last.dis:.3f} after {len(turns) - 1} rounds: {last.text}"
-    if how.at_limit == "drop":
-        return Drop(made, AMBIGUOUS, ambiguous) if ambiguous else Drop(made, last.verdict, detail)
+    if pool.how.at_limit == "drop":
+        return Drop(made, last.verdict, detail)
     return Keep({**made, "doubts": [*made.get("doubts", []), f"{last.verdict}: {detail}"]})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from statistics import fmean
 from typing import Any
 
 from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting
-from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SPARE, UNDECIDED, UNSEEN, is_seen
-from eyespot.curate.recos.discriminability import choices, histogram_drawing
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, UNDECIDED, UNSEEN, is_seen
+from eyespot.curate.recos.discriminability import choices, histogram
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.sources import DRAWN
@@ -22,11 +21,10 @@ from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.pipelines import Record, StepResult, drops
 from eyespot.pipelines.data_card import (
     CardContent,
-    CardFigure,
     CardTable,
     QualityCheck,
     SampleRecord,
-    joined,
+    content_of,
     level_of,
     licence_check,
     wilson,
@@ -37,7 +35,6 @@ from eyespot.storage.toml import toml_of
 
 K = 10  # the last of Recall@1, 5 and 10
 LIKE = 3  # pictures without captions in a sample
-OWN = ("citation", "licence")  # keys of the recipe's [card] that are not answers of the datasheet
 CITATION = (
     "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
     "Real-Life Scenarios. ACM Multimedia 2024 (the method)"
@@ -66,22 +63,16 @@ class RecosSteps:
 
     def card_content(self) -> CardContent:
         """The parts of its card that cannot be counted from the steps."""
-        recipe = self.pipe.recipe
-        given = {name: part for name, part in recipe.card.items() if name not in OWN}
-        tables, figures = _measurements(self)
-        return CardContent(
-            recipe.name,
-            recipe.about,
-            recipe.seed,
-            joined(answers(self), given),
-            {f"captions of {version}": [r["text"] for r in self.captions(version)] for version in VERSIONS[:2]},
-            list(_samples(self)),
-            [table for table in (_subtasks(self), _reviews(self), _changes(self), *tables) if table.rows],
-            figures,
-            list(notes(self)),
-            str(recipe.card.get("citation", "")) or CITATION,
-            str(recipe.card.get("licence", "")),
-            list(quality_checks(self)),
+        tables = (_subtasks(self), _reviews(self), _changes(self), *_measurements(self))
+        return content_of(
+            self.pipe.recipe,
+            answers(self),
+            CITATION,
+            texts={f"captions of {name}": [r["text"] for r in self.captions(name)] for name in VERSIONS[:2]},
+            samples=list(_samples(self)),
+            tables=[table for table in tables if table.rows],
+            notes=list(notes(self)),
+            checks=list(quality_checks(self)),
         )
 
 
@@ -103,31 +94,21 @@ def notes(made: RecosSteps) -> Iterator[str]:
     for name, count in made.pipe.collecting.counts().items():
         if collected[name] < count:
             yield f"Sub-task {name}: {collected[name]} of {count} pictures were found."
-    yield from _short(made, collected)
-    # Pictures whose captions were all dropped: the steps count captions only; but those of a full sub-task have enough
-    complete = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == "complete"]
-    spare = {drop.record["image"] for step in complete for drop in drops(step.folder) if drop.reason == SPARE}
+    images = {record["image"]: record["subtask"] for record in made.captions("v0") if record["source"] != DRAWN}
+    left, more = Counter(images.values()), "a larger count in its table of the recipe takes further ones"
+    yield from (
+        f"Sub-task {name}: {left[name]} of {count} pictures have captions; {more}, and asks for no caption twice."
+        for name, count in made.pipe.collecting.counts().items()
+        if 0 < left[name] < count <= collected[name]
+    )
+    # Pictures whose captions were all dropped: the steps count captions only
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
         records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
-        came = {record["image"] for record in records} - spare
+        came = {record["image"] for record in records}
         lost = len(came - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
-
-
-def _short(made: RecosSteps, collected: Mapping[str, int]) -> Iterator[str]:
-    """How to get further pictures for sub-tasks of photos that lost some of theirs."""
-    images = {record["image"]: record["subtask"] for record in made.captions("v0") if record["source"] != DRAWN}
-    left = Counter(images.values())
-    for name, pictures in made.pipe.collecting.wanted().items():
-        count = made.pipe.collecting.counts()[name]
-        if 0 < left[name] < count <= collected[name]:
-            spare = math.ceil((count - left[name]) * collected[name] / left[name]) + pictures.spare
-            yield (
-                f"Sub-task {name}: {left[name]} of {count} pictures have captions; spare = {spare} in its table of the "
-                "recipe takes further ones, and asks for no caption twice."
-            )
 
 
 def _writing_notes(records: Iterable[Record]) -> Iterator[str]:
@@ -212,23 +193,16 @@ def _changes(made: RecosSteps) -> CardTable:
     return CardTable("What confusing captions changed", columns, rows, "Words inserted, deleted or replaced.")
 
 
-def _measurements(made: RecosSteps) -> tuple[list[CardTable], list[CardFigure]]:
+def _measurements(made: RecosSteps) -> Iterator[CardTable]:
     """What other settings of dis(t) would accept, and its distribution before and after rewriting."""
-    tables, figures = [], []
     for declared in made.pipe.recipe.steps:
         if declared.step == "discriminate":
             how, step = declared.fitted(Rewriting), made.result(declared.name)
             # Captions as first written, also those that were dropped then
             first = [r for r in chain(step.records, (drop.record for drop in drops(step.folder))) if "nearest" in r]
-            tables.append(choices([record["nearest"] for record in first], how.k))
-            settings = f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}"
-            title = f"dis(t) of captions as first written ({settings})"
-            values = [record["first_dis"] for record in first]
-            figures.append(CardFigure(f"{declared.name}-first", title, histogram_drawing(values, how.measure)))
-            values = [record["dis"] for record in step.records]
-            title = "dis(t) of those that were kept"
-            figures.append(CardFigure(f"{declared.name}-kept", title, histogram_drawing(values, how.measure)))
-    return tables, figures
+            yield choices([record["nearest"] for record in first], how.k)
+            before, after = [r["first_dis"] for r in first], [r["dis"] for r in step.records]
+            yield histogram(before, after, how)
 
 
 def _samples(made: RecosSteps) -> Iterator[SampleRecord]:

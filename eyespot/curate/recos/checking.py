@@ -18,8 +18,7 @@ from eyespot.pipelines.human_review import AWAITS, Case, reviewed
 CONFIRMED, CHANGED, UNSEEN = "confirmed", "changed", "unseen"
 """The column `review` of a caption: a person accepted it, rewrote it, or no person decided on it."""
 UNDECIDED = "undecided"  # in steps: unseen, though it was put to a person
-SPARE = "spare"
-TOO_FEW, NOT_LOOKED_AT = "its picture has too few captions", "nobody looked"
+TOO_FEW, UNREVIEWED = "its picture has too few captions", "nobody looked"
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,15 @@ class Completing:
     version: str = "v0"
 
 
-def looked_at(records: Records, context: Context, queue: Path, sources: Sources, how: Reviewing) -> Iterator[Outcome]:
+def review_captions(
+    records: Records, context: Context, queue: Path, sources: Sources, how: Reviewing
+) -> Iterator[Outcome]:
     """Captions as a person accepts, edits or drops them."""
 
     def doubt(record: Record) -> Case | None:
         if not _is_caption(record, how.version):
             return None
-        drawn = context.chance(record["id"]).random() < how.share
+        drawn = context.rng(record["id"]).random() < how.share
         if not record.get("doubts") and not drawn:
             return None
         why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"
@@ -61,7 +62,7 @@ def looked_at(records: Records, context: Context, queue: Path, sources: Sources,
         if how.undecided == "wait":
             return Failed(record, AWAITS)
         if how.undecided == "drop":
-            return Drop(record, NOT_LOOKED_AT)
+            return Drop(record, UNREVIEWED)
         return Keep(record if is_seen(record) else {**record, "review": UNDECIDED})
 
     return reviewed(records, queue, doubt, undecided, confirm)
@@ -92,13 +93,8 @@ def apart(records: Records, context: Context) -> Iterator[Outcome]:
         yield Drop(record, AMBIGUOUS, record["text"]) if record["id"] in shared else Keep(record)
 
 
-def completed(
-    records: Records, context: Context, how: Completing, most: Mapping[str, int] | None = None
-) -> Iterator[Outcome]:
-    """Captions that no other picture has, of pictures with enough such captions.
-
-    `most` is how many pictures of a sub-task are taken, the first of them, where some are spare.
-    """
+def completed(records: Records, context: Context, how: Completing) -> Iterator[Outcome]:
+    """Captions that no other picture has, of pictures with enough such captions."""
     faults: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()  # captions by their picture
     for record in records:
@@ -109,25 +105,13 @@ def completed(
             seen.add(key)
     faults |= dict.fromkeys(_shared(records, context.earlier["render"]), AMBIGUOUS)
     left = Counter(r["image"] for r in records if _is_caption(r, how.version) and r["id"] not in faults)
-    surplus = _surplus(records, {image for image, count in left.items() if count >= how.least}, most or {})
     for record in records:
         if record["id"] in faults:
             yield Drop(record, faults[record["id"]], record["text"])
         elif _is_caption(record, how.version) and left[record["image"]] < how.least:
             yield Drop(record, TOO_FEW, f"{left[record['image']]} of {how.least}")
-        elif _is_caption(record, how.version) and record["image"] in surplus:
-            yield Drop(record, SPARE)
         else:
             yield Keep(record)
-
-
-def _surplus(records: Records, complete: set[str], most: Mapping[str, int]) -> set[str]:
-    """The complete pictures beyond the wanted number of their sub-task."""
-    found: dict[str, dict[str, None]] = {name: {} for name in most}
-    for record in records:
-        if record["image"] in complete and record["subtask"] in found:
-            found[record["subtask"]][record["image"]] = None
-    return {image for name, images in found.items() for image in list(images)[most[name] :]}
 
 
 def _shared(records: Records, drawn: Records) -> set[str]:

@@ -34,10 +34,9 @@ NOTHING: Hashes = np.zeros(8, np.uint64)
 
 
 @dataclass(frozen=True)
-class Pairing:
-    """When a picture is a copy and not only similar: bits of its perceptual hash, cosine (`Near`)."""
+class Copies(Near):
+    """When a picture is a copy and not only similar: bits of its perceptual hash, cosine."""
 
-    bits: int = 8
     cosine: float = 0.97
 
 
@@ -67,13 +66,13 @@ class Swaps(AnswerForm):
 # -- pairs ------------------------------------------------------------------------------------------------------
 
 
-def paired(records: Records, context: Context, sources: Sources, how: Pairing) -> Iterator[Outcome]:
+def paired(records: Records, context: Context, sources: Sources, near: Copies) -> Iterator[Outcome]:
     """All captions, and for each picture of v0 a record of the picture that it is to be confused with."""
     by_image: dict[str, list[Record]] = {}
     for record in records:
         by_image.setdefault(record["image"], []).append(record)
         yield Keep(record)
-    search = LookalikeSearch(sources, Near(how.bits, how.cosine), drawn_by_image(context))
+    search = LookalikeSearch(sources, near, drawn_by_image(context))
     search.used.update(by_image)
     for captions in by_image.values():
         first = captions[0]
@@ -226,14 +225,6 @@ class Expanding:
     similar: int = 20
 
 
-@dataclass(frozen=True)
-class Distinct:
-    """Which pictures are near-duplicates: at most `bits` of their hashes differ, and their cosine is at least this."""
-
-    bits: int = 8
-    cosine: float = 0.97
-
-
 def expanded(records: Records, context: Context, sources: Sources, how: Expanding) -> Iterator[Outcome]:
     """All records, and the pictures most like each of v1 that the set does not have yet."""
     captioned: dict[str, Record] = {}
@@ -262,32 +253,24 @@ def hashed(record: Record, sources: Sources) -> Outcome:
     return Keep({**record, "hashes": [f"{hash:016x}" for hash in hashes.tolist()]})
 
 
-def distinct(records: Records, sources: Sources, how: Distinct) -> Iterator[Outcome]:
+def distinct(records: Records, sources: Sources, near: Copies) -> Iterator[Outcome]:
     """All but the pictures of v2 that are copies of an earlier one; captions are never dropped here."""
     pictures: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: "text" not in record):
         pictures.setdefault(record["image"], record)
-    copies = _copies(list(pictures.values()), sources, Near(how.bits, how.cosine))
+    # Drawn pictures are no copies: boards and sheets look alike and differ
+    photos = [picture for picture in pictures.values() if picture["source"] != DRAWN]
+    copies: dict[str, str] = {}  # the original of each, as images
+    if len(photos) > 1:
+        hashes = [
+            [int(digits, 16) for digits in photo["hashes"]] if "hashes" in photo else hashes_of(sources, photo)
+            for photo in photos
+        ]
+        pairs = near_duplicates(np.array(hashes, np.uint64), sources.vectors(photos), near)
+        originals = [photos[row]["image"] for row in first_of_family(pairs, len(photos)).tolist()]
+        copies = {photo["image"]: of for photo, of in zip(photos, originals, strict=True) if of != photo["image"]}
     for record in records:
         if "text" not in record and record["image"] in copies:
             yield Drop(record, COPY, f"of {copies[record['image']]}")
         else:
             yield Keep({key: value for key, value in record.items() if key != "hashes"})
-
-
-def _copies(pictures: list[Record], sources: Sources, near: Near) -> dict[str, str]:
-    """The original of each copy, as images. Drawn pictures are no copies: boards and sheets look alike and differ."""
-    photos = [picture for picture in pictures if picture["source"] != DRAWN]
-    if len(photos) < 2:
-        return {}
-    hashes = [
-        [int(digits, 16) for digits in photo["hashes"]] if "hashes" in photo else hashes_of(sources, photo)
-        for photo in photos
-    ]
-    pairs = near_duplicates(np.array(hashes, np.uint64), sources.vectors(photos), near)
-    originals = [photos[row] for row in first_of_family(pairs, len(photos)).tolist()]
-    return {
-        photo["image"]: original["image"]
-        for photo, original in zip(photos, originals, strict=True)
-        if original is not photo
-    }

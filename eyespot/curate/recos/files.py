@@ -10,8 +10,7 @@ captions  id, image, text, version, dis, rounds, attribute, edits, original (the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import new_folder
-from eyespot.types import EyespotError
 
 IMAGES = ("image", "subtask", "version", "path", "source", "stand_in", "of", *RIGHTS)
 COLUMNS: Mapping[str, Mapping[str, str]] = {
@@ -51,17 +49,14 @@ def write_set(
     pictures: dict[str, Record] = {}
     for record in rows:
         pictures.setdefault(record["image"], record)
-    captions = []
-    for record in rows:
-        if "text" in record:
-            captions.append({**record, "review": record["review"] if is_seen(record) else UNSEEN})
+    captions = [{**r, "review": r["review"] if is_seen(r) else UNSEEN} for r in rows if "text" in r]
     with new_folder(out) as folder:
         rights = sources.attributions(pictures.values())
         ids: dict[str, str] = {}
         by_id: dict[str, dict[str, Any]] = {}
         for image, record in pictures.items():
             place = sources.place(record)
-            data, shared = shared_picture(place, place.suffix.lower(), share, partial(_is_gone, place))
+            data, shared = shared_picture(place, place.suffix.lower(), share)
             ids[image] = record["image"] if shared.data == data else id_of(shared.data)
             path: Path = Path("images") / record["subtask"] / f"{ids[image]}{shared.suffix}"
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -78,18 +73,9 @@ def write_set(
         )
         write_table(folder / SHOWN, pictures_inside, {"picture": IMAGE, **COLUMNS["images"]}, AT_ONCE)
         write_table(folder / "captions.parquet", captions, COLUMNS["captions"])
-    return _sizes(images, captions)
-
-
-def _sizes(images: Sequence[Mapping[str, Any]], captions: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """How many images and captions each version has."""
     counts = {}
     for number, version in enumerate(VERSIONS, 1):
         held = VERSIONS[:number]  # a version contains those before it
         images_held, captions_held = ([r for r in table if r["version"] in held] for table in (images, captions))
         counts[version] = {"images": len(images_held), "captions": len(captions_held)}
     return counts
-
-
-def _is_gone(place: Path, why: str) -> EyespotError:
-    return EyespotError(f"{place} cannot be read any more ({why}); restore it and run again")

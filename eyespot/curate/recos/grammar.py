@@ -43,7 +43,10 @@ class Checker:
             lints = self._linter.lint(text, language="plaintext")
         errors = []
         for lint in lints:
-            if lint.lint_kind not in self._how.ignore and not _is_name(lint, text):
+            before = text[: lint.span.start].rstrip(" \"'([")
+            inside = before and before[-1] not in ".!?:"
+            is_name = lint.lint_kind == "Spelling" and lint.problem_text[:1].isupper() and inside
+            if lint.lint_kind not in self._how.ignore and not is_name:
                 instead = ", ".join(fix.replacement_text for fix in lint.suggestions[:3] if fix.replacement_text)
                 errors.append(f"{lint.lint_kind}: {lint.problem_text!r}{f' ({instead})' if instead else ''}")
         return errors
@@ -57,9 +60,3 @@ def checked(record: Record, _context: Context, checker: Checker, how: Grammar) -
     if errors and how.at_fault == "drop":
         return Drop(record, UNGRAMMATICAL, "; ".join(errors))
     return Keep({**record, "doubts": [*record.get("doubts", []), *errors]} if errors else record)
-
-
-def _is_name(lint: Any, text: str) -> bool:
-    before = text[: lint.span.start].rstrip(" \"'([")
-    begins_sentence = not before or before[-1] in ".!?:"
-    return bool(lint.lint_kind == "Spelling" and lint.problem_text[:1].isupper() and not begins_sentence)

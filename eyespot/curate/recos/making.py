@@ -8,20 +8,17 @@ OUT/set      the set: images.parquet, captions.parquet, images/, README.md, card
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 
-from eyespot.curate.recos import demonstration
+from eyespot.curate.recos.captions import DEMONSTRATION
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.files import TABLES, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
 from eyespot.formats.positions import without_position
-from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
+from eyespot.pipelines import Recipe, StepResult, read_recipe
 from eyespot.pipelines.data_card import card_of
-from eyespot.pipelines.prompts import Models
 from eyespot.types import NothingFound, UsageError
 
 SHIPPED = Path(__file__).parent / "demonstration.toml"
@@ -34,64 +31,33 @@ def recipe_at(place: Path) -> Recipe:
 
 def place_of(recipe: Path) -> Path:
     """The file of a recipe: this one, or the package's."""
-    return SHIPPED if str(recipe) == demonstration.NAME and not recipe.exists() else recipe
+    return SHIPPED if str(recipe) == DEMONSTRATION and not recipe.exists() else recipe
 
 
-@dataclass(frozen=True)
-class RecosJob:
-    """A recipe and the output folder; `galleries` override the recipe's, `limit` is for a trial.
+def set_of(pipe: RecosPipeline, done: Sequence[StepResult], *, replace: bool = False) -> SetFolder:
+    """The folder of the set that these steps made; `replace` overwrites an earlier set that is the better one."""
+    return SetFolder.of(pipe.out, "captions.parquet", len(RecosSteps(pipe, done).captions()), done, replace=replace)
 
-    `share` decides what of a picture's metadata stays; `replace` overwrites an earlier set that is the better one.
+
+def write(
+    pipe: RecosPipeline,
+    done: Sequence[StepResult],
+    *,
+    share: SharePicture = without_position,
+    target: SetFolder | None = None,
+) -> tuple[RecosSteps, dict[str, dict[str, int]]]:
+    """Write the set and its card; the finished steps, and the size of each version.
+
+    `share` decides what of a picture's metadata stays. `NothingFound` if there is no caption; the card, which says why,
+    is written all the same.
     """
-
-    recipe: Recipe
-    out: Path
-    galleries: Mapping[str, Path] = field(default_factory=dict)
-    limit: int | None = None
-    share: SharePicture = without_position
-    replace: bool = False
-
-    @cached_property
-    def pipeline(self) -> RecosPipeline:
-        """Its steps."""
-        return RecosPipeline(self.recipe, self.out, self.galleries, self.limit)
-
-    @property
-    def steps(self) -> list[Step]:
-        """The steps in their order; `UsageError` for what is wrong with the recipe or a gallery."""
-        return self.pipeline.steps
-
-    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
-        """Options to run them: the recipe's models, its budget or another one."""
-        strict = self.recipe.strict
-        models = Models({demonstration.NAME: demonstration.writer}, strict=strict)
-        limits = limits or self.recipe.limits
-        return RunOptions(self.recipe.seed, limits, models, retry_failed=retry_failed, strict=strict)
-
-    def check(self, limits: CostLimits | None = None) -> None:
-        """`UsageError` for a model that cannot be used within the budget, before anything is done."""
-        models = {name: model for step in self.recipe.steps for name, model in step.models.items()}
-        Models({demonstration.NAME: demonstration.writer}).check(models, limits or self.recipe.limits)
-
-    def folder(self, done: Sequence[StepResult]) -> SetFolder:
-        """The folder for the set that these steps made."""
-        captions = len(RecosSteps(self.pipeline, done).captions())
-        return SetFolder.of(self.out, "captions.parquet", captions, done, replace=self.replace)
-
-    def write(
-        self, done: Sequence[StepResult], folder: SetFolder | None = None
-    ) -> tuple[RecosSteps, dict[str, dict[str, int]]]:
-        """Write the set and its card under `out`; the finished steps, and the size of each version.
-
-        `NothingFound` if there is no caption; the card, which says why, is written all the same.
-        """
-        made, folder = RecosSteps(self.pipeline, done), folder or self.folder(done)
-        counts = write_set(made.records, self.pipeline.sources, folder.place, self.share)
-        write_cards(card_of(done, made.card_content()), folder.place, TABLES)
-        folder.settle()
-        if not made.captions("v0"):
-            raise NothingFound(f"no caption came through all steps; {folder.place / 'card.html'} says where they went")
-        return made, counts
+    made, folder = RecosSteps(pipe, done), target or set_of(pipe, done)
+    counts = write_set(made.records, pipe.sources, folder.place, share)
+    write_cards(card_of(done, made.card_content()), folder.place, TABLES)
+    folder.settle()
+    if not made.captions("v0"):
+        raise NothingFound(f"no caption came through all steps; {folder.place / 'card.html'} says where they went")
+    return made, counts
 
 
 def galleries_of(given: Sequence[str]) -> dict[str, Path]:

@@ -1,6 +1,6 @@
 """The steps `draw`, `render` and `collect`: pictures of each sub-task, drawn, or photos by searches and labels.
 
-`draw` invents pictures whose answers differ, `render` checks each answer and paints it.
+`draw` chooses facts whose answers differ, `render` draws them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.types import NothingFound, UsageError
 
-WRONG, UNDRAWN = "wrong answer", "cannot be drawn"
+UNDRAWN = "cannot be drawn"
 AMBIGUOUS = "caption of two pictures"
 TRIES = 40  # for each picture that is wanted
 QUALITY = 92
@@ -42,25 +42,22 @@ def generator_of(name: str) -> Generator:
     return generator
 
 
-def invented(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
+def sample_facts(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
     """Pictures to draw. No two of a sub-task have the same answer, or a caption would be true of both."""
     for name, count in how.subtasks.items():
         generator, answers = generator_of(name), set[str]()
         for number in range(count * TRIES):
-            facts = generator.invent(context.chance(name, str(number)))
+            facts = generator.sample(context.rng(name, str(number)))
             if len(answers) < count and facts["answer"] not in answers:
                 answers.add(facts["answer"])
                 yield Added({"id": f"{name}-{number:05d}", "subtask": name, "facts": facts, "version": "v0"})
 
 
 def rendered(record: Record, context: Context, sources: Sources) -> Outcome:
-    """The record with its picture on the disk, if its answer is that of the written text."""
+    """The record with its picture on the disk."""
     generator, facts = generator_of(record["subtask"]), record["facts"]
-    answer = generator.answer(facts)
-    if answer != facts["answer"]:
-        return Drop(record, WRONG, f"{facts['shown']!r} comes to {answer!r}, not {facts['answer']!r}")
     try:
-        picture = generator.paint(facts, context.chance(record["id"]))
+        picture = generator.draw(facts, context.rng(record["id"]))
     except UsageError as error:
         return Failed(record, UNDRAWN, str(error))
     jpeg = BytesIO()
@@ -94,8 +91,7 @@ class SubtaskPictures:
 
     With `words` those whose labels contain one of the words (of the sub-task `ocr`: or whose writing does), else the
     results of `queries`. Without both, photos of `ocr` are those in which OCR read something, where a gallery has any.
-    `stand_in` says what these pictures stand in for, if they are not what the sub-task means. `spare` further
-    photos are captioned as well, and take the places of those that lose their captions.
+    `stand_in` says what these pictures stand in for, if they are not what the sub-task means.
     """
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
@@ -106,11 +102,6 @@ class SubtaskPictures:
     where: str | None = None
     galleries: tuple[str, ...] = ()
     stand_in: str = ""
-    spare: int = 0
-
-    def __post_init__(self) -> None:
-        if self.spare < 0:
-            raise UsageError(f"spare pictures are 0 or more, not {self.spare}")
 
 
 @dataclass(frozen=True)
@@ -130,11 +121,6 @@ class Collecting:
         """How many pictures of each sub-task are wanted."""
         return {name: subtask(name).count if it.count is None else it.count for name, it in self.wanted().items()}
 
-    def most(self) -> dict[str, int]:
-        """How many pictures of a sub-task v0 has at most, where spare ones are captioned too."""
-        counts = self.counts()
-        return {name: counts[name] for name, it in self.wanted().items() if it.spare}
-
     def shared(self, limit: int) -> Collecting:
         """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
         counts = self.counts()
@@ -142,7 +128,7 @@ class Collecting:
             most = max(counts, key=lambda name: counts[name])
             counts[most] -= 1
         wanted = self.wanted().items()
-        return replace(self, subtasks={name: replace(it, count=counts[name], spare=0) for name, it in wanted})
+        return replace(self, subtasks={name: replace(it, count=counts[name]) for name, it in wanted})
 
 
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
@@ -152,11 +138,9 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
     drawn = {record["subtask"]: None for record in records}
     for name in drawn:
         ids = [record["id"] for record in records if record["subtask"] == name]
-        chosen.update(context.chance(name).sample(ids, min(counts.get(name, 0), len(ids))))
+        chosen.update(context.rng(name).sample(ids, min(counts.get(name, 0), len(ids))))
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)
-    if spared := [name for name in drawn if name in wanted and wanted[name].spare]:
-        raise UsageError(f"drawn pictures keep their captions, so {spared[0]} needs no spare ones; leave out its spare")
     candidates: dict[str, list[Record]] = {}
     for name, pictures in wanted.items():
         if name not in drawn:
@@ -164,13 +148,11 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
             lists = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
             candidates[name] = list(_alternating(lists))
     taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
-    # The spare ones come last, so that they take no photo of another sub-task
-    for share in (counts, {name: pictures.spare for name, pictures in wanted.items()}):
-        for name, photos in candidates.items():
-            fresh = [photo for photo in photos if photo["image"] not in taken][: share[name]]
-            taken.update(photo["image"] for photo in fresh)
-            fields = {"subtask": name, "version": "v0", "stand_in": wanted[name].stand_in}
-            yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)
+    for name, photos in candidates.items():
+        fresh = [photo for photo in photos if photo["image"] not in taken][: counts[name]]
+        taken.update(photo["image"] for photo in fresh)
+        fields = {"subtask": name, "version": "v0", "stand_in": wanted[name].stand_in}
+        yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)
 
 
 # -- photos -----------------------------------------------------------------------------------------------------
@@ -185,15 +167,15 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
         fits = [
             it for it in photos if pattern.search(labels_of(it)) or (of.of_writing and pattern.search(it["writing"]))
         ]
-        return context.chance(gallery, *wanted.words).sample(fits, len(fits))
+        return context.rng(gallery, *wanted.words).sample(fits, len(fits))
     if of.of_writing and not wanted.queries:
         written = [photo for photo in _allowed(sources, wanted, gallery) if photo["writing"]]
         if written:
-            return context.chance(gallery, "writing").sample(written, len(written))
+            return context.rng(gallery, "writing").sample(written, len(written))
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
-    count = ((of.count if wanted.count is None else wanted.count) + wanted.spare) * FURTHER
+    count = (of.count if wanted.count is None else wanted.count) * FURTHER
     lists: list[Sequence[Record]] = []
     for query in queries:
         try:

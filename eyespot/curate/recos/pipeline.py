@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.recos import captions, checking, confusing, grammar, pictures
-from eyespot.curate.recos.captions import CAPTIONS
+from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
-from eyespot.curate.recos.pictures import DrawnCounts
+from eyespot.curate.recos.demonstration import writer
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import BatchStep, Context, Declared, MapStep, PlannedStep, Recipe, RunOptions, Spent, Step, plan
+from eyespot.pipelines import (
+    BatchStep,
+    CostLimits,
+    Declared,
+    MapStep,
+    Recipe,
+    RunOptions,
+    Spent,
+    Step,
+)
 from eyespot.pipelines.human_review import decisions_digest
-from eyespot.pipelines.prompts import PROMPT, expected, template
+from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of, template
 from eyespot.types import UsageError
 
 WORK, REVIEW = "work", "review"
@@ -52,6 +61,14 @@ class RecosPipeline:
         """The folder of the steps."""
         return self.out / WORK
 
+    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another."""
+        return options_of(self.recipe, {DEMONSTRATION: writer}, limits, retry_failed=retry_failed)
+
+    def check(self, limits: CostLimits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models({DEMONSTRATION: writer}).check(self.recipe.models, limits or self.recipe.limits)
+
     @cached_property
     def steps(self) -> list[Step]:
         """All of them; `UsageError` for a recipe with other first steps, or with an unknown step."""
@@ -80,100 +97,38 @@ class RecosPipeline:
         named = {name: self.recipe.folder / path for name, path in self.collecting.galleries.items()}
         return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder)
 
+    @cached_property
+    def drawing(self) -> pictures.DrawnCounts:
+        """How many pictures are drawn."""
+        return self.recipe.steps[0].fitted(pictures.DrawnCounts)
+
+    @cached_property
+    def wanted(self) -> tuple[int, int]:
+        """How many pictures v0 has at most, and how many of them are photos."""
+        counts = self.collecting.counts()
+        return sum(counts.values()), sum(count for name, count in counts.items() if not self.drawing.subtasks.get(name))
+
     def queues(self) -> list[Path]:
         """The review queues that have been written."""
         return sorted(path for path in (self.out / REVIEW).glob("*.jsonl") if not path.stem.endswith(".decisions"))
 
 
-@dataclass(frozen=True)
-class PlainStep:
-    """A step that needs only its settings, and the galleries or, with a `prompt`, a model.
-
-    `work` gets a record, or all of them without `workers`; the context; the galleries or the writer; the settings.
-    """
-
-    settings: type[Any]
-    work: Callable[..., Any]
-    about: str  # with fields of the settings
-    version: int = 1
-    workers: int | None = None
-    needs: tuple[str, ...] = ()
-    reads_galleries: bool = False  # runs again when they change
-    prompt: str = ""
+# -- one function a step ----------------------------------------------------------------------------------------
 
 
-PLAIN = {
-    "render": PlainStep(
-        RecosStepSettings,
-        lambda record, context, sources, _how: pictures.rendered(record, context, sources),
-        "Computes each answer again from what is written, and paints the picture.",
-        workers=2,
-    ),
-    "caption": PlainStep(
-        RecosWorkers,
-        lambda record, context, writer, _how: captions.captioned(record, context, writer),
-        "Writes five captions of each picture.",
-        prompt="caption",
-    ),
-    "pair": PlainStep(
-        confusing.Pairing,
-        confusing.paired,
-        "Finds for each picture the one of its source that looks most like it.",
-        version=3,
-        needs=("render",),
-        reads_galleries=True,
-    ),
-    "confuse": PlainStep(
-        confusing.Confusing,
-        confusing.confused,
-        "Makes captions of these from the first ones with the fewest words changed.",
-        version=2,
-        prompt="confuse",
-    ),
-    "expand": PlainStep(
-        confusing.Expanding,
-        confusing.expanded,
-        "Adds the {how.similar} pictures most like each, without captions.",
-        version=2,
-        needs=("render",),
-        reads_galleries=True,
-    ),
-    "hash": PlainStep(
-        RecosStepSettings,
-        lambda record, _context, sources, _how: confusing.hashed(record, sources),
-        "Computes perceptual hashes of the pictures without captions.",
-        workers=2,
-    ),
-    "distinct": PlainStep(
-        confusing.Distinct,
-        lambda records, _context, sources, how: confusing.distinct(records, sources, how),
-        "Removes near-duplicates from the pictures without captions.",
-        version=2,
-    ),
-}
-
-
-def _plain(pipe: RecosPipeline, declared: Declared) -> Step:
-    plain = PLAIN[declared.step]
-    how = declared.fitted(plain.settings)
-    writer, fields = _writer(pipe, declared, plain.prompt) if plain.prompt else (None, {})
-    if plain.reads_galleries:
-        fields["inputs"] = pipe.sources.digests
-
-    def work(records: Any, context: Context) -> Any:
-        return plain.work(records, context, writer or pipe.sources, how)
-
-    workers = how.workers if plain.prompt else plain.workers
-    step = BatchStep(work) if workers is None else MapStep(work, workers)
-    return declared.made(step, plain.version, needs=plain.needs, about=plain.about.format(how=how), **fields)
-
-
-def _draw(_pipe: RecosPipeline, declared: Declared) -> Step:
-    how = declared.fitted(pictures.DrawnCounts)
+def _draw(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = pipe.drawing
     for name in how.subtasks:
         pictures.generator_of(name)
-    work = BatchStep(lambda _records, context: pictures.invented(context, how))
-    return declared.made(work, about="Invents sums, programs and signs with answers that differ.")
+    work = BatchStep(lambda _records, context: pictures.sample_facts(context, how))
+    about, count = "Chooses sums, programs and signs with answers that differ.", sum(how.subtasks.values())
+    return declared.made(work, about=about, grows=lambda _came: count)
+
+
+def _render(pipe: RecosPipeline, declared: Declared) -> Step:
+    declared.fitted(RecosStepSettings)
+    work = MapStep(lambda record, context: pictures.rendered(record, context, pipe.sources), 2)
+    return declared.made(work, about="Draws the pictures.")
 
 
 def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -184,28 +139,34 @@ def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
     if pipe.limit is not None:
         settings["trial"] = pipe.limit
     about = "Chooses the pictures of v0, by sub-task."
-    return declared.made(work, 2, settings=settings, inputs=pipe.sources.digests, about=about)
+    more = {"inputs": pipe.sources.digests, "grows": lambda _came: pipe.wanted[0]}
+    return declared.made(work, 2, settings=settings, about=about, **more)
 
 
-def _complete(pipe: RecosPipeline, declared: Declared) -> Step:
+def _caption(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(RecosWorkers)
+    by, fields = _writer(pipe, declared, "caption")
+    work = MapStep(lambda record, context: captions.captioned(record, context, by), how.workers)
+    fields |= {"grows": lambda came: came * CAPTIONS, "asking": pipe.wanted[1]}
+    return declared.made(work, about="Writes five captions of each picture.", **fields)
+
+
+def _complete(_pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(checking.Completing)
-    most = pipe.collecting.most() if how.version == "v0" else {}
-    work = BatchStep(lambda records, context: checking.completed(records, context, how, most))
-    settings = {**declared.settings, "most": most} if most else declared.settings
+    work = BatchStep(lambda records, context: checking.completed(records, context, how))
     about = f"Keeps pictures of {how.version} with enough captions of their own (at least {how.least})."
-    return declared.made(work, 3, needs=("render",), settings=settings, about=about)
+    return declared.made(work, 3, needs=("render",), about=about)
 
 
 def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
     how: captions.Rewriting = declared.fitted(captions.Rewriting)
-    writer, fields = _writer(pipe, declared, "rewrite")
+    by, fields = _writer(pipe, declared, "rewrite")
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
-    assert how.measure  # raises for settings without a meaning
-    work = MapStep(lambda record, context: captions.discriminated(record, context, pool, writer), how.workers)
-    fields["inputs"] = {"space": pipe.sources.digests["space"]}
+    work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)
+    fields |= {"inputs": {"space": pipe.sources.digests["space"]}, "asking": pipe.wanted[1] * CAPTIONS}
     about = "Measures dis(t) of each caption, and rewrites those that say too much or too little."
-    return declared.made(work, 2, needs=("render", "collect"), about=about, **fields)
+    return declared.made(work, 3, needs=("collect",), about=about, **fields)
 
 
 def _grammar(_pipe: RecosPipeline, declared: Declared) -> Step:
@@ -218,21 +179,63 @@ def _grammar(_pipe: RecosPipeline, declared: Declared) -> Step:
 def _review(pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(checking.Reviewing)
     queue = pipe.out / REVIEW / f"{declared.name}.jsonl"
-    work = BatchStep(lambda records, context: checking.looked_at(records, context, queue, pipe.sources, how))
+    work = BatchStep(lambda records, context: checking.review_captions(records, context, queue, pipe.sources, how))
     about = f"Shows captions of {how.version} to a person: {how.share:.0%} of them, and all in doubt."
     return declared.made(work, 4, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
+def _pair(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(confusing.Copies)
+    work = BatchStep(lambda records, context: confusing.paired(records, context, pipe.sources, how))
+    about = "Finds for each picture the one of its source that looks most like it."
+    more = {"inputs": pipe.sources.digests, "grows": lambda came: came + pipe.wanted[0]}
+    return declared.made(work, 3, needs=("render",), about=about, **more)
+
+
+def _confuse(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(confusing.Confusing)
+    by, fields = _writer(pipe, declared, "confuse")
+    work = MapStep(lambda record, context: confusing.confused(record, context, by, how), how.workers)
+    about = "Makes captions of these from the first ones with the fewest words changed."
+    fields |= {"grows": lambda came: came + pipe.wanted[0] * (CAPTIONS - 1), "asking": pipe.wanted[1]}
+    return declared.made(work, 2, about=about, **fields)
+
+
+def _expand(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(Expanding)
+    work = BatchStep(lambda records, context: confusing.expanded(records, context, pipe.sources, how))
+    about = f"Adds the {how.similar} pictures most like each, without captions."
+    # For the pictures of v0 and of v1
+    more = {"inputs": pipe.sources.digests, "grows": lambda came: came + 2 * pipe.wanted[0] * how.similar}
+    return declared.made(work, 2, needs=("render",), about=about, **more)
+
+
+def _hash(pipe: RecosPipeline, declared: Declared) -> Step:
+    declared.fitted(RecosStepSettings)
+    work = MapStep(lambda record, _context: confusing.hashed(record, pipe.sources), 2)
+    return declared.made(work, about="Computes perceptual hashes of the pictures without captions.")
+
+
+def _distinct(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(confusing.Copies)
+    work = BatchStep(lambda records, _context: confusing.distinct(records, pipe.sources, how))
+    return declared.made(work, 2, about="Removes near-duplicates from the pictures without captions.")
+
+
 MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
     "draw": _draw,
-    "render": _plain,
+    "render": _render,
     "collect": _collect,
-    "caption": _plain,
+    "caption": _caption,
     "discriminate": _discriminate,
     "grammar": _grammar,
     "review": _review,
     "complete": _complete,
-    **dict.fromkeys(("pair", "confuse", "expand", "hash", "distinct"), _plain),
+    "pair": _pair,
+    "confuse": _confuse,
+    "expand": _expand,
+    "hash": _hash,
+    "distinct": _distinct,
 }
 
 
@@ -247,36 +250,3 @@ def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[capti
     settings = {key: value for key, value in declared.settings.items() if key != "workers"}
     fields = {"prompts": {PROMPT: text}, "settings": settings, "expects": price}
     return captions.CaptionWriter(model, text, pipe.sources), fields
-
-
-REQUESTS = {"caption": 1, "discriminate": CAPTIONS, "confuse": 1}  # for each photo of v0
-
-
-def plan_steps(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
-    """What a run would do; each step that is not finished with the most records that can reach it."""
-    declared = {step.step: step for step in pipe.recipe.steps}
-    kinds = {step.name: step.step for step in pipe.recipe.steps}
-    drawing: DrawnCounts = declared["draw"].fitted(DrawnCounts)
-    drawn = {name: count for name, count in drawing.subtasks.items() if count}
-    spare = {name: it.spare for name, it in pipe.collecting.wanted().items()}
-    wanted = {name: count + spare[name] for name, count in pipe.collecting.counts().items()}
-    pictures, photos = sum(wanted.values()), sum(count for name, count in wanted.items() if name not in drawn)
-    similar = declared["expand"].fitted(Expanding).similar if "expand" in declared else 0
-    added = {
-        "draw": sum(drawn.values()),
-        "pair": pictures,
-        "confuse": pictures * (CAPTIONS - 1),
-        "expand": 2 * pictures * similar,  # for the pictures of v0 and of v1
-    }
-    planned, records = list[PlannedStep](), 0
-    for step, known in zip(pipe.steps, plan(pipe.steps, pipe.work, how), strict=True):
-        kind = kinds.get(step.name, "")
-        requests = max(0, min(REQUESTS.get(kind, 0) * photos, records - known.known))
-        most = known._replace(records=records, spent=step.expects.times(requests))
-        planned.append(known if known.finished else most)
-        if known.finished and known.records is not None:
-            records = known.records
-        else:
-            records = pictures if kind == "collect" else records * (CAPTIONS if kind == "caption" else 1)
-            records += added.get(kind, 0)
-    return planned

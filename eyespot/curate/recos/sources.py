@@ -81,24 +81,22 @@ class Sources:
     def world(self, name: str) -> PhotoWorld:
         """A source, ready to be searched; the drawn one is indexed first."""
         with self._lock:
-            if name not in self._worlds:
-                self._worlds[name] = self._opened(name)
+            if name not in self._worlds and name == DRAWN:
+                from eyespot.gallery.indexing import Options, index
+
+                folder = self.work / DRAWN
+                make_folder(folder / "pictures")
+                index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
+                self._worlds[name] = PhotoWorld(folder / "gallery", self.work)
+            elif name not in self._worlds:
+                if name not in self.galleries:
+                    there = ", ".join(self.galleries) or "none"
+                    raise UsageError(f"the recipe names no gallery {name!r}; it has: {there}")
+                world, space = PhotoWorld(self.galleries[name], self.work), self.encoder.space
+                if world.view(self.named).space.digest != space.digest:
+                    raise UsageError(f"gallery {name} has no vectors of {space.encoder}; add them with: eyespot index")
+                self._worlds[name] = world
             return self._worlds[name]
-
-    def _opened(self, name: str) -> PhotoWorld:
-        if name == DRAWN:
-            from eyespot.gallery.indexing import Options, index
-
-            folder = self.work / DRAWN
-            make_folder(folder / "pictures")
-            index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
-            return PhotoWorld(folder / "gallery", self.work)
-        if name not in self.galleries:
-            raise UsageError(f"the recipe names no gallery {name!r}; it has: {', '.join(self.galleries) or 'none'}")
-        world, space = PhotoWorld(self.galleries[name], self.work), self.encoder.space
-        if world.view(self.named).space.digest != space.digest:
-            raise UsageError(f"gallery {name} has no vectors of {space.encoder}; add them with: eyespot index")
-        return world
 
     def rows(self, name: str) -> dict[str, int]:
         """The row of each picture of a source by its id."""

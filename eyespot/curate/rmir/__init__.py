@@ -1,4 +1,4 @@
 """RMIR sets from one's own photos: pictures with questions whose answers are other pictures, found only by reasoning.
 
-`making.RmirJob(read_recipe(path), out).pipeline().steps` are the steps; `making.write_set` lays out what they made.
+`pipeline.RmirPipeline(read_recipe(path), out).steps` are the steps; `making.write_set` lays out what they made.
 """

@@ -28,7 +28,7 @@ from eyespot.storage.atomic import write_whole
 from eyespot.types import Index, Mask, NearestRows, NothingFound
 
 NOT_DRAWN, NO_VECTOR = "not drawn from its cluster", "no vector or no picture"
-TOLD = "clusters.json"
+CLUSTERS = "clusters.json"
 ROWS_AT_ONCE = 8192
 SEED_COLUMNS = {
     "kept": {"id": TEXT, "path": TEXT, "cluster": WHOLE, "description": TEXT, "labels": TEXT},
@@ -84,7 +84,7 @@ def _labels(
     found = cluster(_gathered(view, rows, scratch), how, context.tell)
     scratch.unlink(missing_ok=True)
     note = {"photos": len(rows), "clusters": how.clusters, "inertia": float(found.inertia), "space": view.space.encoder}
-    write_whole(folder / TOLD, lambda file: file.write(json.dumps(note).encode()))
+    write_whole(folder / CLUSTERS, lambda file: file.write(json.dumps(note).encode()))
     return found.labels
 
 
@@ -96,9 +96,9 @@ def _gathered(view: View, rows: NDArray[np.int64], scratch: Path) -> NDArray[Any
     whole = np.lib.format.open_memmap(scratch, "w+", view.blocks[0].dtype, shape)
     at = 0
     for start, block in zip(view.starts.tolist(), view.blocks, strict=False):
-        mine = rows[(rows >= start) & (rows < start + len(block))] - start
-        for part in range(0, len(mine), ROWS_AT_ONCE):
-            some = mine[part : part + ROWS_AT_ONCE]
+        within = rows[(rows >= start) & (rows < start + len(block))] - start
+        for part in range(0, len(within), ROWS_AT_ONCE):
+            some = within[part : part + ROWS_AT_ONCE]
             whole[at : at + len(some)] = block[some]
             at += len(some)
     return np.asarray(whole)
@@ -217,8 +217,8 @@ class _Indexes:
         if query["image"] not in self.rows:
             return [0.0] * len(places)
         rows = [self.rows.get(self.seeds[place]["id"], -1) for place in places]
-        mine, *theirs = self.world.vectors([self.rows[query["image"]], *rows], self.spaces[0])
-        return [float(one @ mine) for one in theirs]
+        given, *others = self.world.vectors([self.rows[query["image"]], *rows], self.spaces[0])
+        return [float(one @ given) for one in others]
 
 
 # -- one query --------------------------------------------------------------------------------------------------
@@ -247,5 +247,5 @@ def _of_query(query: Record, lists: Mapping[str, tuple[int, list[int]]], indexes
 
 def _triplet(query: Record, number: int, seed: Record, ranks: Mapping[str, int]) -> Record:
     about = {name: query[name] for name in ("kind", "image", "path", "labels", "question", "target")}
-    theirs = {"candidate": seed["id"], "candidate_path": seed["path"], "candidate_labels": seed["labels"]}
-    return {"id": f"{query['id']}/{number:02d}", "query": query["id"], **about, **theirs, "ranks": dict(ranks)}
+    answer = {"candidate": seed["id"], "candidate_path": seed["path"], "candidate_labels": seed["labels"]}
+    return {"id": f"{query['id']}/{number:02d}", "query": query["id"], **about, **answer, "ranks": dict(ranks)}

@@ -4,97 +4,43 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from eyespot.curate.rmir import demonstration, questions
 from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_votes
 from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
 from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
-from eyespot.html import safe
 from eyespot.pipelines import drops
-from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, SampleRecord, joined
+from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, content_of
 from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 
-WIDTH, HEIGHT, LEFT, BELOW, ABOVE = 640, 240, 46, 46, 14  # pixels
-BINS = 20
-_STYLE = """.hist text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif;
-  fill: #66635c } .hist .bar { fill: #0b6b57 } .hist .under { fill: #0b6b57; opacity: .35 }
-.hist line { stroke: #66635c } .hist .cut { stroke: #c05a2b; stroke-width: 2; stroke-dasharray: 5 4 }
-@media (prefers-color-scheme: dark) { .hist text { fill: #a5a198 } .hist .bar, .hist .under { fill: #63cfb2 }
-  .hist line { stroke: #a5a198 } .hist .cut { stroke: #ee9064 } }"""
-
-
-def histogram(values: Sequence[float], threshold: float, name: str) -> str:
-    """Counts of values from 0 to 1 in bins of 0.05; what lies under the threshold is paler."""
-    counts, _ = np.histogram(np.clip(np.array(values, np.float64), 0, 1), BINS, (0, 1))
-    top = max(1, int(counts.max(initial=0)))
-    bars, wide = "", (WIDTH - LEFT - 10) / BINS - 2
-    for number, count in enumerate(counts.tolist()):
-        if count:
-            high, kind = (
-                (HEIGHT - ABOVE - BELOW) * count / top,
-                "under" if (number + 0.5) / BINS <= threshold else "bar",
-            )
-            corner = f'x="{_x(number / BINS) + 1:.1f}" y="{HEIGHT - BELOW - high:.1f}"'
-            bars += f'<rect class="{kind}" {corner} width="{wide:.1f}" height="{high:.1f}"/>'
-    at = _x(threshold)
-    cut = f'<line class="cut" x1="{at:.1f}" x2="{at:.1f}" y1="{ABOVE}" y2="{HEIGHT - BELOW}"/>'
-    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{safe(name)}"'
-    floor = HEIGHT - BELOW
-    marks = "".join(
-        f'<text x="{_x(share / 4):.1f}" y="{floor + 18}" text-anchor="middle">{share / 4:g}</text>'
-        for share in range(5)
-    )
-    axes = (
-        f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{floor}" y2="{floor}"/>{marks}'
-        f'<text x="{_x(0.5):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{safe(name)}</text>'
-        f'<text x="{LEFT - 6}" y="{ABOVE + 10}" text-anchor="end">{top:,}</text>'
-        f'<text x="{LEFT - 6}" y="{floor}" text-anchor="end">0</text>'
-    )
-    inside = f"<style>{_STYLE}</style>{bars}{axes}{cut}"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" class="hist" {box}>{inside}</svg>'
-
-
-def _x(share: float) -> float:
-    return LEFT + (WIDTH - LEFT - 10) * min(1.0, max(0.0, share))
-
-
-CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
+CITATION = "The method is that of RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
 SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
-OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the datasheet
 
 
 def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
     """The pipeline's own part of the card; `audit` is the folder of a person's decisions."""
-    recipe, found = made.pipe.recipe, shortcuts(made, made.in_split(TEST) or made.queries)
-    given = {name: part for name, part in recipe.card.items() if name not in OWN}
+    found = shortcuts(made, made.in_split(TEST) or made.queries)
     texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
     texts |= {"target descriptions": [query["target"] for query in made.queries]}
-    closing = {name: str(recipe.card.get(name, "")) for name in OWN}
-    return CardContent(
-        recipe.name,
-        recipe.about,
-        recipe.seed,
-        answers(made, given),
-        texts,
-        _samples(made),
-        [*audit_tables(made, audit), *tables(made, found)],
-        [reliability_drawing(made)],
-        notes(made),
-        closing["citation"] or f"The method is that of {CITATION}",
-        closing["licence"],
-        list(quality_checks(made, found, audit)),
+    return content_of(
+        made.pipe.recipe,
+        answers(made),
+        CITATION,
+        texts=texts,
+        samples=_samples(made),
+        tables=[*audit_tables(made, audit), *tables(made, found)],
+        notes=notes(made),
+        checks=list(quality_checks(made, found, audit)),
     )
 
 
 def notes(made: FinishedSteps) -> list[str]:
     """What somebody should know before they use it."""
-    uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.models.values()}
+    uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.recipe.models.values()}
     failed = sum(one.counts.failed for one in made.done)
     few = "a demonstration: rules over labels stood where a model would look at pictures; this set tests nothing"
     if made.in_split(TEST):
@@ -139,9 +85,9 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
     """All tables of the card; `found` are the shortcuts of its queries."""
     rows = []
     for kind in KINDS:
-        mine = [one for one in made.queries if one["kind"] == kind]
-        counts = [sum(one["split"] == name for one in mine) for name in (TEST, TRAIN)]
-        targets = sum(len(one["targets"]) for one in mine) / len(mine) if mine else 0
+        of_kind = [one for one in made.queries if one["kind"] == kind]
+        counts = [sum(one["split"] == name for one in of_kind) for name in (TEST, TRAIN)]
+        targets = sum(len(one["targets"]) for one in of_kind) / len(of_kind) if of_kind else 0
         rows.append([kind, *counts, f"{targets:.1f}"])
     note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
     yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
@@ -167,8 +113,7 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
         "Where one half alone does as well as both, nothing has to be reasoned over both."
     )
     yield CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], shortcuts_rows, note)
-    rows = [[one.what, one.found, one.among] for one in leaks(made)]
-    yield CardTable("What is shared", ["what", "found", "among"], rows)
+    yield CardTable("What is shared", ["what", "found", "among"], leaks(made))
 
 
 def _rules(made: FinishedSteps) -> CardTable:
@@ -193,13 +138,13 @@ def _judges(made: FinishedSteps) -> CardTable:
         for vote in one["votes"]:
             votes[vote["judge"]].append((one["id"], vote["verdict"]))
     rows = []
-    for seat, theirs in votes.items():
-        counts = Counter(verdict for _, verdict in theirs)
-        same = sum(majority[id] is (verdict == TRUE) for id, verdict in theirs if verdict != ABSTAIN)
-        shares = [_share(counts[verdict], len(theirs)) for verdict in (TRUE, FALSE, ABSTAIN)]
+    for seat, given in votes.items():
+        counts = Counter(verdict for _, verdict in given)
+        same = sum(majority[id] is (verdict == TRUE) for id, verdict in given if verdict != ABSTAIN)
+        shares = [_share(counts[verdict], len(given)) for verdict in (TRUE, FALSE, ABSTAIN)]
         others = [vote for name in votes if name != seat for vote in votes[name]]
-        with_majority = _share(same, len(theirs) - counts[ABSTAIN])
-        rows.append([seat, f"{len(theirs):,}", *shares, points(_true(theirs) - _true(others)), with_majority])
+        with_majority = _share(same, len(given) - counts[ABSTAIN])
+        rows.append([seat, f"{len(given):,}", *shares, points(_true(given) - _true(others)), with_majority])
     columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
     return CardTable("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
 
@@ -244,7 +189,8 @@ def _thresholds(made: FinishedSteps) -> CardTable:
     judges = len(made.seats)
     failed = sum(len(hit["votes"]) < judges for query in made.queries for hit in made.hits.get(query["id"], []))
     note = (
-        f"Taken: {threshold:g}. The negativeness of a hit is the share, of the judges that answered, that said false; "
+        f"Reliability (TSR) of {len(scores):,} queries; those over {threshold:g} test. "
+        f"The negativeness of a hit is the share, of the judges that answered, that said false; "
         f"0 if under half of all {judges} did. On {failed:,} hits of these queries a judge failed."
     )
     return CardTable("Queries over a threshold of reliability", ["threshold", "queries"], rows, note)
@@ -252,14 +198,6 @@ def _thresholds(made: FinishedSteps) -> CardTable:
 
 def _share(count: int, of: int) -> str:
     return f"{count / of:.1%}" if of else "–"
-
-
-def reliability_drawing(made: FinishedSteps) -> CardFigure:
-    """The histogram by which a threshold is chosen."""
-    threshold = made.pipe.settings("split").threshold
-    scores = [one["tsr"] for one in made.queries]
-    caption = f"Reliability (TSR) of {len(scores):,} queries; those over {threshold:g} test."
-    return CardFigure("reliability", caption, histogram(scores, threshold, "reliability (TSR)"))
 
 
 def summary(made: FinishedSteps) -> dict[str, Any]:
@@ -271,11 +209,8 @@ def summary(made: FinishedSteps) -> dict[str, Any]:
 # -- datasheet --------------------------------------------------------------------------------------------------
 
 
-def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a datasheet can answer by itself, by section and question; what is `given` goes before it.
-
-    What is given for another section is handed on, to be refused there.
-    """
+def answers(made: FinishedSteps) -> dict[str, dict[str, str]]:
+    """What a datasheet can answer by itself, by section and question."""
     found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
     by_description = f" and the first {found.texts} by description" * (found.text_encoder is not None)
     depth = f"the first {found.images} of each index of pictures{by_description}"
@@ -303,7 +238,7 @@ def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
         "caution": "Questions, rules and verdicts are those of models; what a person confirmed is in the audit alone.",
         "unfit": "To tell how people reason, or what is true of those who can be seen in the pictures.",
     }
-    return joined({"composition": composition, "collection": collection, "uses": uses}, given)
+    return {"composition": composition, "collection": collection, "uses": uses}
 
 
 def _model_names(made: FinishedSteps, step: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs.rmir import UNKNOWN
 from eyespot.storage.atomic import write_whole
-from eyespot.types import UsageError
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,8 @@ def write_tables(made: FinishedSteps, folder: Path) -> None:
     for split in _splits(made):
         ids = {query["id"] for query in made.in_split(split)}
         for name, key in zip(BY_SPLIT, ("id", "query"), strict=True):
-            mine = (row for row in rows[name]() if row[key] in ids)
-            write_table(folder / HUB / f"{name}-{split}.parquet", mine, COLUMNS[name])
+            subset = (row for row in rows[name]() if row[key] in ids)
+            write_table(folder / HUB / f"{name}-{split}.parquet", subset, COLUMNS[name])
 
 
 def _splits(made: FinishedSteps) -> list[str]:
@@ -210,14 +209,14 @@ def _losses(made: FinishedSteps) -> Iterator[dict[str, Any]]:
 def write_mteb(made: FinishedSteps, folder: Path, share: SharePicture | None) -> None:
     """The tables corpus, queries and qrels for each split that has queries; without `share` no pictures in them.
 
-    Raises `UsageError` for a picture that cannot be read.
+    Raises `EyespotError` for a picture that cannot be read.
     """
 
     def with_picture(row: dict[str, Any]) -> dict[str, Any]:
         path = Path(row["image"])
         if share is None:
             return {**row, "file": path.name, "image": None}
-        _, picture = shared_picture(path, path.suffix, share, partial(_cannot_be_read, path))
+        _, picture = shared_picture(path, path.suffix, share)
         return {**row, "file": path.name, "image": {"bytes": picture.data, "path": f"{path.stem}{picture.suffix}"}}
 
     for name in _splits(made):
@@ -272,7 +271,3 @@ def mteb_tables(made: FinishedSteps) -> Tables:
     """Those of the folder `mteb`, by the names that MTEB's own loader knows; queries are the usual one."""
     splits = _splits(made)
     return {table: {name: f"{table}/{name}.parquet" for name in splits} for table in ("queries", "corpus", "qrels")}
-
-
-def _cannot_be_read(path: Path, why: str) -> UsageError:
-    return UsageError(f"the picture {path} cannot be read ({why}); leave out --pictures")

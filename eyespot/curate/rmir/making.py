@@ -7,56 +7,26 @@ OUT/audit   what a person is to look at, and their decisions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.curate.rmir import audit, card, files
-from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
-from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
+from eyespot.pipelines import plan, run
 from eyespot.pipelines.data_card import card_of, write_head
-from eyespot.pipelines.prompts import Models
 from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.types import UsageError
 
-WORK, AUDIT = "work", "audit"
+AUDIT = "audit"
 FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands in the folder above.\n"
 
 
-@dataclass(frozen=True)
-class RmirJob:
-    """A recipe and the folder in which the set is made; `gallery` goes before the recipe's, `limit` is for a trial."""
-
-    recipe: Recipe
-    out: Path
-    gallery: Path | None = None
-    limit: int | None = None
-
-    def pipeline(self) -> RmirPipeline:
-        """Its steps."""
-        return RmirPipeline(self.recipe, self.out / WORK, self.gallery, self.limit)
-
-    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
-        """How they are run: by the recipe's models, within its budget or another."""
-        strict = self.recipe.strict
-        models = Models({NAME: teacher}, strict=strict)
-        limits = limits or self.recipe.limits
-        return RunOptions(self.recipe.seed, limits, models, retry_failed=retry_failed, strict=strict)
-
-    def check(self, limits: CostLimits | None = None) -> None:
-        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
-        Models({NAME: teacher}).check(self.pipeline().models, limits or self.recipe.limits)
-
-    def finished(self) -> FinishedSteps:
-        """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""
-        pipe = self.pipeline()
-        if not all(one.finished for one in plan(pipe.steps, pipe.work, self.running())):
-            raise UsageError(
-                f"the set in {self.out} is not finished, or its recipe changed; run eyespot build rmir first"
-            )
-        return FinishedSteps(pipe, run(pipe.steps, pipe.work, self.running()))
+def finished_steps(pipe: RmirPipeline) -> FinishedSteps:
+    """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""
+    if not all(one.finished for one in plan(pipe.steps, pipe.work, pipe.running())):
+        raise UsageError(f"the set in {pipe.out} is not finished, or its recipe changed; run eyespot build rmir first")
+    return FinishedSteps(pipe, run(pipe.steps, pipe.work, pipe.running()))
 
 
 def set_of(made: FinishedSteps, out: Path, *, replace: bool = False) -> SetFolder:

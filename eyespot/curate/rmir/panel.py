@@ -191,8 +191,8 @@ def gathered(triplets: Records, context: Context) -> Iterator[Outcome]:
             yield Drop(one, FURTHER)
         else:
             begun.add(query)
-            theirs = {"targets": targets[query], "negatives": negatives.get(query, [])}
-            yield Keep({**questions[query], **theirs}, of=one["id"])
+            answers = {"targets": targets[query], "negatives": negatives.get(query, [])}
+            yield Keep({**questions[query], **answers}, of=one["id"])
 
 
 def _by_query(triplets: Records, answers: bool) -> Mapping[str, list[Any]]:

@@ -1,15 +1,8 @@
-"""The steps of RMIR's pipeline as a recipe declares them, what they cost at most, and what a set is likely to come to.
-
-Doubt decides on the size of a set. Each photo is a candidate in queries × candidates / photos triplets. Under the
-paper's rule one of them in doubt removes the photo, so its chance to stay falls exponentially with that number; per
-query only its own counts. Rates are those of the votes that lie in the folder, from a trial for instance, or assumed.
-"""
+"""The steps of RMIR's pipeline as a recipe declares them."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,14 +10,22 @@ from typing import Any
 
 from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir import candidates, panel, questions
-from eyespot.curate.rmir.panel import ConfidentSettings, Doubt, settle_votes, voted_on
+from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.questions import KINDS, prompt_text
-from eyespot.pipelines import BatchStep, Declared, MapStep, PlannedStep, Recipe, RunOptions, SqlStep, Step, plan
-from eyespot.pipelines.prompts import PROMPT, expected
-from eyespot.pipelines.step_folder import CachedResult, cached_result, place_of
+from eyespot.pipelines import (
+    BatchStep,
+    CostLimits,
+    Declared,
+    MapStep,
+    Recipe,
+    RunOptions,
+    SqlStep,
+    Step,
+)
+from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of
 from eyespot.types import UsageError
 
-ORDER = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
+WORK = "work"
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,28 @@ class RmirStepSettings:
 
 @dataclass(frozen=True)
 class RmirPipeline:
-    """A recipe's steps. `limit` is the most photos that are asked about, for a trial; the seed set stays whole."""
+    """A recipe's steps, whose work lies under `out`; `gallery` goes before the recipe's.
+
+    `limit` is the most photos that are asked about, for a trial; the seed set stays whole.
+    """
 
     recipe: Recipe
-    work: Path
+    out: Path
     gallery: Path | None = None
     limit: int | None = None
+
+    @property
+    def work(self) -> Path:
+        """The folder of the steps."""
+        return self.out / WORK
+
+    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another."""
+        return options_of(self.recipe, {NAME: teacher}, limits, retry_failed=retry_failed)
+
+    def check(self, limits: CostLimits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models({NAME: teacher}).check(self.recipe.models, limits or self.recipe.limits)
 
     @cached_property
     def world(self) -> PhotoWorld:
@@ -67,11 +84,11 @@ class RmirPipeline:
     @cached_property
     def steps(self) -> list[Step]:
         """All of them; `UsageError` for a recipe that lacks one, has another, or puts them in another order."""
-        return [_MAKERS[name](self, self._of[name]) for name in ORDER]
+        return [make(self, self._of[name], self.settings(name)) for name, (_, make) in STEPS.items()]
 
     def settings(self, name: str) -> Any:
         """The settings of a step."""
-        return self._of[name].fitted(_FORMS[name])
+        return self._of[name].fitted(STEPS[name][0])
 
     @cached_property
     def seats(self) -> list[panel.PanelJudge]:
@@ -84,17 +101,12 @@ class RmirPipeline:
         found: candidates.CandidateSettings = self.settings("candidates")
         return panel.Lists(found.space_names(self.world)[0], found.images, len(self.seats))
 
-    @property
-    def models(self) -> dict[str, Any]:
-        """The models that are asked, by their names."""
-        return {name: model for one in self.recipe.steps for name, model in one.models.items()}
-
     @cached_property
     def _of(self) -> dict[str, Declared]:
         found = [one.step for one in self.recipe.steps]
-        if found != list(ORDER):
+        if found != list(STEPS):
             text = ", ".join(found) or "none"
-            raise UsageError(f"an RMIR recipe has the steps {', '.join(ORDER)}, in this order; this one: {text}")
+            raise UsageError(f"an RMIR recipe has the steps {', '.join(STEPS)}, in this order; this one: {text}")
         renamed = next((one for one in self.recipe.steps if one.name != one.step), None)
         if renamed is not None:
             raise UsageError(f"the step {renamed.step} keeps its name, for others need it; leave out name = …")
@@ -104,27 +116,39 @@ class RmirPipeline:
 # -- one maker a step -------------------------------------------------------------------------------------------
 
 
-def _seeds(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: candidates.SeedSettings = declared.fitted(candidates.SeedSettings)
+def _seeds(pipe: RmirPipeline, declared: Declared, settings: candidates.SeedSettings) -> Step:
     about = "Draws photos from clusters of alike ones."
-    bare = replace(declared, inputs={})
+    bare, photos = replace(declared, inputs={}), int(pipe.world.view(settings.space).live.sum())
+    drawn = photos if settings.clusters is None else settings.clusters * settings.each
     return bare.made(
         SqlStep(lambda _records, folder, context: candidates.draw(pipe.world, settings, folder, context)),
         inputs={"gallery": pipe.world.digest},
         about=about,
+        grows=lambda _count: min(photos, drawn),
     )
 
 
-def _inputs(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: questions.Inputs = declared.fitted(questions.Inputs)
+def _inputs(pipe: RmirPipeline, declared: Declared, settings: questions.Inputs) -> Step:
     count = min((one for one in (settings.count, pipe.limit) if one is not None), default=None)
     work = BatchStep(lambda records, context: questions.inputs(records, context, count))
-    about = "Draws the photos that questions are asked about."
-    return declared.made(work, settings={} if count is None else {"count": count}, about=about)
+    about, named = "Draws the photos that questions are asked about.", {} if count is None else {"count": count}
+    return declared.made(
+        work, settings=named, about=about, grows=lambda came: min(came, came if count is None else count)
+    )
 
 
-def _asking(work: Callable[..., Any], prompt: str, about: str, _pipe: RmirPipeline, declared: Declared) -> Step:
-    settings = declared.fitted(RmirWorkers)
+def _questions(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+    about = "A model asks a question of each of three kinds about each photo, or abstains."
+    step = _asking(declared, settings, questions.propose, "question", about)
+    return replace(step, grows=lambda came: came * len(KINDS))
+
+
+def _checked(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+    about = "A model looks again and throws out questions that break one of four rules."
+    return _asking(declared, settings, questions.check, "check", about)
+
+
+def _asking(declared: Declared, settings: RmirWorkers, work: Callable[..., Any], prompt: str, about: str) -> Step:
     if len(declared.models) != 1:
         raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
     ((name, model),) = declared.models.items()
@@ -135,18 +159,18 @@ def _asking(work: Callable[..., Any], prompt: str, about: str, _pipe: RmirPipeli
     return declared.made(each, prompts=texts, models={name: model}, settings={}, about=about, expects=price)
 
 
-def _candidates(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: candidates.CandidateSettings = declared.fitted(candidates.CandidateSettings)
+def _candidates(pipe: RmirPipeline, declared: Declared, settings: candidates.CandidateSettings) -> Step:
     about = "Finds photos that may answer, by what they look like and by what is said of them; records become triplets."
     named = {**declared.settings, "spaces": settings.space_names(pipe.world)}
     work = BatchStep(
         lambda records, context: candidates.retrieve(pipe.world, settings, records, context.earlier["seeds"])
     )
-    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, needs=("seeds",), about=about)
+    each = settings.images * len(named["spaces"]) + (settings.texts if settings.text_encoder is not None else 0)
+    more: dict[str, Any] = {"needs": ("seeds",), "grows": lambda came: came * each}
+    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, about=about, **more)
 
 
-def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: PanelSettings = declared.fitted(PanelSettings)
+def _judged(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
     text = prompt_text(declared, "judge")
     each = MapStep(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
     price = expected({}, 0, "")
@@ -156,8 +180,7 @@ def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, about=about, expects=price)
 
 
-def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: panel.ConfidentSettings = declared.fitted(panel.ConfidentSettings)
+def _confident(pipe: RmirPipeline, declared: Declared, settings: panel.ConfidentSettings) -> Step:
     judges = len(pipe.seats)
     work = BatchStep(lambda records, context: panel.confident(records, context, judges, settings))
     rest = ", and none whose photo is in doubt anywhere." if settings.doubt == "everywhere" else "."
@@ -165,14 +188,12 @@ def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
 
 
-def _queries(pipe: RmirPipeline, declared: Declared) -> Step:
-    declared.fitted(RmirStepSettings)
+def _queries(_pipe: RmirPipeline, declared: Declared, _settings: RmirStepSettings) -> Step:
     about = "Gathers triplets into queries; those without a target go."
     return declared.made(BatchStep(panel.gathered), needs=("checked",), about=about)
 
 
-def _split(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: panel.SplitSettings = declared.fitted(panel.SplitSettings)
+def _split(pipe: RmirPipeline, declared: Declared, settings: panel.SplitSettings) -> Step:
     work = BatchStep(lambda records, context: panel.split(records, context, settings, pipe.lists))
     lists = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
     about = "Tells by the reliability of its judged list which query tests; the others train."
@@ -180,175 +201,15 @@ def _split(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(work, 2, settings=lists, about=about, **needs)
 
 
-_MAKERS: dict[str, Callable[[RmirPipeline, Declared], Step]] = {
-    "seeds": _seeds,
-    "inputs": _inputs,
-    "questions": partial(
-        _asking,
-        questions.propose,
-        "question",
-        "A model asks a question of each of three kinds about each photo, or abstains.",
-    ),
-    "checked": partial(
-        _asking, questions.check, "check", "A model looks again and throws out questions that break one of four rules."
-    ),
-    "candidates": _candidates,
-    "judged": _judged,
-    "confident": _confident,
-    "queries": _queries,
-    "split": _split,
+STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]] = {
+    "seeds": (candidates.SeedSettings, _seeds),
+    "inputs": (questions.Inputs, _inputs),
+    "questions": (RmirWorkers, _questions),
+    "checked": (RmirWorkers, _checked),
+    "candidates": (candidates.CandidateSettings, _candidates),
+    "judged": (PanelSettings, _judged),
+    "confident": (panel.ConfidentSettings, _confident),
+    "queries": (RmirStepSettings, _queries),
+    "split": (panel.SplitSettings, _split),
 }
-_FORMS: dict[str, Any] = {
-    "seeds": candidates.SeedSettings,
-    "inputs": questions.Inputs,
-    "questions": RmirWorkers,
-    "checked": RmirWorkers,
-    "candidates": candidates.CandidateSettings,
-    "judged": PanelSettings,
-    "confident": panel.ConfidentSettings,
-    "queries": RmirStepSettings,
-    "split": panel.SplitSettings,
-}
-
-
-def plan_steps(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
-    """What running would do; each step that is not finished with the most records that can come to it."""
-    planned = plan(pipe.steps, pipe.work, how)
-    most = most_records(pipe, {one.name: one.records for one in planned if one.finished})
-    return [
-        one
-        if one.finished
-        else one._replace(records=most[one.name], spent=step.expects.times(max(0, most[one.name] - one.known)))
-        for one, step in zip(planned, pipe.steps, strict=True)
-    ]
-
-
-def most_records(pipe: RmirPipeline, counts: dict[str, int | None]) -> dict[str, int]:
-    """How many records come to each step at most; `counts` of those that are finished is what comes to the next."""
-    candidates, seeds = pipe.settings("candidates"), pipe.settings("seeds")
-    photos = int(pipe.world.view(seeds.space).live.sum())
-    drawn = photos if seeds.clusters is None else seeds.clusters * seeds.each
-    limits = [count for count in (pipe.settings("inputs").count, pipe.limit) if count is not None]
-    by_text = candidates.texts if candidates.text_encoder is not None else 0
-    each = candidates.images * len(candidates.space_names(pipe.world)) + by_text
-    grows: dict[str, Callable[[int], int]] = {
-        "seeds": lambda coming: min(coming, drawn),
-        "inputs": lambda coming: min((coming, *limits)),
-        "questions": lambda coming: coming * len(KINDS),
-        "candidates": lambda coming: coming * each,
-    }
-    came, most = photos, {}
-    for name in ORDER:
-        most[name], known = came, counts.get(name)
-        came = grows.get(name, int)(came) if known is None else known
-    return most
-
-
-K = 20  # the first places that Recall@20 looks at
-LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
-LEAST = 30 * len(KINDS)  # queries, of which no kind should have fewer than thirty
-VOTES = 40  # triplets from which rates are taken
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Questions of an input that pass the check, the share of triplets in doubt, and the targets of each query."""
-
-    questions: float = 1.8  # the paper loses about 40% of three
-    doubt: float = 0.15
-    targets: Sequence[int] = (1, 2)
-    measured: bool = False
-
-
-@dataclass(frozen=True)
-class RmirSizes:
-    """Photos of the seed set, those that are asked about, candidates of a query, and what doubt does."""
-
-    seeds: int
-    inputs: int
-    candidates: int
-    doubt: Doubt
-    whole_pool: bool = False  # every photo that stays is ranked, not targets alone
-
-
-@dataclass(frozen=True)
-class RmirForecast:
-    """What a set is likely to hold; `share` of the queries that have a target at all."""
-
-    sizes: RmirSizes
-    rates: Rates
-    share: float
-    queries: int
-    pool: int
-
-    @property
-    def usable(self) -> bool:
-        """Whether it can tell retrievers apart."""
-        return self.queries >= LEAST and self.pool >= LARGE * K
-
-    def fields(self) -> dict[str, Any]:
-        """As JSON."""
-        counts = {"queries": self.queries, "share": self.share, "pool": self.pool, "pool_over_k": self.pool / K}
-        return {**counts, "k": K, "doubt": self.rates.doubt, "measured": self.rates.measured, "usable": self.usable}
-
-    def sentences(self) -> Iterator[str]:
-        """What it says, and the way out where the set cannot be used."""
-        basis = "as judged so far" if self.rates.measured else "assumed; a run with --limit measures it"
-        yield (
-            f"likely {self.queries:,} queries ({self.share:.0%} of those with a target) and a pool of {self.pool:,}, "
-            f"{self.pool / K:.1f} times K = {K}; {self.rates.doubt:.0%} of triplets in doubt ({basis})"
-        )
-        if not self.usable:
-            least = f"at least {LEAST} queries, a pool of {LARGE * K}"
-            yield f"that is too small to compare retrievers ({least}); {self._way_out()}"
-
-    def _way_out(self) -> str:
-        per_query = expected_size(RmirSizes(**{**vars(self.sizes), "doubt": "query"}), self.rates)
-        if self.sizes.doubt == "everywhere" and per_query.share > self.share + 0.1:
-            rest = f"likely {per_query.queries:,} queries and a pool of {per_query.pool:,}"
-            return f'write doubt = "query" in the step confident ({rest})'
-        return "index more photos, or raise the number of inputs"
-
-
-def forecast(pipe: RmirPipeline) -> RmirForecast:
-    """What the steps of a recipe are likely to make."""
-    most, split = most_records(pipe, {}), pipe.settings("split")
-    each = most["judged"] // max(1, most["candidates"])
-    settings: ConfidentSettings = pipe.settings("confident")
-    sizes = RmirSizes(most["inputs"], most["questions"], each, settings.doubt, split.pool == "seeds")
-    return expected_size(sizes, measured(pipe) or Rates())
-
-
-def expected_size(sizes: RmirSizes, rates: Rates) -> RmirForecast:
-    """The same from its sizes and rates."""
-    questions = sizes.inputs * rates.questions
-    each = min(sizes.candidates, max(0, sizes.seeds - 1))
-    everywhere = sizes.doubt == "everywhere"
-    stays = math.exp(-rates.doubt * questions * each / max(1, sizes.seeds)) if everywhere else 1.0
-    stands = (1 - rates.doubt) * stays  # a target
-    answered = [count for count in rates.targets if count]
-    share = sum(1 - (1 - stands) ** count for count in answered) / max(1, len(answered))
-    queries = questions * len(answered) / max(1, len(rates.targets)) * share
-    left = sizes.seeds * stays
-    placed = questions * sum(rates.targets) / max(1, len(rates.targets)) * stands
-    pool = left if sizes.whole_pool else left * -math.expm1(-placed / left) if left else 0.0
-    return RmirForecast(sizes, rates, share, round(queries), round(pool))
-
-
-def measured(pipe: RmirPipeline) -> Rates | None:
-    """The rates of the votes that lie in the folder, of these settings or of others; None where there are too few."""
-    found: dict[str, CachedResult | None] = {
-        name: cached_result(place_of(pipe.work, number, step))
-        for number, (name, step) in enumerate(zip(ORDER, pipe.steps, strict=True), 1)
-    }
-    inputs, checked, judged = found["inputs"], found["checked"], found["judged"]
-    if inputs is None or checked is None or judged is None or judged.counts.came < VOTES:
-        return None
-    doubts, triplets, targets = 0, 0, Counter[str]()
-    settings: ConfidentSettings = pipe.settings("confident")
-    for one in voted_on(judged.records):
-        verdict = settle_votes(one, len(pipe.seats))
-        triplets += 1
-        doubts += verdict.answers is None or verdict.confidence < settings.least
-        targets[one["query"]] += verdict.answers is True
-    return Rates(checked.counts.kept / max(1, inputs.counts.kept), doubts / triplets, list(targets.values()), True)
+"""The steps in their order: their settings, and what makes them."""

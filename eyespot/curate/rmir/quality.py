@@ -22,7 +22,6 @@ from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, last_hits, read_queue
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, TEST, TRAIN, settle_votes
-from eyespot.curate.rmir.pipeline import LARGE, K
 from eyespot.curate.rmir.questions import KINDS
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.pipelines import Record
@@ -32,7 +31,9 @@ from eyespot.search.embedding import embed
 from eyespot.types import Composer, Mask, Query, Vectors
 
 CUTOFFS = (1, 10, 20, 50)
-CHANCE = "a random order"
+K = 20  # the first places that Recall@20 looks at
+LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
+RANDOM = "a random order"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
         chance_count = int(pool.sum())
         inside = [int(pool[list(left[one["id"]])].sum()) for one in subset]
         chances[k] = [min(1.0, k / max(1, chance_count - count)) for count in inside]
-    return [*found, Shortcut(CHANCE, chances)]
+    return [*found, Shortcut(RANDOM, chances)]
 
 
 def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> dict[str, Vectors]:
@@ -106,20 +107,8 @@ def _recalls(
     return shares
 
 
-NEAR = Near()
-
-
-@dataclass(frozen=True)
-class Leak:
-    """What is shared, by how many, of how many."""
-
-    what: str
-    found: int
-    among: int
-
-
-def leaks(made: FinishedSteps) -> list[Leak]:
-    """All that was looked for, also where nothing was found."""
+def leaks(made: FinishedSteps) -> list[tuple[str, int, int]]:
+    """What is shared, by how many, of how many; also where nothing was found."""
     every, test, train = made.queries, made.in_split(TEST), made.in_split(TRAIN)
     family, pool = families(made), set(made.pool)
     inputs = {family[one["image"]] for one in train}
@@ -132,12 +121,12 @@ def leaks(made: FinishedSteps) -> list[Leak]:
     same_target = sum(not targets.isdisjoint(one["targets"]) for one in test)
     same_question = sum(one["question"].casefold() in questions for one in test)
     return [
-        Leak("queries whose own input is in the pool (left out when they are scored)", in_pool, len(every)),
-        Leak("queries of which a target is a near-duplicate of the input", copies, len(every)),
-        Leak("photos of the pool that are near-duplicates of an earlier one", repeated, len(made.pool)),
-        Leak("test queries whose input, or a near-duplicate, asks in training", same_input, len(test)),
-        Leak("test queries of which a target is one in training", same_target, len(test)),
-        Leak("test queries whose question is one in training", same_question, len(test)),
+        ("queries whose own input is in the pool (left out when they are scored)", in_pool, len(every)),
+        ("queries of which a target is a near-duplicate of the input", copies, len(every)),
+        ("photos of the pool that are near-duplicates of an earlier one", repeated, len(made.pool)),
+        ("test queries whose input, or a near-duplicate, asks in training", same_input, len(test)),
+        ("test queries of which a target is one in training", same_target, len(test)),
+        ("test queries whose question is one in training", same_question, len(test)),
     ]
 
 
@@ -147,7 +136,7 @@ def families(made: FinishedSteps) -> dict[str, int]:
     world, space = made.pipe.world, made.pipe.lists.space
     hashes = world.hashes([(id, made.seeds[id]["path"]) for id in ids])
     rows = world.rows(space)
-    pairs = near_duplicates(hashes, world.vectors([rows[id] for id in ids], space), NEAR)
+    pairs = near_duplicates(hashes, world.vectors([rows[id] for id in ids], space), Near())
     return dict(zip(ids, np.asarray(first_of_family(pairs, len(ids))).tolist(), strict=True))
 
 
@@ -195,19 +184,19 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
 def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
     """Whether half of a query finds more targets than a random order, and as many as both halves."""
     found = {one.way: one.by_query[K] for one in shortcuts}
-    if CHANCE not in found or len(found[CHANCE]) < 2:  # of one query no interval is known
+    if RANDOM not in found or len(found[RANDOM]) < 2:  # of one query no interval is known
         return QualityCheck("Shortcuts", "red", "There are too few queries to try them on.")
-    chance, both, parts = found.pop(CHANCE), found.pop("both"), list[str]()
+    baseline, both, parts = found.pop(RANDOM), found.pop("both"), list[str]()
     level: Level = "green"
     for way, values in found.items():
-        over = Estimate.of(np.subtract(values, chance).tolist())
+        over = Estimate.of(np.subtract(values, baseline).tolist())
         short = Estimate.of(np.subtract(both, values).tolist())
         parts.append(f"{way} {100 * over.mean:+.1f} points ({100 * over.low:+.1f} to {100 * over.high:+.1f})")
         if over.low > 0:
             level = "red" if short.low <= 0 else "amber" if level == "green" else level
-    if np.mean(chance) > 0.5:
+    if np.mean(baseline) > 0.5:
         level = "red"
-    text = f"R@{K} beside that of a random order, {np.mean(chance):.1%}: {', '.join(parts)}."
+    text = f"R@{K} beside that of a random order, {np.mean(baseline):.1%}: {', '.join(parts)}."
     return QualityCheck("Shortcuts", level, text)
 
 

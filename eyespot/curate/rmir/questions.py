@@ -91,7 +91,7 @@ class Inputs:
 
 def inputs(records: Records, context: Context, count: int | None) -> Iterator[Outcome]:
     """Which photos of the seed set are asked about: a draw that depends on the seed and the photo alone."""
-    lots = {record["id"]: context.chance(record["id"]).random() for record in records}
+    lots = {record["id"]: context.rng(record["id"]).random() for record in records}
     chosen = set(sorted(lots, key=lambda id: (lots[id], id))[:count])
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, NOT_ASKED)

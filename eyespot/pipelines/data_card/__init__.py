@@ -1,7 +1,7 @@
 """Data cards: what a collection holds, what was left out and why, what it cost, and how it was made.
 
 `card_of` puts one together from the finished steps and what the pipeline tells; `write_card` lays it out as `card.md`
-and `card.html`, with the thumbnails and drawings that the Markdown shows in a folder `card` beside it.
+and `card.html`, with the thumbnails that the Markdown shows in a folder `card` beside it.
 """
 
 from __future__ import annotations
@@ -14,30 +14,38 @@ from pathlib import Path
 
 from eyespot.html import checked_address, photo_address, render
 from eyespot.photos.pictures import id_of
-from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
-from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
-from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined, parted
-from eyespot.pipelines.data_card.hub import CROISSANT, Tables, write_croissant, write_head, write_readme
-from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
-from eyespot.pipelines.data_card.sankey import sankey
-from eyespot.pipelines.data_card.wording import TextStatistics, wording
+from eyespot.pipelines.data_card.content import (
+    Card,
+    CardContent,
+    CardTable,
+    Level,
+    QualityCheck,
+    SampleRecord,
+    card_of,
+    content_of,
+    level_of,
+    licence_check,
+    wilson,
+    worst,
+)
+from eyespot.pipelines.data_card.datasheet import QUESTIONS, parted
+from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
+from eyespot.pipelines.data_card.markdown import as_markdown
+from eyespot.pipelines.data_card.wording import wording
 from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
 
 __all__ = [
-    "CROISSANT",
     "QUESTIONS",
     "Card",
     "CardContent",
-    "CardFigure",
     "CardTable",
     "Level",
     "QualityCheck",
     "SampleRecord",
     "Tables",
-    "TextStatistics",
     "card_of",
-    "joined",
+    "content_of",
     "level_of",
     "licence_check",
     "wilson",
@@ -65,9 +73,6 @@ def write_card(card: Card, out: Path) -> list[Path]:
             [_put(folder, f"{sample:03d}-{number}.jpg", jpeg) for number, jpeg in enumerate(jpegs, 1)]
             for sample, jpegs in enumerate(thumbnails, 1)
         ]
-        _put(folder, f"{LOSSES}.svg", sankey(card.stages).encode())
-        for drawing in card.content.drawings:
-            _put(folder, f"{drawing.name}.svg", drawing.svg.encode())
     texts = {"card.md": as_markdown(card, names), "card.html": as_page(card, thumbnails, page)}
     for name, text in texts.items():
         write_whole(out / name, lambda file, text=text: file.write(text.encode("utf-8", "replace")))  # type: ignore[misc]
@@ -91,7 +96,6 @@ def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]], page: str 
     content = {
         "title": card.content.title,
         "footer": " ".join(f"{what}: {text}." for what, text in closing if text),
-        "stream": sankey(card.stages),
         "samples": list(zip(card.content.samples, thumbnails, strict=True)),
         "content": [table for table in (card.reading, *card.content.tables) if table.rows],
         "datasheet": [

@@ -1,8 +1,9 @@
-"""What a data card holds: losses, cost, samples, how the texts read, the datasheet, and how all of it was made."""
+"""What a data card holds: checks, losses, cost, samples, how the texts read, the datasheet, and how it was made."""
 
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,18 +11,56 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import eyespot
-from eyespot.pipelines import Provenance, Spent, Step, StepResult
-from eyespot.pipelines.data_card.checks import QualityCheck, worst
+from eyespot.pipelines import Provenance, Recipe, Spent, Step, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
-from eyespot.pipelines.data_card.sankey import SankeyStage
 from eyespot.pipelines.data_card.wording import wording
 from eyespot.pipelines.outcomes import line_of
 
 INSTEAD = {"temperature": "model's own was used", "response_format": "the form was asked for in words alone"}
 PACKAGES = ("numpy", "pillow", "duckdb", "pyarrow", "onnxruntime", "torch", "transformers", "open-clip-torch")
+
+
+Level: TypeAlias = Literal["green", "amber", "red"]
+LEVELS: tuple[Level, ...] = ("green", "amber", "red")
+
+
+class QualityCheck(NamedTuple):
+    """What was looked at, how it stands, and the numbers that say so."""
+
+    what: str
+    level: Level
+    text: str
+
+
+def worst(checks: Iterable[QualityCheck]) -> Level:
+    """The level of a set: that of its worst check."""
+    return max((check.level for check in checks), key=LEVELS.index, default="green")
+
+
+def level_of(value: float, amber: float, green: float) -> Level:
+    """Green from a number on, amber from a smaller one on."""
+    return "green" if value >= green else "amber" if value >= amber else "red"
+
+
+def licence_check(licences: Sequence[str | None]) -> QualityCheck:
+    """Whether the licence of every photo is known."""
+    known = sum(bool(licence) for licence in licences)
+    rest = "" if known == len(licences) else "; photos without one may be shared by their owner only"
+    level: Level = "green" if known == len(licences) else "amber"
+    return QualityCheck("Licences", level, f"{known:,} of {len(licences):,} photos have a licence{rest}.")
+
+
+def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:
+    """The interval of a share (Wilson 1927); 0 to 1 of no cases."""
+    if not cases:
+        return 0.0, 1.0
+    share, spread = hits / cases, z * z / cases
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / cases + spread / (4 * cases))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 @dataclass(frozen=True)
@@ -44,20 +83,10 @@ class SampleRecord:
 
 
 @dataclass(frozen=True)
-class CardFigure:
-    """A figure as SVG, the name of its file, and a sentence on what it shows."""
-
-    name: str
-    caption: str
-    svg: str
-
-
-@dataclass(frozen=True)
 class CardContent:
     """What a card cannot count from the steps. `answers` are those of the datasheet, `texts` by what they are.
 
-    `tables` and `drawings` are the pipeline's own: a histogram, a map, the licences. `checks` open the card, `notes`
-    follow.
+    `tables` are the pipeline's own: a histogram, the licences. `checks` open the card, `notes` follow.
     """
 
     title: str
@@ -67,11 +96,20 @@ class CardContent:
     texts: Mapping[str, Iterable[str]] = field(default_factory=dict)
     samples: Sequence[SampleRecord] = ()
     tables: Sequence[CardTable] = ()
-    drawings: Sequence[CardFigure] = ()
     notes: Sequence[str] = ()
     citation: str = ""
     licence: str = ""
     checks: Sequence[QualityCheck] = ()
+
+
+def content_of(recipe: Recipe, own: Mapping[str, Mapping[str, str]], citation: str, **parts: Any) -> CardContent:
+    """What a card tells of a recipe, whose `[card]` has licence, citation, and answers that replace `own` ones."""
+    answers: dict[str, Any] = dict(own)
+    for section, part in recipe.card.items():
+        if section not in ("citation", "licence"):  # anything but answers is handed on, to be refused
+            answers[section] = {**own.get(section, {}), **part} if isinstance(part, Mapping) else part
+    parts |= {"citation": str(recipe.card.get("citation") or citation), "licence": str(recipe.card.get("licence", ""))}
+    return CardContent(recipe.name, recipe.about, recipe.seed, answers, **parts)
 
 
 @dataclass(frozen=True)
@@ -99,7 +137,6 @@ class Card:
 
     content: CardContent
     records: int
-    stages: list[SankeyStage]
     losses: CardTable
     balance: CardTable
     cost: CardTable
@@ -141,7 +178,6 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
     return Card(
         content,
         done[-1].counts.kept if done else 0,
-        [SankeyStage(one.step.name, *one.counts[:4]) for one in done],
         CardTable("Why records were left out", ["step", "reason", "records", "of its step"], lost),
         CardTable("Step by step", columns, steps, "in + added = kept + left out."),
         _cost(done),

@@ -112,14 +112,6 @@ def datasheet_answers(done: Sequence[StepResult], answers: Mapping[str, Any]) ->
     ]
 
 
-def joined(own: Mapping[str, Mapping[str, str]], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A pipeline's answers and those of a recipe, which go first; anything else is handed on, to be refused."""
-    return {**own} | {
-        section: {**own.get(section, {}), **part} if isinstance(part, Mapping) else part
-        for section, part in given.items()
-    }
-
-
 def parted(several: Iterable[Answered]) -> tuple[list[Answered], list[str]]:
     """The questions that are answered, and those that are open."""
     every = list(several)

@@ -95,7 +95,14 @@ def write_croissant(card: Card, tables: Tables, folder: Path) -> None:
         "version": "1.0.0",
         **_publication(card),
         **_responsible(card),
-        "distribution": [_file(folder, place) for place in files],
+        "distribution": [
+            {
+                **{"@type": "cr:FileObject", "@id": place, "name": place, "contentUrl": place},
+                **{"contentSize": f"{(folder / place).stat().st_size} B", "sha256": file_sha256(folder / place)},
+                "encodingFormat": FORMATS[Path(place).suffix],
+            }
+            for place in files
+        ],
         "recordSet": [
             _records(folder, name if split == WHOLE else f"{name}-{split}", place)
             for name, splits in tables.items()
@@ -142,13 +149,6 @@ def _responsible(card: Card) -> dict[str, Any]:
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------
-
-
-def _file(folder: Path, place: str) -> dict[str, Any]:
-    path = folder / place
-    about = {"@type": "cr:FileObject", "@id": place, "name": place, "contentUrl": place}
-    size = {"contentSize": f"{path.stat().st_size} B", "encodingFormat": FORMATS[path.suffix]}
-    return {**about, **size, "sha256": file_sha256(path)}
 
 
 def _records(folder: Path, name: str, place: str) -> dict[str, Any]:

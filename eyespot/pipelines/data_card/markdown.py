@@ -1,4 +1,4 @@
-"""A data card as Markdown, its drawings and thumbnails as files beside it; and tables of cells that anyone wrote."""
+"""A data card as Markdown, its thumbnails as files beside it; and tables of cells that anyone wrote."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ def cell(value: Any) -> str:
     return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-LOSSES = "losses"
-
-
 def as_markdown(card: Card, pictures: list[list[str]]) -> str:
     """The card; `pictures` are the files of each sample's thumbnails, "" where one cannot be read."""
-    texts = [f"# {cell(card.content.title)}", _plain_text(card.content.about), card.standing, *_checks(card)]
+    texts = [f"# {cell(card.content.title)}", _plain_text(card.content.about), card.standing]
+    if card.verdict:
+        checks = [[check.level, check.what, _plain_text(check.text)] for check in card.content.checks]
+        texts += [f"## Checks\n\n**{card.verdict}**", table(["", "check", "found"], checks)]
     texts += (f"> {_plain_text(note)}" for note in card.content.notes)
-    losses_text = "What each step kept and lost: " + ", ".join(f"{cell(one.name)} {one.kept:,}" for one in card.stages)
-    records = ["## What became of the records", f"![{losses_text}](card/{LOSSES}.svg)"]
+    records = ["## What became of the records"]
     for rows in (card.balance, card.losses, card.cost, card.requests):
         records += _rows(rows)
     samples = ["## Samples"] if card.content.samples else []
@@ -42,8 +41,7 @@ def as_markdown(card: Card, pictures: list[list[str]]) -> str:
         samples.append(" ".join(f"![{label}]({file})" if file else f"({label}: unreadable)" for label, file in shown))
         samples.append("\n".join(f"* {_plain_text(line)}" for line in sample.lines))
     tables = [row for rows in (card.reading, *card.content.tables) for row in _rows(rows)]
-    drawings = [f"![{_bare(drawing.caption)}](card/{drawing.name}.svg)" for drawing in card.content.drawings]
-    parts = [*texts, *records, *samples, *tables, *drawings, *_sheet(card), *_made(card)]
+    parts = [*texts, *records, *samples, *tables, *_sheet(card), *_made(card)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -52,13 +50,6 @@ def _rows(rows: CardTable) -> Iterator[str]:
         yield f"### {cell(rows.title)}"
         yield table(rows.columns, rows.rows)
         yield cell(rows.note)
-
-
-def _checks(card: Card) -> Iterator[str]:
-    if card.verdict:
-        yield f"## Checks\n\n**{card.verdict}**"
-        rows = [[check.level, check.what, _plain_text(check.text)] for check in card.content.checks]
-        yield table(["", "check", "found"], rows)
 
 
 def _plain_text(text: str) -> str:

@@ -17,7 +17,7 @@ _SILENT = re.compile(r"(?<=[^aeiouyl])e$|(?<=[aeiouy]l)e$|(?<=[^aeiouylsxzcgh])e
 
 
 class TextStatistics(NamedTuple):
-    """Texts, words in each (mean, median, fewest, most), their Flesch–Kincaid grade and reading ease taken together."""
+    """Texts, words in each (mean, median, fewest, most), and the Flesch–Kincaid grade of all."""
 
     texts: int
     words: float
@@ -25,7 +25,6 @@ class TextStatistics(NamedTuple):
     least: int
     most: int
     grade: float  # of a United States school
-    ease: float  # from about 0, for academics, to 100, for children of ten
 
 
 def wording(texts: Iterable[str]) -> TextStatistics | None:
@@ -36,19 +35,13 @@ def wording(texts: Iterable[str]) -> TextStatistics | None:
     counts = [len(words(text)) for text in found]
     sentences = sum(max(1, len(_SENTENCE.findall(text.strip()))) for text in found)
     spoken = sum(syllables(word) for text in found for word in words(text))
-    size = sum(counts), sentences, spoken
-    reads = flesch_kincaid(*size), flesch_reading_ease(*size)
-    return TextStatistics(len(found), fmean(counts), median(counts), min(counts), max(counts), *reads)
+    grade = flesch_kincaid(sum(counts), sentences, spoken)
+    return TextStatistics(len(found), fmean(counts), median(counts), min(counts), max(counts), grade)
 
 
 def flesch_kincaid(words: int, sentences: int, syllables: int) -> float:
     """The grade: 0.39 words per sentence + 11.8 syllables per word - 15.59 (Kincaid and others, 1975)."""
     return 0.39 * words / sentences + 11.8 * syllables / words - 15.59
-
-
-def flesch_reading_ease(words: int, sentences: int, syllables: int) -> float:
-    """The ease: 206.835 - 1.015 words per sentence - 84.6 syllables per word (Flesch, 1948)."""
-    return 206.835 - 1.015 * words / sentences - 84.6 * syllables / words
 
 
 def words(text: str) -> list[str]:

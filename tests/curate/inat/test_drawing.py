@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate.inat.sampling import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
+from eyespot.curate.inat.sampling import SpeciesObservations, draw, lots_of, round_robin
+from eyespot.curate.inat.settings import Sampling
 from tests.examples import examples
 from tests.worlds.slow_inat import slow_turns
 
@@ -27,18 +28,18 @@ def candidates(count: int, seed: int = 0, **more: object) -> SpeciesObservations
 
 def test_never_more_than_the_cap_and_never_fewer_than_there_are_and_no_more_clusters_than_asked_for() -> None:
     for count in (1, 5, 9, 10, 11, 400):
-        turns = draw(3, candidates(count), DrawSettings(cap=10)).turn
+        turns = draw(3, candidates(count), Sampling(cap=10)).turn
         assert sorted(turns[turns >= 0].tolist()) == list(range(min(count, 10)))
     for clusters in (1, 3, 50):
-        assert draw(0, candidates(200), DrawSettings(cap=10, clusters=clusters)).cluster.max() < clusters
+        assert draw(0, candidates(200), Sampling(cap=10, clusters=clusters)).cluster.max() < clusters
 
 
 def test_the_same_seed_draws_the_same_in_any_order_of_rows() -> None:
     of = candidates(300)
     order = np.argsort(of.mark)
     of = SpeciesObservations(**{name: column[order] for name, column in vars(of).items()})
-    first, again = (draw(1, of, DrawSettings(cap=50, seed=7)).turn for _ in range(2))
-    other = draw(1, of, DrawSettings(cap=50, seed=8)).turn
+    first, again = (draw(1, of, Sampling(cap=50, seed=7)).turn for _ in range(2))
+    other = draw(1, of, Sampling(cap=50, seed=8)).turn
     assert (first == again).all() and (first != other).any()
 
 
@@ -55,7 +56,7 @@ def test_a_far_place_and_a_season_apart_have_their_turn_before_a_crowd_has_its_s
     apart: dict[str, np.ndarray],
 ) -> None:
     crowd = {"latitude": np.full(100, 50.0), "longitude": np.full(100, 8.0), "day": np.full(100, 18_000)}
-    turns = draw(0, candidates(100, **(crowd | apart)), DrawSettings(cap=2)).turn
+    turns = draw(0, candidates(100, **(crowd | apart)), Sampling(cap=2)).turn
     assert turns[99] >= 0 and (turns >= 0).sum() == 2
 
 
@@ -84,6 +85,6 @@ def test_the_draw_is_wider_spread_than_one_by_lot() -> None:
     latitude = np.r_[np.random.default_rng(1).normal(50, 0.2, 900), np.random.default_rng(2).uniform(-50, 60, 100)]
     longitude = np.r_[np.random.default_rng(3).normal(8, 0.2, 900), np.random.default_rng(4).uniform(-180, 180, 100)]
     of = candidates(1000, latitude=latitude, longitude=longitude)
-    taken = draw(0, of, DrawSettings(cap=100)).turn >= 0
+    taken = draw(0, of, Sampling(cap=100)).turn >= 0
     assert (np.abs(longitude[taken] - 8) > 2).sum() > 50  # by lot: about 10
     assert taken.sum() == 100

@@ -1,9 +1,8 @@
-"""Tables of one's own and Camtrap DP packages go the same way."""
+"""Tables of one's own go the same way as an export."""
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -133,95 +132,12 @@ def test_what_is_no_source_is_refused(tmp_path: Path, name: str) -> None:
         curated(tmp_path / name, tmp_path / "out")
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A camera with four events: a deer on two pictures, a person, nothing, and a deer on a private picture."""
-    place = tmp_path / "package"
-    place.mkdir()
-    descriptor = {
-        "title": "Deer of the valley",
-        "licenses": [{"scope": "data", "name": "CC0-1.0"}, {"scope": "media", "name": "CC-BY-4.0"}],
-        "contributors": [{"title": "Bo", "role": "contact"}, {"title": "The park", "role": "rightsHolder"}],
-    }
-    (place / "datapackage.json").write_text(json.dumps(descriptor))
-    trap = {"deploymentID": "d1", "latitude": 46.0, "longitude": -110.0, "coordinateUncertainty": 20}
-    table(place / "deployments.csv", [trap | {"deploymentStart": "2023-01-01T00:00:00Z"}])
-    media = [
-        ("m2", "2023-06-02T05:00:10Z", "true"),
-        ("m1", "2023-06-02T05:00:00Z", "true"),
-        ("m3", "2023-06-03T12:00:00Z", "true"),
-        ("m4", "2023-06-04T12:00:00Z", "false"),
-    ]
-    names = ("mediaID", "timestamp", "filePublic")
-    rest = {"deploymentID": "d1", "fileMediatype": "image/jpeg"}
-    rows = [dict(zip(names, one, strict=True)) | rest | {"filePath": f"media/{one[0]}.jpg"} for one in media]
-    table(place / "media.csv", rows)
-    kinds = [
-        ("event", None, "2023-06-02T05:00:00Z", "2023-06-02T05:01:00Z", "animal", "Cervus elaphus"),
-        ("person", "m3", "2023-06-03T12:00:00Z", "", "human", "Homo sapiens"),
-        ("blank", "m3", "2023-06-03T12:00:00Z", "", "blank", ""),
-        ("private", "m4", "2023-06-04T12:00:00Z", "", "animal", "Cervus elaphus"),
-    ]
-    columns = ("observationID", "mediaID", "eventStart", "eventEnd", "observationType", "scientificName")
-    table(place / "observations.csv", [dict(zip(columns, one, strict=True)) | {"deploymentID": "d1"} for one in kinds])
-    return place
-
-
-def test_a_camera_trap_goes_the_same_way(package: Path, tmp_path: Path) -> None:
-    done = curated(package, tmp_path / "out")
-    assert reasons(done) == {"no animal: blank": 1, "no animal: human": 1, "a file that is not public": 1}
-    (one,) = images(tmp_path / "out").values()
-    assert (one["date"], one["latitude"], one["rights_holder"]) == ("2023-06-01", 46.0, "The park")
-    assert one["file_name"].endswith("/m1.jpg")  # the earlier of the event's two pictures
-
-
-def test_an_event_with_an_offset_has_the_pictures_of_its_hours(package: Path, tmp_path: Path) -> None:
-    what = {"observationID": "one", "mediaID": "", "observationType": "animal", "scientificName": "Cervus elaphus"}
-    hours = {"eventStart": "2023-06-01T22:00:05-07:00", "eventEnd": "2023-06-01T22:00:30-07:00"}
-    table(package / "observations.csv", [what | hours | {"deploymentID": "d1"}])
-    curated(package, tmp_path / "out")
-    assert images(tmp_path / "out")["one"]["file_name"].endswith("/m2.jpg")  # of 5:00:10 UTC
-
-
-@pytest.mark.parametrize(
-    "descriptor", [{"licenses": 5}, {"contributors": 7}, {"licenses": ["CC0"]}, [], None], ids=json.dumps
-)
-def test_a_package_of_another_form_or_without_media_says_so(package: Path, tmp_path: Path, descriptor: object) -> None:
-    if descriptor is None:
-        (package / "media.csv").unlink()
-    else:
-        (package / "datapackage.json").write_text(json.dumps(descriptor))
-    with raises(UsageError):
-        curated(package, tmp_path / "out")
-
-
-@pytest.fixture
-def agouti(tmp_path: Path) -> Path:
-    """Three events of a camera whose pictures lie at addresses that all end in `/file`, as Agouti writes them."""
-    place = tmp_path / "agouti"
-    place.mkdir()
-    descriptor = {"licenses": [{"scope": "media", "name": "CC0-1.0"}], "contributors": [{"title": "The park"}]}
-    (place / "datapackage.json").write_text(json.dumps(descriptor))
-    trap = {"deploymentID": "d1", "latitude": 46.0, "longitude": -110.0, "deploymentStart": "2023-01-01T00:00:00Z"}
-    table(place / "deployments.csv", [trap])
-    rest = {"deploymentID": "d1", "fileMediatype": "image/jpeg", "filePublic": "true"}
-    moments = {f"m{day}": f"2023-06-0{day}T05:00:00Z" for day in (1, 2, 3)}
-    media = [
-        {"mediaID": id, "timestamp": at, "filePath": f"https://example.org/assets/{id}/file"} | rest
-        for id, at in moments.items()
-    ]
-    table(place / "media.csv", media)
-    what = {"observationType": "animal", "scientificName": "Cervus elaphus", "deploymentID": "d1", "eventEnd": ""}
-    seen = [{"observationID": f"o{id}", "mediaID": id, "eventStart": at} | what for id, at in moments.items()]
-    table(place / "observations.csv", seen)
-    return place
-
-
-def name_files(package: Path, name: str) -> None:
-    """Give the media of a package the column fileName."""
-    with (package / "media.csv").open(newline="") as file:
-        rows = [row | {"fileName": name.format(row["mediaID"])} for row in csv.DictReader(file)]
-    table(package / "media.csv", rows)
+def addresses(folder: Path, **settings: Any) -> Curated:
+    """Three observations whose pictures lie at addresses that all end in `/file`."""
+    media = [(f"m{day}", f"https://example.org/assets/m{day}/file") for day in (1, 2, 3)]
+    return own(
+        folder, *({"occurrenceID": id, "file_name": None, "associatedMedia": at} for id, at in media), **settings
+    )
 
 
 def photos_at_hand(folder: Path, names: Sequence[str]) -> dict[str, PictureSettings]:
@@ -231,31 +147,19 @@ def photos_at_hand(folder: Path, names: Sequence[str]) -> dict[str, PictureSetti
     return {"pictures": PictureSettings(folder, ("decode",))}
 
 
-@pytest.mark.parametrize("name", [None, "file", "IMG_{}.JPG"])
-def test_one_file_is_not_the_picture_of_every_address_that_ends_like_it(
-    agouti: Path, tmp_path: Path, name: str | None
-) -> None:
-    if name:
-        name_files(agouti, name)
-    done = curated(agouti, tmp_path / "out", **photos_at_hand(tmp_path / "photos", ["file"]))
+def test_one_file_is_not_the_picture_of_every_address_that_ends_like_it(tmp_path: Path) -> None:
+    done = addresses(tmp_path, **photos_at_hand(tmp_path / "photos", ["file"]))
     assert (done.pictures, reasons(done)) == (0, {"a photo that is not at hand": 3})
 
 
-@pytest.mark.parametrize("name", ["{}.jpg", "IMG_{}.JPG"])
-def test_pictures_are_found_by_their_id_and_by_their_file_name(agouti: Path, tmp_path: Path, name: str) -> None:
-    if name.startswith("IMG"):
-        name_files(agouti, name)
-    how = photos_at_hand(tmp_path / "photos", [name.format(id) for id in ("m1", "m2", "m3")])
-    done = curated(agouti, tmp_path / "out", **how)
-    made = {path.read_bytes() for path in (tmp_path / "out" / "train").rglob("*.jpg")}
-    assert (done.pictures, len(made)) == (3, 3)
-
-
-def test_what_is_to_be_fetched_has_a_name_of_its_own(agouti: Path, tmp_path: Path) -> None:
-    (note,) = curated(agouti, tmp_path / "out").notes
-    lines = (tmp_path / "out" / "download.csv").read_text().splitlines()
-    assert lines[1:] == [f"https://example.org/assets/m{day}/file,m{day}.jpg" for day in (1, 2, 3)]
-    assert note.startswith("3 photos")
+def test_what_is_to_be_fetched_has_a_name_of_its_own(tmp_path: Path) -> None:
+    (note,) = addresses(tmp_path).notes
+    lines = [line.split(",") for line in (tmp_path / "out" / "download.csv").read_text().splitlines()[1:]]
+    assert sorted(url for url, _ in lines) == [f"https://example.org/assets/m{day}/file" for day in (1, 2, 3)]
+    names = [name for _, name in lines]
+    assert len(set(names)) == 3 and note.startswith("3 photos")
+    done = addresses(tmp_path, **photos_at_hand(tmp_path / "photos", names))
+    assert done.pictures == 3
 
 
 def test_a_path_is_not_found_by_a_name_that_another_folder_has_too(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from eyespot.curate.inat.taxonomy import (
     Taxon,
     align,
     read_changes,
-    read_ranges,
     read_targets,
 )
 from eyespot.types import UsageError
@@ -93,7 +92,7 @@ def test_merged_species_are_the_one_whose_name_stays_and_what_is_not_mapped_is_t
 def test_an_old_species_that_the_list_has_split_is_one_of_several() -> None:
     found = align([A, B], [Taxon("1", "Totus")], [Change("1", "Aus albus", "split"), Change("1", "Bus bonus", "split")])
     assert found.routes == {"1": Route((0, 1), "split")}
-    assert set(found.unmapped.values()) == {"its taxon counts as one of several; ranges would tell"}
+    assert set(found.unmapped.values()) == {"its taxon counts as one of several"}
 
 
 def test_a_name_in_two_kingdoms_needs_the_kingdom() -> None:
@@ -122,7 +121,6 @@ def test_a_list_in_the_form_of_inat21(tmp_path: Path) -> None:
         (read_targets, "genus\nAus\n"),
         (read_targets, "name\n"),
         (read_changes, "old,new,kind\n1,2,lump\n"),
-        (read_ranges, "species,west,south,east,north\nAus albus,0,10,20,-10\n"),
     ],
 )
 def test_a_list_that_is_none_says_why(tmp_path: Path, read: Callable[[Path], object], text: str) -> None:
@@ -131,8 +129,6 @@ def test_a_list_that_is_none_says_why(tmp_path: Path, read: Callable[[Path], obj
         read(tmp_path / "list.csv")
 
 
-def test_a_mapping_is_read_under_the_names_people_use_and_a_range_beyond_the_antimeridian(tmp_path: Path) -> None:
+def test_a_mapping_is_read_under_the_names_people_use(tmp_path: Path) -> None:
     (tmp_path / "map.csv").write_text("old_id,new_id,kind\n1,2,Renamed\n3,4,merged\n5,6,split\n")
-    (tmp_path / "r.csv").write_text("species,west,south,east,north\nAus albus,170,-10,-170,10\n")
     assert [change.kind for change in read_changes(tmp_path / "map.csv")] == ["rename", "merge", "split"]
-    assert read_ranges(tmp_path / "r.csv")[0].east == -170

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eyespot.curate.recos import checking
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.pictures import AMBIGUOUS, DrawnCounts, generator_of, invented
+from eyespot.curate.recos.pictures import AMBIGUOUS, DrawnCounts, generator_of, sample_facts
 from eyespot.curate.recos.sources import DRAWN
 from eyespot.pipelines import Keep, Record, drops
 from eyespot.pipelines.step import Context
@@ -31,7 +31,7 @@ def context(seed: int, pictures: list[Record] | None = None) -> Context:
 
 def drawn(seed: int, count: int) -> list[Record]:
     """So many pictures of each kind, as they would be drawn."""
-    found = (one.record for one in invented(context(seed), DrawnCounts(dict.fromkeys(KINDS, count))))
+    found = (one.record for one in sample_facts(context(seed), DrawnCounts(dict.fromkeys(KINDS, count))))
     return [{**one, "image": f"image-{one['id']}", "source": DRAWN} for one in found]
 
 
@@ -87,9 +87,9 @@ def vague(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> RecosSteps
 @pytest.mark.long
 def test_a_wording_that_is_true_of_another_picture_is_not_taken(vague: RecosSteps) -> None:
     pictures = list(next(one for one in vague.done if one.step.name == "render").records)
-    written = next(one for one in vague.done if one.step.name == "discriminate")
+    complete = next(one for one in vague.done if one.step.name == "complete")
 
-    lost = [one for one in drops(written.folder) if one.reason == AMBIGUOUS]
+    lost = [one for one in drops(complete.folder) if one.reason == AMBIGUOUS]
     assert lost and all(len(true_of(one.detail, pictures)) > 1 for one in lost)
-    for one in [*written.records, *(one for one in vague.records if "text" in one)]:
+    for one in (one for one in vague.records if "text" in one):
         assert true_of(one["text"], pictures) == {one["image"]}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from eyespot.curate.recos import demonstration
 from eyespot.pipelines import Prompt
 
@@ -18,7 +16,7 @@ class Till:
 
 
 def reply(task: str, **known: Any) -> Mapping[str, Any]:
-    prompt: Prompt = {"use": "demonstration", "pictures": ["picture"], "known": {"task": task, **known}}
+    prompt: Prompt = {"use": "demonstration", "pictures": ["picture"], "known": {"task": task, "writing": "", **known}}
     return demonstration.writer(prompt, Till())  # type: ignore[arg-type]
 
 
@@ -27,23 +25,10 @@ def swaps(text: str, facts: Mapping[str, str], *attributes: str, before: Mapping
     return [(one["text"], one["attribute"]) for one in answer["captions"]]
 
 
-@pytest.mark.parametrize(
-    ("text", "attributes", "found"),
-    [
-        # one word, and labels of the other picture bear out the rest
-        ("A white dog runs through the snow.", ["colour"], [("A brown dog runs through the snow.", "colour")]),
-        # nobody says of the other picture that there is a ball: what people do say of it
-        (
-            "A white dog runs after a ball through deep snow.",
-            ["colour"],
-            [("A brown dog runs through deep snow.", "colour")],
-        ),
-        ("A white dog runs after a ball.", ["count"], []),  # neither tells a number
-        ("A dog in the snow.", ["colour"], []),  # it tells no colour that might be another
-    ],
-)
-def test_a_confusing_caption_is_true_of_the_other_picture(text: str, attributes: list[str], found: list[Any]) -> None:
-    assert swaps(text, DOG, *attributes) == found
+def test_a_confusing_caption_is_what_people_say_of_the_other_picture() -> None:
+    found = swaps("A white dog runs after a ball through deep snow.", DOG, "colour")
+    assert found == [("A brown dog runs through deep snow.", "colour")]
+    assert swaps("A dog in the snow.", {}, "colour") == []
 
 
 def test_a_title_takes_the_place_of_a_title() -> None:
@@ -54,19 +39,8 @@ def test_a_title_takes_the_place_of_a_title() -> None:
 def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
     captions = "1. A white dog runs after a ball.\n2. A white dog runs after a red ball."
     entries = reply("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
-    assert [(one["number"], one["text"]) for one in entries] == [(1, "A brown dog runs through deep snow.")]
-
-
-@pytest.mark.parametrize(
-    ("other", "longer"),
-    [
-        ("A girl with braids is painting with water colors on the wall .", "A child paints on the wall."),
-        ("A girl on a wall is painting .", "A child paints, seen from nearby."),  # more than a place is said
-    ],
-)
-def test_a_caption_that_says_too_little_is_told_a_place_and_no_sentence(other: str, longer: str) -> None:
-    facts = {"caption_1": other}
-    assert reply("rewrite", caption="A child paints.", wish="more", facts=facts)["caption"] == longer
+    assert {one["number"] for one in entries} == {1, 2}
+    assert {one["text"] for one in entries} == {"A brown dog runs through deep snow.", "A dog in the snow."}
 
 
 def test_what_cannot_be_told_more_of_is_left() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.making import RecosJob
+from eyespot.curate.recos.making import write
+from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, read_recipe, run
 from eyespot.pipelines.prompts import Models
 from eyespot.types import UsageError
@@ -65,8 +66,8 @@ def disagreeing(tmp_path_factory: pytest.TempPathFactory) -> RecosSteps:
     head, *steps = place.read_text(encoding="utf-8").split("[[steps]]\n")
     subset = [step for step in steps if step.partition("\n")[0] in {f'step = "{name}"' for name in STEPS}]
     place.write_text("[[steps]]\n".join([head, *subset]), encoding="utf-8")
-    job = RecosJob(read_recipe(place), out)
-    return job.write(run(job.steps, job.pipeline.work, RunOptions(3, client=Models({"world": client}))))[0]
+    job = RecosPipeline(read_recipe(place), out)
+    return write(job, run(job.steps, job.work, RunOptions(3, client=Models({"world": client}))))[0]
 
 
 def test_pictures_with_any_number_of_captions_are_kept(disagreeing: RecosSteps) -> None:

@@ -1,7 +1,8 @@
-"""Drawn pictures: what is written on them comes to the answer, by our own reckoning and by Python's."""
+"""Drawn pictures: what is written on them comes to the answer."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -10,18 +11,14 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eyespot.curate.recos import drawing
-from eyespot.curate.recos.drawing.boards import PHRASES, translated
-from eyespot.curate.recos.drawing.handwriting import evaluate, plain
-from eyespot.curate.recos.drawing.programs import printed
-from eyespot.curate.recos.pictures import DrawnCounts, generator_of, invented, rendered
+from eyespot.curate.recos.drawing.boards import PHRASES
+from eyespot.curate.recos.pictures import DrawnCounts, generator_of, rendered, sample_facts
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.photos.pictures import id_of
-from eyespot.pipelines import Drop, Failed, Keep
+from eyespot.pipelines import Failed, Keep
 from eyespot.pipelines.step import Context
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -30,70 +27,32 @@ CONTEXT = Context("draw", 1, lambda _prompt: {}, lambda _what, _done, _total: No
 DRAWN = ("code", "numerical", "ocr", "translation")
 
 
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        *(("7+5×3", "22"), ("(7+5)×3÷4", "9"), ("20−6−4", "10"), ("-(2+3)*2", "-10")),
-        *(("1/8", "0.125"), ("1÷3", "1/3"), ("(12+6)×6÷2", "54")),
-    ],
-)
-def test_sums_that_can_be_checked_by_hand(written: str, value: str) -> None:
-    assert plain(evaluate(written)) == value
+SIGNS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
 
 
-@given(st.recursive(st.integers(0, 99), lambda part: st.tuples(st.sampled_from("+-*"), part, part), max_leaves=8))
-def test_a_sum_comes_to_what_its_tree_comes_to(tree: object) -> None:
-    def text(node: object) -> str:
-        return str(node) if isinstance(node, int) else f"({text(node[1])}{node[0]}{text(node[2])})"  # type: ignore[index]
-
-    def value(node: object) -> Fraction:
-        if isinstance(node, int):
-            return Fraction(node)
-        sign, one, other = node  # type: ignore[misc]
-        left, right = value(one), value(other)
-        return left + right if sign == "+" else left - right if sign == "-" else left * right
-
-    assert evaluate(text(tree)) == value(tree)
-
-
-@pytest.mark.parametrize("wrong", ["", "7+", "(7", "7 5", "__import__", "7÷0", "7**2", "(" * 999 + "1" + ")" * 999])
-def test_what_is_no_sum_is_refused(wrong: str) -> None:
-    with pytest.raises(UsageError):
-        evaluate(wrong)
+def test_sums_and_areas_come_to_what_python_says() -> None:
+    for seed in range(200):
+        facts = generator_of("numerical").sample(Random(seed))
+        assert str(Fraction(eval(facts["shown"].translate(SIGNS)))) == facts["answer"]
 
 
 def test_programs_print_what_python_prints() -> None:
-    programs = [generator_of("code").invent(Random(seed))["shown"] for seed in range(60)]
-    marked = "\nprint('--')\n".join(programs)
+    programs = [generator_of("code").sample(Random(seed)) for seed in range(100)]
+    marked = "\nprint('--')\n".join(facts["shown"] for facts in programs)
     shown = subprocess.run([sys.executable, "-c", marked], capture_output=True, text=True, check=True).stdout
-    assert [part.strip("\n") for part in shown.split("--\n")] == [printed(program) for program in programs]
+    assert [part.strip("\n") for part in shown.split("--\n")] == [facts["answer"] for facts in programs]
+    assert len({facts["kind"] for facts in programs}) == 7
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *(
-            "import os",
-            "print(open('x'))",
-            "print((1).__class__)",
-            "while True:\n    x = 1",
-            "x = 'a' * 99999",
-            "print(x)",
-        ),
-        *("x = 'ab'\nfor i in range(99):\n    x = x + x", "x = 2\nfor i in range(99):\n    x = x * x"),
-        *("print(range(10**9))", "print([][1])", "print('%d' % 3)", "def f(): pass", "x = lambda: 1", "("),
-    ],
-)
-def test_what_a_small_program_may_not_do_is_refused(wrong: str) -> None:
-    with pytest.raises(UsageError):
-        printed(wrong)
-
-
-@pytest.mark.parametrize(
-    "text", ["出口", "exit", "红茶 12元", "black tea 12 yuan", "地铁站 200米", "subway station 200 m"]
-)
-def test_a_sign_translated_twice_is_the_sign(text: str) -> None:
-    assert translated(text) != text and translated(translated(text)) == text
+def test_a_sign_and_its_answer_are_one_text_in_two_languages() -> None:
+    pairs = {frozenset(phrase[:2]) for phrase in PHRASES}
+    for seed in range(100):
+        facts = generator_of("translation").sample(Random(seed))
+        (words, price), (other, same) = (
+            re.fullmatch(r"(.*?)(?: (\d+) ?(?:元|米|yuan|m))?", facts[name]).groups()  # type: ignore[union-attr]
+            for name in ("shown", "answer")
+        )
+        assert frozenset((words, other)) in pairs and price == same
 
 
 def test_the_fonts_of_the_package_write_every_sign() -> None:
@@ -110,15 +69,15 @@ def test_the_fonts_of_the_package_write_every_sign() -> None:
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_same_chance_draws_the_same_picture_and_another_another(name: str) -> None:
     generator = generator_of(name)
-    facts = generator.invent(Random(4))
-    one, same, other = (np.asarray(generator.paint(facts, Random(seed))) for seed in (1, 1, 2))
+    facts = generator.sample(Random(4))
+    one, same, other = (np.asarray(generator.draw(facts, Random(seed))) for seed in (1, 1, 2))
     assert one.shape == (*drawing.SIZE[::-1], 3) and (one == same).all() and (one != other).any()
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_captions_of_a_drawn_picture_are_five_of_each_kind_and_the_usual_ones_tell_the_answer(name: str) -> None:
     for seed in range(12):
-        facts = generator_of(name).invent(Random(seed))
+        facts = generator_of(name).sample(Random(seed))
         wording = generator_of(name).wording(facts)
         assert [len(set(kind)) for kind in wording] == [5, 5, 5]
         answer = facts["answer"].rpartition(" ")[0] if name == "ocr" else facts["answer"]
@@ -126,13 +85,13 @@ def test_captions_of_a_drawn_picture_are_five_of_each_kind_and_the_usual_ones_te
 
 
 def test_no_two_pictures_of_a_sub_task_have_one_answer() -> None:
-    made = [one.record for one in invented(CONTEXT, DrawnCounts({"numerical": 40, "translation": 30}))]
+    made = [one.record for one in sample_facts(CONTEXT, DrawnCounts({"numerical": 40, "translation": 30}))]
     assert [sum(one["subtask"] == name for one in made) for name in ("numerical", "translation")] == [40, 30]
     assert len({(one["subtask"], one["facts"]["answer"]) for one in made}) == 70
 
 
 def test_a_picture_is_found_under_the_digest_of_its_bytes(tmp_path: Path) -> None:
-    record = next(one.record for one in invented(CONTEXT, DrawnCounts({"ocr": 1})))
+    record = next(one.record for one in sample_facts(CONTEXT, DrawnCounts({"ocr": 1})))
     sources = Sources(tmp_path, {})
 
     outcome = rendered(record, CONTEXT, sources)
@@ -142,15 +101,10 @@ def test_a_picture_is_found_under_the_digest_of_its_bytes(tmp_path: Path) -> Non
     assert outcome.record["stand_in"]
 
 
-def test_a_wrong_answer_is_dropped_and_a_font_that_is_not_here_fails_the_picture(tmp_path: Path) -> None:
-    record = next(one.record for one in invented(CONTEXT, DrawnCounts({"numerical": 1})))
+def test_a_font_that_is_not_here_fails_the_picture(tmp_path: Path) -> None:
     painted = {"board": "red", "wall": "0", "font": "Nobody Sans", "kind": "chinese"}
     facts = {"shown": "出口", "answer": "exit", "kind": "direction", "painted": painted}
-
-    wrong = rendered({**record, "facts": {**record["facts"], "answer": "0"}}, CONTEXT, Sources(tmp_path, {}))
     failed = rendered({"id": "x", "subtask": "translation", "facts": facts}, CONTEXT, Sources(tmp_path, {}))
-
-    assert isinstance(wrong, Drop) and wrong.reason == "wrong answer" and not list(tmp_path.iterdir())
     assert isinstance(failed, Failed) and "Nobody Sans" in failed.detail
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.curate.recos.making import RecosJob
-from eyespot.curate.recos.pipeline import plan_steps
+from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.pipelines import plan as plan_of
 from eyespot.pipelines import read_recipe, run
 from tests.command import run_eyespot
 from tests.worlds.recos import recipe
@@ -15,9 +15,9 @@ MODEL = 'writer = { use = "openai:gpt-5" }'
 
 def test_the_most_that_can_come_to_each_step(tmp_path: Path, gallery: Path) -> None:
     """Nine are drawn; v0 has eleven pictures, seven of them photos; in two rounds each caption is written again."""
-    making = RecosJob(read_recipe(recipe(tmp_path, gallery, MODEL)), tmp_path / "out")
+    making = RecosPipeline(read_recipe(recipe(tmp_path, gallery, MODEL)), tmp_path / "out")
 
-    plan = {one.name: (one.records, one.spent.calls) for one in plan_steps(making.pipeline, making.running())}
+    plan = {one.name: (one.records, one.spent.calls) for one in plan_of(making.steps, making.work, making.running())}
 
     assert plan == {
         "draw": (0, 0),
@@ -40,10 +40,10 @@ def test_what_is_finished_makes_the_rest_exact(tmp_path: Path, gallery: Path) ->
     """Of six photos that are wanted of a kind the gallery has less."""
     collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\ncount = 40\nwords = ["red"]'
     place = recipe(tmp_path, gallery, MODEL, draw="subtasks = {}", collect=collect)
-    making = RecosJob(read_recipe(place), tmp_path / "out")
-    photos = run(making.steps[:3], making.pipeline.work, making.running())[-1].counts.kept
+    making = RecosPipeline(read_recipe(place), tmp_path / "out")
+    photos = run(making.steps[:3], making.work, making.running())[-1].counts.kept
 
-    plan = {one.name: one for one in plan_steps(making.pipeline, making.running())}
+    plan = {one.name: one for one in plan_of(making.steps, making.work, making.running())}
 
     assert 0 < photos < 40 and plan["collect"].finished
     assert (plan["caption"].spent.calls, plan["discriminate"].spent.calls) == (photos, photos * 5 * 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from eyespot.curate.recos.confusing import token_edits
 from eyespot.curate.recos.discriminability import Discriminability
 from eyespot.curate.recos.pictures import Collecting, SubtaskPictures, labels_of
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import BatchStep, Context, Drop, Keep, Outcome, Record, Records, RunOptions, Step, drops, run
+from eyespot.pipelines import BatchStep, Drop, Keep, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -57,19 +57,19 @@ def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
     assert rows["0.1"][0] == f"{(cold + math.log(4)) / 2:.3f}"
 
 
-def test_the_histogram_marks_the_band() -> None:
-    svg = discriminability.histogram_drawing([0.1, 1.0, 1.0, 2.3], Discriminability(10, 0.01, 0.5))
-    assert svg.count('class="in"') == 1 and svg.count('class="out"') == 2
-    assert "0.58" in svg and "1.73" in svg and "log 10" in svg
+def test_the_histogram_counts_captions_before_and_after() -> None:
+    table = discriminability.histogram([0.1, 1.0, 1.0, 2.3], [1.0, 1.0], Discriminability(10, 0.01, 0.5))
+    filled = {row[0]: row[1:] for row in table.rows if any(row[1:])}
+    assert filled == {"0.00 to 0.12": [1, 0], "0.92 to 1.04": [2, 2], "2.19 to 2.30": [1, 0]}
+    assert "0.58 to 1.73 is accepted" in table.note
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Rewriting(k=1).measure,
-        lambda: Rewriting(temperature=0.0).measure,
-        lambda: Rewriting(eta=1.5).measure,
-        lambda: SubtaskPictures(spare=-1),
+        lambda: Rewriting(k=1),
+        lambda: Rewriting(temperature=0.0),
+        lambda: Rewriting(eta=1.5),
     ],
 )
 def test_settings_without_sense_are_refused(wrong: Callable[[], object]) -> None:
@@ -107,22 +107,6 @@ def test_words_are_looked_for_in_what_labels_say_of_the_picture_alone(tmp_path: 
 
 
 # -- complete ---------------------------------------------------------------------------------------------------
-
-
-def test_spare_pictures_take_the_places_of_those_without_captions(tmp_path: Path) -> None:
-    """Two of colour are wanted: a has too few captions, so b and c count and d is spare; of objects all count."""
-    names = ("a/1", "b/1", "b/2", "c/1", "c/2", "d/1", "d/2")
-    records = [caption(id, f"Words of {id}.") for id in names]
-    records += [caption(f"{image}/{n}", f"Thing {image} {n}.", subtask="object") for image in "efg" for n in (1, 2)]
-
-    def work(found: Records, context: Context) -> Iterator[Outcome]:
-        return checking.completed(found, context, checking.Completing(2), {"colour": 2})
-
-    reasons = dict(through(records, Step("complete", BatchStep(work), needs=("render",)), tmp_path))
-
-    assert [id for id, reason in reasons.items() if not reason and id < "e"] == ["b/1", "b/2", "c/1", "c/2"]
-    assert [id for id, reason in reasons.items() if reason == "spare"] == ["d/1", "d/2"]
-    assert reasons["a/1"] == "its picture has too few captions" and not reasons["g/2"]
 
 
 def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path: Path) -> None:
@@ -244,7 +228,7 @@ def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Pa
     making, done = ran(file, tmp_path / "out")
 
     (pair,) = [one for one in done[-3].records if "originals" in one]
-    sources = making.pipeline.sources
+    sources = making.sources
     everyone = sources.rows("own")
     mask = np.ones(len(everyone), bool)
     mask[everyone[pair["of"]]] = False

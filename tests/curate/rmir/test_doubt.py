@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pyarrow.parquet as pq
 import pytest
 
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks.rmir import tasks
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.pipeline import Rates, RmirSizes, expected_size
 from eyespot.curate.rmir.quality import shortcuts
 from eyespot.runs import rmir
 from eyespot.types import RankedImage, Run
-from tests.command import run_eyespot
 from tests.worlds import disagreeing
-from tests.worlds import rmir as worlds
-
-
-@pytest.mark.parametrize("photos", [1_000, 50_000])
-def test_the_forecast_says_what_the_simulation_says(photos: int) -> None:
-    shares = {
-        (doubt, share): expected_size(RmirSizes(photos, round(photos * share), 20, doubt), Rates()).share
-        for doubt in ("everywhere", "query")
-        for share in (1.0, 0.2, 0.05)
-    }
-
-    assert shares["everywhere", 1.0] < 0.02 and 0.3 < shares["everywhere", 0.2] < 0.6
-    assert 0.7 < shares["everywhere", 0.05] < 0.85
-    assert all(0.87 < shares["query", share] < 0.94 for share in (1.0, 0.2, 0.05))
-
-
-def test_a_forecast_names_the_way_out() -> None:
-    everywhere = expected_size(RmirSizes(1_000, 1_000, 20, "everywhere"), Rates())
-    tiny = expected_size(RmirSizes(30, 30, 20, "query"), Rates())
-    good = expected_size(RmirSizes(1_000, 1_000, 20, "query"), Rates())
-
-    assert not everywhere.usable and 'doubt = "query"' in list(everywhere.sentences())[1]
-    assert not tiny.usable and len(list(tiny.sentences())) == 2
-    assert good.usable and len(list(good.sentences())) == 1 and good.pool > 600
 
 
 @pytest.fixture(scope="module")
@@ -92,18 +63,3 @@ def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> Non
     pool = set(per_query.pool)
     left = [len(pool & {q["image"], *per_query.unknown.get(q["id"], [])}) for q in per_query.queries]
     assert chance == pytest.approx(sum(1 / (len(pool) - count) for count in left) / len(left)) and max(left) == 2
-
-
-@pytest.mark.long
-def test_a_dry_run_and_a_trial_forecast_the_set(gallery: Path, tmp_path: Path) -> None:
-    """Nineteen photos make no usable set, and a trial measures how often its judges disagree."""
-    place = worlds.recipe(tmp_path, gallery, confident='doubt = "query"')
-    line = ("build", "rmir", place, "--out", tmp_path / "out", "--json")
-
-    before, trial, after = (
-        json.loads(run_eyespot(*line, *more).stdout)["forecast"]
-        for more in (["--dry-run"], ["--limit", "19"], ["--dry-run"])
-    )
-
-    assert (before["measured"], before["doubt"], before["usable"]) == (False, 0.15, False)
-    assert trial == after and after["measured"] and not after["usable"] and after["doubt"] != 0.15

@@ -13,12 +13,12 @@ from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
 from eyespot.curate.rmir import card
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.making import RmirJob
+from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.pipelines import drops, plan, read_recipe, run
 from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
 from tests.wording import raises
-from tests.worlds.rmir import DEMONSTRATION, files, made, recipe
+from tests.worlds.rmir import files, made, recipe
 
 ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
 
@@ -58,7 +58,7 @@ def test_of_each_cluster_as_many_photos_are_seeds_as_asked_and_a_trial_asks_abou
     tmp_path: Path, gallery: Path
 ) -> None:
     place = recipe(tmp_path, gallery, seeds="clusters = 5\neach = 1")
-    pipe = RmirJob(read_recipe(place), tmp_path, limit=4).pipeline()
+    pipe = RmirPipeline(read_recipe(place), tmp_path, limit=4)
 
     seeds, inputs = run(pipe.steps[:2], pipe.work)
 
@@ -69,9 +69,8 @@ def test_of_each_cluster_as_many_photos_are_seeds_as_asked_and_a_trial_asks_abou
 
 
 def test_another_threshold_runs_the_split_alone(copied: Path, gallery: Path) -> None:
-    making = RmirJob(read_recipe(recipe(copied, gallery, split="threshold = 0.9")), copied)
-    pipe = making.pipeline()
-    planned = plan(pipe.steps, pipe.work, making.running())
+    pipe = RmirPipeline(read_recipe(recipe(copied, gallery, split="threshold = 0.9")), copied)
+    planned = plan(pipe.steps, pipe.work, pipe.running())
     assert [one.name for one in planned if not one.finished] == ["split"]
 
 
@@ -115,9 +114,7 @@ def test_every_vote_is_told_and_no_path_of_this_machine(demonstrated: FinishedSt
 
 def test_an_empty_set_says_that_no_query_is_left(tmp_path: Path, gallery: Path) -> None:
     """And not that none is reliable enough."""
-    abstaining = DEMONSTRATION.replace('first" }', 'first", abstains = 1.0 }')
-    abstaining = abstaining.replace('second" }', 'second", abstains = 1.0 }')
-    found = made(recipe(tmp_path, gallery, abstaining), tmp_path)
+    found = made(recipe(tmp_path, gallery, confident="least = 2.0"), tmp_path)
     _, note = card.notes(found)
     assert not found.queries and note.startswith("No query is left")
 
@@ -141,4 +138,4 @@ def test_a_wrong_recipe_is_refused(tmp_path: Path, gallery: Path, old: str, new:
     place = recipe(tmp_path, gallery)
     place.write_text(place.read_text().replace(old, new))
     with raises(UsageError):
-        _ = RmirJob(read_recipe(place), tmp_path).pipeline().steps
+        _ = RmirPipeline(read_recipe(place), tmp_path).steps

@@ -1,18 +1,16 @@
 """Drawn pictures: surfaces to write on, printed letters, and how a camera sees them.
 
 Each is painted from what is written in its record and nothing else. Two small Chinese fonts come with the package, a
-Latin one with Pillow, others with matplotlib and the system.
+Latin one with Pillow, others with the system.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,7 +21,6 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from PIL.ImageDraw import ImageDraw
 
 Colour: TypeAlias = tuple[int, int, int]
 SIZE = (640, 480)
@@ -58,35 +55,35 @@ PAPERS: Mapping[str, Paper] = {
 }
 
 
-def sheet(paper: Paper, chance: Random, size: tuple[int, int] = SIZE) -> Image:
+def sheet(paper: Paper, rng: Random, size: tuple[int, int] = SIZE) -> Image:
     """An empty sheet, `FINER` times as large as the picture will be."""
     from PIL import Image, ImageDraw
 
     made = Image.new("RGB", (size[0] * FINER, size[1] * FINER), paper.colour)
     if paper.ruling:
-        draw, (width, height) = ImageDraw.Draw(made), made.size
-        gap = FINER * chance.uniform(26, 40) * (0.7 if paper.ruling == "squares" else 1)
+        canvas, (width, height) = ImageDraw.Draw(made), made.size
+        gap = FINER * rng.uniform(26, 40) * (0.7 if paper.ruling == "squares" else 1)
         for y in accumulate(repeat(gap, int(height / gap))):
-            draw.line((0, y, width, y), fill=paper.line, width=FINER)
+            canvas.line((0, y, width, y), fill=paper.line, width=FINER)
         for x in accumulate(repeat(gap, int(width / gap) if paper.ruling == "squares" else 0)):
-            draw.line((x, 0, x, height), fill=paper.line, width=FINER)
+            canvas.line((x, 0, x, height), fill=paper.line, width=FINER)
     return made
 
 
-def photographed(painted: Image, chance: Random) -> Image:
+def photographed(painted: Image, rng: Random) -> Image:
     """As a camera sees it: turned a little, brighter on one side, grainy, not quite sharp; at its final size."""
     from PIL import Image, ImageFilter
 
     edge = painted.getpixel((2, 2))
     small = painted.resize((painted.width // FINER, painted.height // FINER), Image.Resampling.BOX)
-    turned = small.rotate(chance.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
-    soft = turned.filter(ImageFilter.GaussianBlur(chance.uniform(0, 0.7)))
+    turned = small.rotate(rng.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
+    soft = turned.filter(ImageFilter.GaussianBlur(rng.uniform(0, 0.7)))
     pixels = np.asarray(soft, np.float32)
     height, width, _ = pixels.shape
     x, y = np.linspace(-1, 1, width)[None], np.linspace(-1, 1, height)[:, None]
-    light = 1 + chance.uniform(-0.1, 0.1) * x + chance.uniform(-0.1, 0.1) * y  # (height, width)
-    light -= chance.uniform(0, 0.08)
-    grain = np.random.default_rng(chance.getrandbits(32)).normal(0, chance.uniform(1.5, 6), pixels.shape)
+    light = 1 + rng.uniform(-0.1, 0.1) * x + rng.uniform(-0.1, 0.1) * y  # (height, width)
+    light -= rng.uniform(0, 0.08)
+    grain = np.random.default_rng(rng.getrandbits(32)).normal(0, rng.uniform(1.5, 6), pixels.shape)
     lit = np.clip(pixels * light[..., None] + grain, 0, 255).astype(np.uint8)
     return Image.fromarray(lit)
 
@@ -131,10 +128,15 @@ class Face:
 @cache
 def faces(kind: str) -> tuple[Face, ...]:
     """The installed fonts for "text", "code" or "chinese"; Pillow's own if there is none."""
-    files = _font_files()
-    known = [name for name in FACES[kind] if name == PILLOW or name.lower() in files]
-    installed = [Face(Path(name).stem, files.get(name.lower()), NUMBERS.get(name, 0)) for name in known]
-    return tuple(installed) or (Face(PILLOW, None, 0),)
+    found = []
+    for name in FACES[kind]:
+        # Pillow looks for a name without a folder among the system's fonts
+        place = SHIPPED / name if (SHIPPED / name).is_file() else Path(name)
+        font = Face(place.stem, None if name == PILLOW else place, NUMBERS.get(name, 0))
+        with suppress(OSError):
+            font.at(10)
+            found.append(font)
+    return tuple(found) or (Face(PILLOW, None, 0),)
 
 
 def face(kind: str, name: str) -> Face:
@@ -144,25 +146,6 @@ def face(kind: str, name: str) -> Face:
             return known
     names = ", ".join(known.name for known in faces(kind))
     raise UsageError(f"the font {name} is not on this machine; install it, or draw anew with one of: {names}")
-
-
-def _font_files() -> dict[str, Path]:
-    """Font files by their name in lower case; those that come with the package before the system's."""
-    folders = [SHIPPED]
-    matplotlib = find_spec("matplotlib")
-    if matplotlib is not None and matplotlib.origin:
-        folders.append(Path(matplotlib.origin).parent / "mpl-data" / "fonts")
-    if sys.platform == "win32":
-        folders.append(Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts")
-    folders += map(Path, ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts"))
-    folders += (Path.home() / name for name in (".fonts", ".local/share/fonts", "Library/Fonts"))
-    wanted = {name.lower() for names in FACES.values() for name in names}
-    files: dict[str, Path] = {}
-    for place, _, names in chain.from_iterable(map(os.walk, folders)):
-        for name in sorted(names):
-            if name.lower() in wanted:
-                files.setdefault(name.lower(), Path(place) / name)
-    return files
 
 
 # -- lines ------------------------------------------------------------------------------------------------------
@@ -182,8 +165,3 @@ def fitting(face: Face, lines: Sequence[str], room: tuple[float, float], most: f
 def spacing(font: Any) -> float:
     """From one line to the next, in pixels."""
     return float(font.size) * 1.35
-
-
-def centred(draw: ImageDraw, line: str, font: Any, middle: tuple[float, float], colour: tuple[int, int, int]) -> None:
-    """A line with its middle there."""
-    draw.text(middle, line, fill=colour, font=font, anchor="mm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -13,7 +12,6 @@ from eyespot.curate.recos.drawing import (
     SIZE,
     Colour,
     Paper,
-    centred,
     face,
     faces,
     fitting,
@@ -22,7 +20,6 @@ from eyespot.curate.recos.drawing import (
     spacing,
 )
 from eyespot.storage.tables import rows_of
-from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -41,29 +38,14 @@ class Phrase(NamedTuple):
 PHRASES = tuple(Phrase(**row) for _, row in rows_of(Path(__file__).with_name("phrases.csv")))
 
 
-def invent_phrase(chance: Random) -> Phrase:
+def sample_phrase(rng: Random) -> Phrase:
     """One of the texts; what is for sale may have a price, a direction a distance."""
-    phrase = chance.choice(PHRASES)
-    if phrase.kind not in UNITS or chance.random() < 0.3:
+    phrase = rng.choice(PHRASES)
+    if phrase.kind not in UNITS or rng.random() < 0.3:
         return phrase
     chinese, english, bounds = UNITS[phrase.kind]
-    number = chance.randint(*bounds) // 5 * 5 if phrase.kind == "direction" else chance.randint(*bounds)
+    number = rng.randint(*bounds) // 5 * 5 if phrase.kind == "direction" else rng.randint(*bounds)
     return Phrase(f"{phrase.chinese} {number}{chinese}", f"{phrase.english} {number} {english}", phrase.kind)
-
-
-def translated(text: str) -> str:
-    """The text in the other language, with its number and unit; `UsageError` for a text that is not in the list."""
-    match = re.fullmatch(r"(.*?)(?: (\d+) ?(元|米|yuan|m))?", text)
-    assert match is not None
-    words, number, unit = match.groups()
-    phrase = next((phrase for phrase in PHRASES if words in phrase[:2]), None)
-    if phrase is None:
-        raise UsageError(f"no translation of {text!r} is known; add it to phrases.csv")
-    language = int(words == phrase.chinese)
-    if unit is None:
-        return phrase[language]
-    units = next(names for names in UNITS.values() if unit in names[:2])
-    return f"{phrase[language]} {number}{' ' if language else ''}{units[language]}"
 
 
 BOARDS: Mapping[str, tuple[Colour, Colour]] = {  # the board's colour, the letters'
@@ -78,30 +60,30 @@ BOARDS: Mapping[str, tuple[Colour, Colour]] = {  # the board's colour, the lette
 WALLS: tuple[Colour, ...] = ((204, 198, 188), (150, 158, 164), (186, 150, 128), (120, 134, 118), (214, 216, 218))
 
 
-def invent(kind: str, chance: Random) -> dict[str, str]:
+def sample(kind: str, rng: Random) -> dict[str, str]:
     """How a board might look: its colour, the wall's, and an installed font of this kind."""
-    board, wall = chance.choice(list(BOARDS)), str(chance.randrange(len(WALLS)))
-    return {"board": board, "wall": wall, "font": chance.choice(faces(kind)).name, "kind": kind}
+    board, wall = rng.choice(list(BOARDS)), str(rng.randrange(len(WALLS)))
+    return {"board": board, "wall": wall, "font": rng.choice(faces(kind)).name, "kind": kind}
 
 
-def paint(text: str, how: Mapping[str, Any], chance: Random) -> Image:
+def draw(text: str, how: Mapping[str, Any], rng: Random) -> Image:
     """The board on its wall; `UsageError` for a font that this machine does not have."""
     from PIL import ImageDraw
 
-    made = sheet(Paper("a wall", WALLS[int(how["wall"])]), chance)
-    draw = ImageDraw.Draw(made)
+    made = sheet(Paper("a wall", WALLS[int(how["wall"])]), rng)
+    canvas = ImageDraw.Draw(made)
     width, height = (side * FINER for side in SIZE)
-    box = (width * chance.uniform(0.05, 0.12), height * chance.uniform(0.16, 0.28))
+    box = (width * rng.uniform(0.05, 0.12), height * rng.uniform(0.16, 0.28))
     inside = (box[0], box[1], width - box[0], height - box[1])
     board, letters = BOARDS[how["board"]]
-    draw.rounded_rectangle(inside, radius=chance.uniform(4, 46), fill=board, outline=letters, width=FINER * 4)
+    canvas.rounded_rectangle(inside, radius=rng.uniform(4, 46), fill=board, outline=letters, width=FINER * 4)
     lines = _lines(text)
     room = (inside[2] - inside[0]) * 0.86, (inside[3] - inside[1]) * 0.8
     font = fitting(face(how["kind"], how["font"]), lines, room, height * 0.3)
     for number, line in enumerate(lines):
         below = (number - (len(lines) - 1) / 2) * spacing(font)
-        centred(draw, line, font, (width / 2, height / 2 + below), letters)
-    return photographed(made, chance)
+        canvas.text((width / 2, height / 2 + below), line, fill=letters, font=font, anchor="mm")
+    return photographed(made, rng)
 
 
 def _lines(text: str) -> list[str]:

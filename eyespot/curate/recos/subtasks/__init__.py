@@ -1,7 +1,7 @@
 """The sub-tasks: those that are photos are rows of `photos.toml`, each of the others is a file with a `load()`.
 
 Other packages add theirs by entry points of the group `eyespot.recos_subtasks`. Pictures of some are drawn by a
-generator: it invents, checks, paints and describes them; the record contains all that it invents.
+generator: it samples their facts, draws and describes them; the record contains the facts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Facts: TypeAlias = Mapping[str, Any]
-"""All of a drawn picture, as JSON: `shown` (what is written on it), `answer`, and how it is painted."""
+"""All of a drawn picture, as JSON: `shown` (what is written on it), the `answer` to it, and how it is drawn."""
 
 VAGUE, USUAL, DETAILED = 0, 1, 2
 
@@ -35,18 +35,14 @@ class CaptionWordings(NamedTuple):
 
 
 class Generator(Protocol):
-    """Invents pictures of a sub-task; one file of `subtasks/` brings it."""
+    """Draws pictures of a sub-task; one file of `subtasks/` brings it."""
 
-    def invent(self, chance: Random) -> Facts:
-        """A picture that might be drawn."""
+    def sample(self, rng: Random) -> Facts:
+        """The facts of a random picture, its answer among them."""
         ...
 
-    def answer(self, facts: Facts) -> str:
-        """The answer to `facts["shown"]`, computed from the written text alone."""
-        ...
-
-    def paint(self, facts: Facts, chance: Random) -> Image:
-        """The picture; the same facts and chance give the same one. `UsageError` for a font that is not installed."""
+    def draw(self, facts: Facts, rng: Random) -> Image:
+        """The picture, the same for equal facts and `rng`. `UsageError` for a font that is not installed."""
         ...
 
     def wording(self, facts: Facts) -> CaptionWordings:

@@ -6,7 +6,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import PAPERS, handwriting
-from eyespot.curate.recos.drawing.handwriting import evaluate, plain
 from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions, kind_fields
 
 if TYPE_CHECKING:
@@ -22,27 +21,23 @@ KINDS = (
 class Sums:
     """The four operations with two or three numbers, and areas; every answer is a whole number."""
 
-    def invent(self, chance: Random) -> dict[str, Any]:
-        paper = chance.choice(list(PAPERS))
-        if chance.random() < SHARE_OF_FIGURES:
-            figure = chance.choice(list(handwriting.AREAS))
-            sides = handwriting.sides(figure, chance)
-            shown = handwriting.AREAS[figure].expression(*sides)
-            return {"shown": shown, "answer": plain(evaluate(shown)), "figure": figure, "sides": sides, "paper": paper}
-        kind = chance.choice(KINDS)
-        shown = write_sum(kind, chance)
-        return {"shown": shown, "answer": plain(evaluate(shown)), "kind": kind, "paper": paper}
+    def sample(self, rng: Random) -> dict[str, Any]:
+        paper = rng.choice(list(PAPERS))
+        if rng.random() < SHARE_OF_FIGURES:
+            figure = rng.choice(list(handwriting.AREAS))
+            sides = handwriting.sides(figure, rng)
+            area = handwriting.AREAS[figure]
+            shown, answer = area.expression(*sides), str(area.value(*sides))
+            return {"shown": shown, "answer": answer, "figure": figure, "sides": sides, "paper": paper}
+        kind = rng.choice(KINDS)
+        shown, result = write_sum(kind, rng)
+        return {"shown": shown, "answer": str(result), "kind": kind, "paper": paper}
 
-    def answer(self, facts: Facts) -> str:
-        if "figure" in facts:  # the paper shows the figure and its sides, not the sum
-            return plain(evaluate(handwriting.AREAS[facts["figure"]].expression(*facts["sides"])))
-        return plain(evaluate(facts["shown"]))
-
-    def paint(self, facts: Facts, chance: Random) -> Image:
+    def draw(self, facts: Facts, rng: Random) -> Image:
         paper = PAPERS[facts["paper"]]
         if "figure" in facts:
-            return handwriting.paint(facts["figure"], facts["sides"], paper, chance)
-        return handwriting.written(f"{facts['shown']}=?", paper, chance)
+            return handwriting.draw(facts["figure"], facts["sides"], paper, rng)
+        return handwriting.written(f"{facts['shown']}=?", paper, rng)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         fields = {"answer": facts["answer"], "paper": facts["paper"]}
@@ -52,23 +47,26 @@ class Sums:
         return fill_captions("sum", fields | kind_fields(facts["kind"]) | {"shown": facts["shown"]})
 
 
-def write_sum(kind: str, chance: Random) -> str:
-    """A sum of this kind, whose numbers are drawn by chance."""
-    number = chance.randint
+def write_sum(kind: str, rng: Random) -> tuple[str, int]:
+    """A sum of this kind with random numbers, and what it comes to."""
+    number = rng.randint
     match kind:
         case "addition problem":
-            return f"{number(3, 99)}+{number(3, 99)}"
+            a, b = number(3, 99), number(3, 99)
+            return f"{a}+{b}", a + b
         case "subtraction problem":
-            less = number(2, 60)
-            return f"{less + number(1, 60)}−{less}"
+            less, rest = number(2, 60), number(1, 60)
+            return f"{less + rest}−{less}", rest
         case "multiplication problem":
-            return f"{number(2, 19)}×{number(2, 9)}"
+            a, b = number(2, 19), number(2, 9)
+            return f"{a}×{b}", a * b
         case "division problem":
-            divisor = number(2, 12)
-            return f"{divisor * number(2, 15)}÷{divisor}"
+            divisor, result = number(2, 12), number(2, 15)
+            return f"{divisor * result}÷{divisor}", result
         case _:
             a, b, c = number(2, 12), number(2, 12), number(2, 12)
-            return chance.choice((f"({a}+{b})×{c}", f"{a}×{b}+{c}", f"{a + b}−{b}+{c}"))
+            sums = ((f"({a}+{b})×{c}", (a + b) * c), (f"{a}×{b}+{c}", a * b + c), (f"{a + b}−{b}+{c}", a + c))
+            return rng.choice(sums)
 
 
 def load() -> Subtask:

@@ -18,15 +18,12 @@ NUMBERS = tuple(range(2, 100))
 class LetterBoards:
     """Boards with a short text and a number in printed letters."""
 
-    def invent(self, chance: Random) -> dict[str, Any]:
-        shown = f"{chance.choice(PHRASES).english} {chance.choice(NUMBERS)}"
-        return {"shown": shown, "answer": shown, "painted": boards.invent("text", chance)}
+    def sample(self, rng: Random) -> dict[str, Any]:
+        shown = f"{rng.choice(PHRASES).english} {rng.choice(NUMBERS)}"
+        return {"shown": shown, "answer": shown, "painted": boards.sample("text", rng)}
 
-    def answer(self, facts: Facts) -> str:
-        return str(facts["shown"])
-
-    def paint(self, facts: Facts, chance: Random) -> Image:
-        return boards.paint(facts["shown"].upper(), facts["painted"], chance)
+    def draw(self, facts: Facts, rng: Random) -> Image:
+        return boards.draw(facts["shown"].upper(), facts["painted"], rng)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         words, _, number = facts["shown"].rpartition(" ")

@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import boards
-from eyespot.curate.recos.drawing.boards import invent_phrase, translated
+from eyespot.curate.recos.drawing.boards import sample_phrase
 from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions
 
 if TYPE_CHECKING:
@@ -18,17 +18,14 @@ SHARE_OF_ENGLISH = 0.3  # signs in English, whose captions give the Chinese
 class BilingualSigns:
     """Signs from a list of short texts that mean the same in both languages."""
 
-    def invent(self, chance: Random) -> dict[str, Any]:
-        phrase, english = invent_phrase(chance), chance.random() < SHARE_OF_ENGLISH
+    def sample(self, rng: Random) -> dict[str, Any]:
+        phrase, english = sample_phrase(rng), rng.random() < SHARE_OF_ENGLISH
         shown, answer = (phrase.english, phrase.chinese) if english else (phrase.chinese, phrase.english)
-        painted = boards.invent("text" if english else "chinese", chance)
+        painted = boards.sample("text" if english else "chinese", rng)
         return {"shown": shown, "answer": answer, "kind": phrase.kind, "painted": painted}
 
-    def answer(self, facts: Facts) -> str:
-        return translated(facts["shown"])
-
-    def paint(self, facts: Facts, chance: Random) -> Image:
-        return boards.paint(facts["shown"], facts["painted"], chance)
+    def draw(self, facts: Facts, rng: Random) -> Image:
+        return boards.draw(facts["shown"], facts["painted"], rng)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         fields = {"answer": facts["answer"], "kind": facts["kind"], "board": facts["painted"]["board"]}
