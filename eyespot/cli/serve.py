@@ -54,7 +54,6 @@ def run(
     budget_money: float = money_option(),
     prices: Path = prices_option(),
     review: list[Path] = typer.Option(None, "--review", help="A review queue, a .jsonl file; repeatable."),
-    no_history: bool = flag("--no-history", "Remember nobody's searches."),
     cache: Path = typer.Option(
         None, "--cache", help="The folder for thumbnails and uploads.", show_default="GALLERY/web"
     ),
@@ -97,7 +96,6 @@ def run(
         reviews=tuple(review or ()),
         originals=web.Role.from_name(originals),
         adapters=web.read_named("--adapt", adapt or ()),
-        keep_history=not no_history,
         ray=ray,
         workers=workers,
         index=index,

@@ -95,7 +95,7 @@ class SearchParams(SharedSearchSettings):
     """A search; every part may be left out, but not words, picture and `like` together."""
 
     model_config = ConfigDict(extra="ignore")  # an address has a cursor and more beside it
-    renamed: ClassVar[Mapping[str, str]] = RENAMED | {"left_adapter": "left_adapt", "right_adapter": "right_adapt"}
+    renamed: ClassVar[Mapping[str, str]] = RENAMED
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
     picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")

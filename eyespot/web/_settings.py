@@ -138,7 +138,6 @@ class ServerSettings:
     refused: words and phrases that no query may hold.
     cache: where thumbnails and uploads lie; None: in the gallery's folder.
     reviews: queues of cases that people decide on these pages.
-    keep_history: whether each person's searches are remembered for them.
     adapters: the checkpoints that may be chosen, by the names that people see.
     originals: the role from which on people may open the files themselves, with all that they hold.
     ray, workers: the address of a Ray cluster whose workers search, and how many of them; None: this process searches.
@@ -158,7 +157,6 @@ class ServerSettings:
     adapters: tuple[tuple[str, str], ...] = ()
     judging: Judging = Judging()
     originals: Role = Role.OWNER
-    keep_history: bool = True
     ray: str | None = None
     workers: int = 0
     index: str = "exact"
@@ -167,11 +165,6 @@ class ServerSettings:
     def ledger(self) -> Path:
         """Where judgements are kept."""
         return self.gallery / "ledger.sqlite"
-
-    @property
-    def history(self) -> Path:
-        """Where people's searches are remembered: no part of the ledger, which may be published."""
-        return self.gallery / "history.sqlite"
 
     @property
     def cache_folder(self) -> Path:

@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 
 from eyespot.web._indexer import Indexer
 from eyespot.web._judges import Jobs, open_adapters, open_judges
-from eyespot.web._ledgers import HistoryWriter, ServedLedger
+from eyespot.web._ledgers import ServedLedger
 from eyespot.web._searches import Searches
 from eyespot.web._settings import ServerSettings
 from eyespot.web._snapshots import Snapshots
@@ -26,15 +26,12 @@ class AppState:
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
         self.searches = Searches(self.snapshots, self.ledger, self.cache, adapters=self.adapters, judges=self.judges)
         self.indexer = Indexer(settings.gallery)
-        self.history = HistoryWriter(settings.history) if settings.keep_history else None
 
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""
         self.jobs.close()
         self.indexer.close()
         self.snapshots.close()
-        if self.history is not None:
-            self.history.close()
         self.ledger.close()
 
 

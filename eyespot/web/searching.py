@@ -77,7 +77,6 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
         more = _about(state, given, hits.result, person) | {"look": look}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
-    more |= _past(state, given, None if cursor else hits.result, person)
     known = snapshot or state.snapshots.current()
     facets = facets_of(known)
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
@@ -92,7 +91,8 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
     listed_as = None
     with suppress(EyespotError):
         listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
-    about = {"asked": given, "facets": facets, "listed_as": listed_as}
+    unnamed = is_visitor(person, state.settings.access) and not given.something
+    about = {"asked": given, "facets": facets, "listed_as": listed_as, "unnamed": unnamed}
     about |= _filters(state, known, given, wrong)
     about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
     return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
@@ -225,25 +225,6 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
     whose = f"{str(given.feedback).removeprefix(PERSON)}’s" if whose == "" else whose
     sentence = str(result.moved.note) if result.moved else ""
     return about | {"moves": {"yes": len(known.yes), "no": len(known.no), "whose": whose, "sentence": sentence}}
-
-
-def _past(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> dict[str, Any]:
-    """Remember the search for whoever made it; before one, what they searched for last."""
-    if state.history is None:
-        return {}
-    if is_visitor(person, state.settings.access):  # who shares a name with strangers has no searches of their own
-        return {"unnamed": not given.something}
-    if not given.something:
-        return {"past": state.history.latest(judge_of(person))}
-    if result is not None and given.verdict is None:
-        whole = given.whole
-        heading = result.heading + ("" if whole == unfiltered(whole) else ", filtered")
-        state.history.note(judge_of(person), whole.address(), heading, result.total)
-    return {}
-
-
-def unfiltered(given: SearchParams) -> SearchParams:
-    return given.model_copy(update={**dict.fromkeys(FILTERS), "label": (), "list": None})
 
 
 def judged_items(

@@ -317,7 +317,7 @@ def plant(client: TestClient) -> list[str]:
     client.get("/", params={"q": HOSTILE})
     of_query = [f"/annotate/{name}?{asked.query.decode()}" for name in ("query", "label", "disputes")]
     return [
-        *("/", "/history", "/lists", kept["page"], f"{kept['page']}/delete", link, f"/?q=a&list={kept['list']}"),
+        *("/", "/lists", kept["page"], f"{kept['page']}/delete", link, f"/?q=a&list={kept['list']}"),
         *("/annotate", "/annotate/flagged", *of_query, "/values?unit=kind&contains=img"),
     ]
 
