@@ -23,8 +23,8 @@ from eyespot.search.collection import Collection
 from eyespot.types import Mask, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.facts import Facts, RowGroups
-from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, PackedMask
+from eyespot.web.found.facts import Facts
+from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, mask_keys
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples
 from tests.web.conftest import copy_gallery
@@ -147,16 +147,7 @@ def test_remembered_masks_have_a_limit(tmp_path: Path) -> None:
     store = MaskStore(limit=1000)
     for least in range(10):
         masks_of(facts, store, f"number > {least - 5}")
-    assert 0 < store.size <= 1000
-
-
-@given(st.lists(st.booleans(), max_size=300), st.booleans())
-def test_a_packed_mask_is_the_same_mask(flags: list[bool], sparse: bool) -> None:
-    mask = np.array(flags, np.bool_) & (np.arange(len(flags)) % 97 == 5 if sparse else True)
-    found = np.ones(len(mask), np.bool_)
-    packed = PackedMask.of(mask)
-    packed.unpack(found)
-    assert found.tolist() == mask.tolist() and packed.nbytes <= 200 + -(-len(mask) // 8)
+    assert 0 < store.masks.size <= 1000
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +183,8 @@ def fill(store: MaskStore, shards: list[Path], runs: int = 2) -> list[FilterRun]
     """Slow filters that run or wait: two of them fill both threads."""
     tables = list(FactStore().open(shards).tables)
     conditions = [filters.Condition(f"{SLOWER} OR id = '{number}'", ("id",)) for number in range(runs)]
-    return [store.start(tables, condition, {"id": "VARCHAR"}) for condition in conditions]
+    kinds = {"id": "VARCHAR"}
+    return [store.start(mask_keys(tables, one, kinds), one, kinds) for one in conditions]
 
 
 @pytest.mark.long
@@ -273,12 +265,11 @@ def test_decoded_groups_of_rows_have_a_limit(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     table = pa.table({"id": [f"{at:06d}" for at in range(10_000)], "text": ["x" * 100] * 10_000})
     pq.write_table(table, folder / disk.ITEMS, row_group_size=1000)
-    store = FactStore()
-    groups = store.groups = RowGroups(300_000)
+    store = FactStore(300_000)
     facts = store.open([folder])
 
     assert [row["id"] for row in facts.take(range(0, 10_000, 500))] == [f"{at:06d}" for at in range(0, 10_000, 500)]
-    assert 0 < groups.size <= 300_000
+    assert 0 < store.groups.size <= 300_000
 
 
 def test_a_new_snapshot_opens_and_counts_only_what_is_new(tmp_path: Path) -> None:
