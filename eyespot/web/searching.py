@@ -110,7 +110,7 @@ def summary(request: Request, state: State, id: str) -> Response:
     """The first hits in numbers, to be laid into the page or, without scripts, as a page of its own."""
     result = state.searches.results[id]
     found = items_of(result, result.slice(0, SUMMED))
-    tallies = summary_of(found, facets_of(result.snapshot))
+    tallies = summary_of(found, facets_of(result.snapshot).coded)
     known = None if result.judged else state.searches.calibration(result, own_of(person_of(request)))
     context: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": result.total, "known": known}
     context |= {"timeline": timeline_of(found), "places": places_of(found), "asked": result.params}

@@ -6,7 +6,7 @@ decoded in groups of rows, the last of which stay in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,7 +70,7 @@ class ShardFacts:
         self.rows = self.file.metadata.num_rows if self.by_row is None else len(self.by_row)
         if self.by_row is not None:
             _ = self.ids  # mapped now, for the folder may be gone later
-        self.made: dict[Any, Any] = {}  # of its columns, by whoever needs it again
+        self.made: dict[Hashable, tuple[Any, Any]] = {}  # of its columns, by whoever needs it again
 
     def is_current(self) -> bool:
         """Whether the table still lies where it was opened, and was not written anew."""

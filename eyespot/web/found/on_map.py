@@ -88,15 +88,15 @@ class ShownMap:
 
         What tells where a file comes from, such as a licence, stands last: it is not what photos show.
         """
-        names = [label.column for label in facets_of(self.snapshot).labels]
-        return sorted(names, key=lambda name: (bool(ABOUT_FILES.search(name)), -self._information(name)))
+        return sorted(
+            facets_of(self.snapshot).coded, key=lambda name: (bool(ABOUT_FILES.search(name)), -self._information(name))
+        )
 
     def column(self, name: str) -> Coded:
         """A column by its name, over the photos of the map; `UsageError` if it is none of labels."""
         if name not in self._columns:
-            if name not in (label.column for label in facets_of(self.snapshot).labels):
+            if (coded := facets_of(self.snapshot).coded.get(name)) is None:
                 raise UsageError(f"no column of labels {name!r}; there are: {', '.join(self.columns) or 'none'}")
-            coded = facets_of(self.snapshot).coded[name]
             self._columns[name] = Coded(coded.values, coded.codes[self.rows].astype(np.int64))
         return self._columns[name]
 

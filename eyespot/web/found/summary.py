@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from eyespot.web.found.facets import Facets
-
 LINES = 12  # of a table
 
 
@@ -23,10 +21,9 @@ class ValueCounts(NamedTuple):
     without: int
 
 
-def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[ValueCounts]:
+def summary_of(items: Sequence[dict[str, Any]], columns: Iterable[str]) -> list[ValueCounts]:
     """Counts by year, by month of the year, by place and by label; what no hit has is left out."""
     taken = [str(item.get("taken") or "") for item in items]
-    columns = [label.column for label in facets.labels]
     places = []  # the south-west corners of cells, as `47°N 8°E`
     for item in items:
         latitude, longitude = item.get("latitude"), item.get("longitude")
