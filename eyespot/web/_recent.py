@@ -18,38 +18,41 @@ class RecentAnswers(Generic[Answer]):
 
     def __init__(self, most: int, size: Callable[[Answer], int] = lambda _: 1) -> None:
         self.most, self.size, self._size_of, self._lock = most, 0, size, Lock()
-        self._answers: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._answers: OrderedDict[Hashable, tuple[Answer, int]] = OrderedDict()  # with their sizes when they came
 
     def known(self, key: Hashable) -> Answer | None:
         """The answer that is remembered under a key, if any."""
         with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-            return self._answers.get(key)
+            if key not in self._answers:
+                return None
+            self._answers.move_to_end(key)
+            return self._answers[key][0]
 
-    def put(self, key: Hashable, answer: Answer) -> None:
-        """Remember an answer."""
+    def put(self, key: Hashable, answer: Answer) -> Answer:
+        """Remember an answer, if none is remembered under this key; the one that is."""
         with self._lock:
-            self._forget(self._answers.pop(key, None))
-            self._answers[key] = answer
-            self.size += self._size_of(answer)
+            if key not in self._answers:
+                self._answers[key] = answer, self._size_of(answer)
+                self.size += self._answers[key][1]
             while self.size > self.most and len(self._answers) > 1:
-                self._forget(self._answers.popitem(last=False)[1])
-
-    def _forget(self, answer: Answer | None) -> None:
-        self.size -= 0 if answer is None else self._size_of(answer)
+                self.size -= self._answers.popitem(last=False)[1][1]
+            return self._answers[key][0]
 
     def get(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
         """The answer that is remembered under a key, else a new one; two who ask at once may both make it."""
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
-                return self._answers[key]
-        made = make()
-        self.put(key, made)
-        return made
+                return self._answers[key][0]
+        return self.put(key, make())
+
+    def forget(self, gone: Callable[[Answer], bool]) -> None:
+        """Forget the answers of which this holds."""
+        with self._lock:
+            for key in [key for key, (answer, _) in self._answers.items() if gone(answer)]:
+                self.size -= self._answers.pop(key)[1]
 
     def values(self) -> list[Answer]:
-        """All that are remembered."""
+        """All that are remembered, the latest last."""
         with self._lock:
-            return list(self._answers.values())
+            return [answer for answer, _ in self._answers.values()]

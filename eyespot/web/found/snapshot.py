@@ -261,12 +261,6 @@ class Snapshot:
         """How many pictures this space does not hold."""
         return self.view.without_vector
 
-    def remembered(self) -> list[NDArray[Any]]:
-        """What it holds in memory for those who ask again: the live rows, vectors of queries."""
-        masks = [self.view.live, *(known.vector for known in self._known.values())]
-        words = self.collection.__dict__.get("words")  # made when it is first searched
-        return [*masks, *words.store.arrays, *words.recent.arrays] if words else masks
-
     # -- filters --------------------------------------------------------------------------------------------
 
     @cached_property

@@ -1,7 +1,8 @@
-"""`/v1/lists`: named lists of photos for programs and for the scripts of the pages."""
+"""`/v1/lists`: named lists of photos for programs and for the scripts of the pages, also to take along as files."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -11,18 +12,21 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
+from eyespot.formats.exported import tells_too_much
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.ledger.photo_lists import ListQuery, PhotoList
+from eyespot.storage.tables import csv_bytes
 from eyespot.types import Judgement, NothingFound, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._items import item_of
-from eyespot.web._judging import NOBODY, PROMPT, judge_of, verdicts_by
+from eyespot.web._judging import NOBODY, PROMPT, judge_of, majority, verdicts_by
 from eyespot.web._ledgers import ServedLedger
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
+from eyespot.web.downloads import PhotoFormat, attachment, photos_response
 from eyespot.web.found.derived import verdict_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
@@ -31,6 +35,16 @@ Text = Annotated[str, AfterValidator(is_text)]
 Id = Annotated[str, Path(max_length=200, description="The list's id, or its name.")]
 Ids = Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=20_000)]
 Verdict = Literal["yes", "no", "doubt"]
+ListFormat = Literal[PhotoFormat, "csv", "json", "captions"]
+FORMATS = {
+    "zip": "Photos, at most 1,600 pixels (zip)",
+    "originals": "Original files (zip)",
+    "sheet": "Contact sheet (HTML)",
+    "csv": "CSV (a spreadsheet)",
+    "json": "JSON",
+    "captions": "Training set: captions for eyespot train (CSV)",
+}
+MOST, MOST_CAPTIONS = 200_000, 100_000  # photos of a list, and captions
 SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]
 
@@ -144,6 +158,49 @@ def unlink(state: State, person: Annotator, id: Id) -> Response:
     """Take the link back: it leads nowhere from now on."""
     state.ledger.writable.lists.unlink(own_list(state, person, id).id)
     return Response(status_code=204)
+
+
+# -- to take along --------------------------------------------------------------------------------------------------
+
+
+class ListDownload(BaseModel):
+    """How a list is to be written."""
+
+    format: ListFormat = "zip"
+    verdict: Verdict | None = None
+    all_columns: bool = False
+
+
+@router.get("/{id}/download", response_class=Response)
+def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDownload, Query()]) -> Response:
+    """The list as a file; with `verdict` only the photos of which most people said so."""
+    one = state.ledger.readable.lists.find(id)
+    items = stretch_of(state, one.id, 0, MOST).items
+    items = [item for item in items if wanted.verdict in (None, majority(item["verdicts"].values()))]
+    shown = []
+    for item in items:
+        fields = {name: value for name, value in item.items() if wanted.all_columns or not tells_too_much(name)}
+        by_person = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
+        shown.append(fields | {"verdicts": by_person})
+    name = f"eyespot-list-{one.id[:8]}"
+    if wanted.format == "captions":
+        words = [params_of(query.address).q for query in state.ledger.readable.lists.queries(one.id)]
+        pairs = [{"id": item["id"], "caption": text} for text in words if text for item in items[:MOST_CAPTIONS]]
+        if not pairs:
+            raise UsageError(f"captions need photos and words; {one.name!r} has no photo, or comes from no words")
+        if len(pairs) > MOST_CAPTIONS:
+            raise UsageError(
+                f"these are {len(pairs):,} captions, and at most {MOST_CAPTIONS:,} are written; split the list"
+            )
+        return attachment(csv_bytes(["id", "caption"], pairs), "text/csv; charset=utf-8", f"{name}.captions.csv")
+    if wanted.format == "csv":
+        columns = list(dict.fromkeys(column for item in shown for column in item if column != "thumbnail"))
+        return attachment(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
+    if wanted.format == "json":
+        data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
+        return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
+    snapshot = state.snapshots.current()
+    return photos_response(state, snapshot, shown, person, kind=wanted.format, name=name, heading=one.name)
 
 
 # -- what both the API and the pages do -----------------------------------------------------------------------------
