@@ -6,6 +6,7 @@ import time
 from itertools import islice
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from fastapi import APIRouter, Depends, File, Header, Path, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
@@ -74,7 +75,7 @@ def items(state: State, given: Given, cursor: Cursor = None, limit: Limit = PAGE
     """The gallery's items in its own order, under a filter; what is searched for has no part."""
     snapshot = state.snapshots.current(given.encoder)
     _, seen = read_cursor(cursor) if cursor else ("", 0)
-    rows = list(islice(snapshot.rows_of(state.searches.mask(given, snapshot), seen), limit + 1))
+    rows = (seen + np.flatnonzero(state.searches.mask(given, snapshot)[seen:])[: limit + 1]).tolist()
     found = [item_of(one) for one in snapshot.facts(rows[:limit])]
     return JSONResponse({"items": found, "next": f"items.{rows[limit - 1] + 1}" if len(rows) > limit else None})
 

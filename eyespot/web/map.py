@@ -106,20 +106,6 @@ def about(state: State, encoder: Encoder = None, colour: Name = None) -> Respons
     return JSONResponse(answer)
 
 
-class MapRequest(BaseModel):
-    """What is to be done: `compute` makes the map anew, `place` puts new photos on the one that is there."""
-
-    work: Work = "place"
-    encoder: Name = None
-
-
-@router.post("/v1/map", status_code=202, tags=["map"], dependencies=[Depends(needs(Role.OWNER))])
-def begin(state: State, wanted: MapRequest) -> Response:
-    """Make the map in the background; /v1/map tells how far it is."""
-    making = start(state, state.snapshots.current(wanted.encoder).view, wanted.work)
-    return JSONResponse({"making": making.fields()}, 202)
-
-
 @router.get("/v1/map/points", tags=["map"], response_class=Response)
 def points(state: State, version: Version, encoder: Encoder = None) -> Response:
     """x and y of each photo in 65,535ths of the map's side: pairs of 16 bits, little-endian."""

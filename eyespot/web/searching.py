@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
@@ -169,7 +168,7 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
         snapshot = state.snapshots.current(given.encoder)
         # The gallery's own order, under the filter
         mask = state.searches.mask(given, snapshot)
-        rows = list(islice(snapshot.rows_of(mask, seen), PAGE + 1))
+        rows = (seen + np.flatnonzero(mask[seen:])[: PAGE + 1]).tolist()
         if not rows and not seen:
             raise nothing_of(snapshot)
         items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]

@@ -26,7 +26,7 @@ from eyespot.web._state import AppState, State
 from eyespot.web.annotate import _disputes, _grid
 from eyespot.web.annotate._disputes import tenth_of
 from eyespot.web.annotate._grid import What, grow_list, list_all, mask_of_a_label, query_of_words
-from eyespot.web.annotate._overview import COLUMNS, NUMBERS, STATES, TableRequest, labels_of, next_of, people_of
+from eyespot.web.annotate._overview import COLUMNS, STATES, TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
@@ -48,12 +48,11 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
     people = people_of(every, assigned)
     shown: dict[str, Any] = {"asked": params, "rows": params.rows(every, assigned), "all": len(every)}
     choices: dict[str, Any] = {"labels": labels, "groupings": labels_of(every), "states": STATES}
-    columns: dict[str, Any] = {"columns": COLUMNS, "numbers": NUMBERS}
     team: dict[str, Any] = {"assigned": assigned, "people": people, "own_allowed": at.store.team.allows(OWN_DISPUTES)}
     annotators = [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
     names = sorted({*(one.name for one in people), *annotators, at.who} - {""}, key=str.casefold)
     team |= {"names": names, "flagged": len(at.store.team.flags.images())}
-    return page(request, "annotate.html", who=at.who, **shown, **choices, **columns, **team)
+    return page(request, "annotate.html", who=at.who, **shown, **choices, columns=COLUMNS, **team)
 
 
 @router.post("/queries")

@@ -85,7 +85,7 @@ def _fields(
     groups = (
         {}
         if stretch.what == "audit"
-        else at.groups.of(stretch.query, at.store.candidates(stretch.query), snapshots.current())
+        else at.groups_of(stretch.query, at.store.candidates(stretch.query), snapshots.current())
     )
     flags: dict[str, list[str]] = {}
     for flag in at.store.team.flags.all():
@@ -134,7 +134,7 @@ def hand_out(at: AnnotationSession, snapshots: Snapshots, query: str) -> int:
     who = at.annotator_name()
     while True:
         listed = at.store.candidates(query)
-        groups = units(listed, at.groups.of(query, listed, snapshots.current()))
+        groups = units(listed, at.groups_of(query, listed, snapshots.current()))
         handed = shared_list.hand_out(at.store, query, who, groups)
         verdicts = agreement.everybody(at.store, query)
         stopped = team_standing(at.store, query, verdicts, agreement.labels(at.store, query, verdicts)).stopped

@@ -157,37 +157,38 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
 
 Assigned = Mapping[str, Sequence[str]]
 NOBODY = "-"  # as a person: queries that are given to nobody
-SORTS: dict[str, Callable[[OverviewRow, Assigned], Any]] = {
-    "query": lambda row, _: row.wanted.text.casefold(),
-    "category": lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings]),
-    "listed": lambda row, _: row.listed,
-    "labelled": lambda row, _: row.labelled,
-    "relevant": lambda row, _: row.relevant,
-    "progress": lambda row, _: (row.share, row.state == "done", row.labelled),
-    "people": lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ())),
-    "disputed": lambda row, _: row.disputed,
-    "faults": lambda row, _: len(row.faults),
-}
+
+
+class TableColumn(NamedTuple):
+    """A column of the table: its title, by what it is sorted, and whether it holds numbers."""
+
+    title: str
+    sort_key: Callable[[OverviewRow, Assigned], Any]
+    is_number: bool = False
+
+
 COLUMNS = {
-    "query": "Query",
-    "category": "Category",
-    "listed": "Listed",
-    "labelled": "Labelled",
-    "relevant": "Relevant",
-    "progress": "Progress",
-    "people": "People",
-    "disputed": "Disputed",
-    "faults": "To fix",
+    "query": TableColumn("Query", lambda row, _: row.wanted.text.casefold()),
+    "category": TableColumn(
+        "Category", lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings])
+    ),
+    "listed": TableColumn("Listed", lambda row, _: row.listed, True),
+    "labelled": TableColumn("Labelled", lambda row, _: row.labelled, True),
+    "relevant": TableColumn("Relevant", lambda row, _: row.relevant, True),
+    "progress": TableColumn("Progress", lambda row, _: (row.share, row.state == "done", row.labelled)),
+    "people": TableColumn(
+        "People", lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ()))
+    ),
+    "disputed": TableColumn("Disputed", lambda row, _: row.disputed, True),
+    "faults": TableColumn("To fix", lambda row, _: len(row.faults), True),
 }
-Sort = Literal["", "query", "category", "listed", "labelled", "relevant", "progress", "people", "disputed", "faults"]
-NUMBERS = {"listed", "labelled", "relevant", "disputed", "faults"}
 
 
 class TableRequest(BaseModel):
     """What the address of the table says."""
 
     q: str = Field("", max_length=300)
-    sort: Sort = ""
+    sort: str = Field("", pattern=f"^({'|'.join(COLUMNS)})?$")
     down: bool = False
     state: Literal["", "new", "going", "audit", "fix", "done", "disputed"] = ""
     person: str = Field("", max_length=80)
@@ -215,7 +216,7 @@ class TableRequest(BaseModel):
         """The queries that fit, in order; equal ones as they came."""
         found = [row for row in rows if self._fits(row, assigned.get(row.wanted.id, ()))]
         if self.sort:
-            found.sort(key=lambda row: SORTS[self.sort](row, assigned), reverse=self.down)
+            found.sort(key=lambda row: COLUMNS[self.sort].sort_key(row, assigned), reverse=self.down)
         return found
 
     def _fits(self, row: OverviewRow, given: Sequence[str]) -> bool:

@@ -158,14 +158,3 @@ class Facts:
                 if name["id"] == ids[place] and found[place] < 0:
                     found[place] = start + row
         return found
-
-    def column(self, name: str) -> pa.ChunkedArray[Any]:
-        """One fact of all rows, (rows,); null where a shard does not have it."""
-        import pyarrow as pa
-
-        kind = next(table.schema.field(name).type for table in self.tables if name in table.schema.names)
-        pieces = [
-            table.column(name).cast(kind) if name in table.schema.names else pa.nulls(table.rows, kind)
-            for table in self.tables
-        ]
-        return pa.chunked_array(pieces, kind)

@@ -6,23 +6,22 @@ fails, each of its searches runs again by itself, so that what is wrong with one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 
-from eyespot.adapters.linear import Linear
 from eyespot.cluster.linked import LinkedIndex
 from eyespot.indexes.exact import Exact
-from eyespot.search.adapted import AnyAdapter
 from eyespot.search.collection import Collection
 from eyespot.search.searchable import Scan
 from eyespot.types import AdaptedQuery, Adapter, BatchSearch, Index, Mask, NearestRows, ScanRequest, Vectors
 
-_ADAPTING, _LINEAR = Lock(), Lock()
+_ADAPTING = Lock()
+LINEAR = Lock()  # a linear adapter may have to adapt the whole gallery first
 
 MOST = 64  # requests in a scan; with more the first of them would wait too long
 SearchAll = Callable[[Sequence[ScanRequest]], list[NearestRows]]
@@ -196,21 +195,6 @@ def shared(collection: Collection, lock: AbstractContextManager[Any], counts: Sc
     if isinstance(index, Exact | LinkedIndex):
         own = SharedIndex(index, lock, counts)
     return own, SharedScan(partial(getattr, collection, "scan"), lock, counts)
-
-
-@contextmanager
-def adapting(adapter: AnyAdapter | None) -> Iterator[AnyAdapter | None]:
-    """The adapter, if any, as several threads may ask it.
-
-    A linear adapter holds all others up, for it may have to adapt the whole gallery first.
-    """
-    if adapter is None:
-        yield None
-    elif isinstance(adapter, Linear):
-        with _LINEAR:
-            yield adapter
-    else:
-        yield OneAtATime(adapter)
 
 
 def _joined(found: Sequence[NearestRows]) -> NearestRows:
