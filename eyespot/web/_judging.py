@@ -6,7 +6,9 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Literal
+
+from pydantic import BaseModel, Field
 
 from eyespot.judges.person import QUESTION, VERDICTS
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
@@ -19,16 +21,12 @@ PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the termina
 NOBODY = "visitor"
 
 
-class ItemMark(Protocol):
-    """What somebody said of an item; None where they take it back."""
+class Mark(BaseModel):
+    """A verdict on one of several items; null takes it back."""
 
-    item: str
-    rank: int | None
-
-    @property
-    def verdict(self) -> str | None:
-        """`yes`, `no`, `doubt`, or None."""
-        ...
+    item: str = Field(max_length=500)
+    verdict: Literal["yes", "no", "doubt"] | None
+    rank: int | None = Field(None, ge=1, le=2**31, strict=True)
 
 
 def judge_of(person: User, name: str | None = None) -> str:
@@ -51,7 +49,7 @@ def judged_now(
     return made
 
 
-def judged_together(judgements: Judgements, query: Query, marks: Iterable[ItemMark], judge: str) -> int:
+def judged_together(judgements: Judgements, query: Query, marks: Iterable[Mark], judge: str) -> int:
     """Keep verdicts on several items in one go, or take them back where the verdict is None; how many changed.
 
     They are on the disk when this returns, all of them or none.

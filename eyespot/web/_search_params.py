@@ -20,7 +20,7 @@ from eyespot.types import Term, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
-from eyespot.web.pictures.uploads import searched_with
+from eyespot.web.pictures import searched_with
 
 PAGE = 60  # pictures
 
@@ -61,7 +61,6 @@ Lasso = Annotated[
 Flag = Annotated[bool | None, BeforeValidator(_filled), _OrBlank()]
 Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidator(_filled), _OrBlank()]
 Whose = Annotated[Literal["everybody"] | None, BeforeValidator(_filled), _OrBlank()]
-First = Annotated[Literal["telling"] | None, BeforeValidator(_filled), _OrBlank()]
 By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled), _OrBlank()]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled), _OrBlank()]
 Names = Annotated[
@@ -106,7 +105,6 @@ class SearchParams(SharedSearchSettings):
     list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
     verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
     whose: Whose = Field(default=None, description="By everybody's verdicts, and not by yours alone.")
-    first: First = Field(default=None, description="Which photos stand first: the best, or the most telling ones.")
 
     @property
     def something(self) -> bool:
@@ -116,9 +114,9 @@ class SearchParams(SharedSearchSettings):
     @property
     def plain(self) -> SearchParams:
         """The search itself, in its own order and whole."""
-        if self.rerank is None and self.likely is None and self.first is None and self.whole is self:
+        if self.rerank is None and self.likely is None and self.whole is self:
             return self
-        return self.whole.model_copy(update={"rerank": None, "likely": None, "first": None})
+        return self.whole.model_copy(update={"rerank": None, "likely": None})
 
     @property
     def unmoved(self) -> SearchParams:

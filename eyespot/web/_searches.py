@@ -2,33 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Mapping
 from contextlib import suppress
+from threading import Lock
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.ledger.judgements import query_digest
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.search.recorded import feedback_of
-from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
+from eyespot.types import EyespotError, Mask, Query, UsageError
 from eyespot.web._judges import Judges, refuse_misfit
-from eyespot.web._judging import verdicts_by, verdicts_on
+from eyespot.web._judging import verdicts_by
 from eyespot.web._ledgers import ServedLedger
 from eyespot.web._problems import Problem
 from eyespot.web._recent import RecentAnswers
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._snapshots import Snapshots
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of
-from eyespot.web.found.counts import Countable, mask_of
-from eyespot.web.found.derived import in_judged_order, rows_by_verdict, tab_of, telling_first
-from eyespot.web.found.kept_results import Results
-from eyespot.web.found.results import ListMask, RankedResult, SearchContext
+from eyespot.web.found.derived import in_judged_order, rows_by_verdict, tab_of
+from eyespot.web.found.results import Countable, ListMask, RankedResult, SearchContext, mask_of, searched
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.pictures.thumbnails import CacheFolder
+from eyespot.web.pictures import CacheFolder
 
 CALIBRATIONS, LIST_MASKS = 200, 32  # that are remembered
+ID = re.compile("[0-9a-f]{24}")
+KEPT = 128 << 20  # bytes that are kept for those who page
+PLAIN, JUDGED = 20_000, 250  # bytes of a result without its arrays, and of each row that a judge saw
+
+
+def _size_of(result: RankedResult) -> int:
+    """About how many bytes a result holds, beside what is served anyway."""
+    live = result.snapshot.view.live
+    arrays: list[NDArray[Any]] = [result.rows, result.scores, result.vector, result.mask]
+    worded = len(live) // 8 if result.options.by == "words" else 0  # the rows that hold a word, once counted
+    return PLAIN + worded + JUDGED * len(result.judged) + sum(one.nbytes for one in arrays if one is not live)
+
+
+class Results:
+    """The searches of late; the same search over the same gallery is one result, whoever asks.
+
+    Those of the gallery as it was before the last two index runs are let go, and their snapshots with them.
+    """
+
+    def __init__(self, limit: int = KEPT) -> None:
+        self.results: RecentAnswers[RankedResult] = RecentAnswers(limit, _size_of)
+        self._versions: dict[str, tuple[str, str]] = {}  # of each encoder the gallery's last two versions
+        self._lock = Lock()
+        self._flights: WeakValueDictionary[str, Lock] = WeakValueDictionary()  # of searches that run
+
+    def __getitem__(self, id: str) -> RankedResult:
+        if not ID.fullmatch(id):
+            raise Problem(404, "there is no result of this name; search, and take what `run` says")
+        result = self.results.known(id)
+        if result is None:
+            raise Problem(410, "this result is not kept any more; search again")
+        return result
+
+    def search(self, params: SearchParams, world: SearchContext) -> RankedResult:
+        """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
+        among = f"\0{world.among.version}" if world.among else ""
+        among += f"\0{world.feedback}" if world.feedback else ""
+        version, encoder = world.snapshot.version, world.snapshot.view.space.encoder
+        id = hashlib.sha256(f"{params.address()}\0{version}{among}".encode()).hexdigest()[:24]
+        with self._lock:
+            last, _ = self._versions.get(encoder, ("", ""))
+            if last != version:
+                self._versions[encoder] = version, last
+                known = {one for pair in self._versions.values() for one in pair}
+                self.results.forget(lambda result: result.snapshot.version not in known)
+            flight = self._flights.setdefault(id, Lock())
+        with flight:  # whoever asks for the same meanwhile waits for the first
+            return self.results.get(id, lambda: searched(id, params, world))
+
+    def keep(self, made: RankedResult) -> RankedResult:
+        """The result, kept for whoever pages through it; the one that is kept already, if there is."""
+        return self.results.get(made.id, lambda: made)
 
 
 class Searches:
@@ -84,8 +140,6 @@ class Searches:
             if params.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
             return self.results.keep(in_judged_order(plain, params, self.judge(params.rerank)))
-        if params.first is not None:
-            return self.results.keep(telling_first(plain, params, self.judged_rows(plain, params, own)))
         if params.likely is None:
             return plain
         known = self.calibration(plain, own)
@@ -121,10 +175,6 @@ class Searches:
         return self._judged_rows.get(
             key, lambda: rows_by_verdict(result, verdicts_by(ledger, query, own, params.whose))
         )
-
-    def verdicts(self, params: SearchParams, items: Sequence[str], judge: str) -> dict[str, Judgement]:
-        """What somebody last said of these items for the words and the picture of a search."""
-        return verdicts_on(self.ledger.readable.judgements, query_of(params, self.cache.uploads), items, judge)
 
     def judge(self, name: str) -> JudgeRerank:
         """A judge that the owner allowed as a second stage, with the ledger; `UsageError` if there is none."""

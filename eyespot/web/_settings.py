@@ -71,13 +71,9 @@ def digest_of(token: str) -> bytes:
 
 def read_access(path: Path) -> tuple[Access, ...]:
     """The tokens of a file with one `ROLE NAME TOKEN` a line; `#` opens a comment. `UsageError` names a bad line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the tokens cannot be read from {path} ({error}); give a text file") from None
     access = []
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split()
+    for number, line in enumerate(_lines(path, "tokens"), 1):
+        words = line.split()
         if len(words) not in (0, 3):
             raise UsageError(f"{path}:{number} is no line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
         if words:
@@ -87,11 +83,15 @@ def read_access(path: Path) -> tuple[Access, ...]:
 
 def read_refused(path: Path) -> tuple[str, ...]:
     """The words of a file, one word or phrase a line, that no query may hold; `#` opens a comment."""
+    return tuple(text for line in _lines(path, "refused words") if (text := line.strip()))
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    """The lines of a file without their comments."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return [line.partition("#")[0] for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the refused words cannot be read from {path} ({error}); give a text file") from None
-    return tuple(text for line in lines if (text := line.partition("#")[0].strip()))
+        raise UsageError(f"the {what} cannot be read from {path} ({error}); give a text file") from None
 
 
 def read_named(option: str, given: Iterable[str]) -> tuple[tuple[str, str], ...]:

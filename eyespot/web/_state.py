@@ -12,7 +12,7 @@ from eyespot.web._ledgers import ServedLedger
 from eyespot.web._searches import Searches
 from eyespot.web._settings import ServerSettings
 from eyespot.web._snapshots import Snapshots
-from eyespot.web.pictures.thumbnails import CacheFolder
+from eyespot.web.pictures import CacheFolder
 
 
 class AppState:

@@ -16,7 +16,7 @@ from eyespot.search.nearest import recall_of
 from eyespot.types import Judgement, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
-from eyespot.web._judging import judge_of, judged_now, judged_together, own_of, take_back
+from eyespot.web._judging import Mark, judge_of, judged_now, judged_together, own_of, take_back
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
 from eyespot.web._security import needs, person_of
@@ -26,8 +26,7 @@ from eyespot.web.downloads import Format, download
 from eyespot.web.found.calibrated import to_judge
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
-from eyespot.web.pictures.thumbnails import is_digest, video_response
-from eyespot.web.pictures.uploads import keep, upload_jpeg
+from eyespot.web.pictures import is_digest, keep, upload_jpeg, video_response
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
@@ -148,16 +147,6 @@ def picture(state: State, digest: str) -> Response:
 # -- runs -------------------------------------------------------------------------------------------------------
 
 
-@router.get("/runs", tags=["runs"], dependencies=[Depends(needs(Role.OWNER))])
-def runs(state: State) -> Response:
-    """The results that are kept now, the latest first; for the owner alone: what people search is their own."""
-    rows = [
-        {"run": one.id, "query": one.heading, "total": one.total, "link": f"/?{one.params.address()}"}
-        for one in state.searches.results.recent()
-    ]
-    return JSONResponse({"runs": rows})
-
-
 class DownloadRequest(BaseModel):
     """How hits are to be written."""
 
@@ -256,14 +245,6 @@ def judge(state: State, person: Annotator, body: VerdictRequest) -> Response:
     judge, judgements = judge_of(person, body.by), state.ledger.writable.judgements
     made = judged_now(judgements, query, body.item, body.verdict, rank=body.rank, judge=judge)
     return JSONResponse(_judgement_fields(made), 201)
-
-
-class Mark(BaseModel):
-    """A verdict on one of several items; null takes it back."""
-
-    item: str = Field(max_length=500)
-    verdict: Literal["yes", "no", "doubt"] | None
-    rank: int | None = Field(None, ge=1, le=2**31, strict=True)
 
 
 class SeveralVerdicts(AboutQuery):

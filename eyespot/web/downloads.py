@@ -31,7 +31,7 @@ from eyespot.web._state import AppState
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.results import RankedResult
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.pictures.thumbnails import read_original
+from eyespot.web.pictures import read_original
 
 PhotoFormat = Literal["zip", "originals", "sheet"]
 Format = Literal[PhotoFormat, "json", "csv", "trec"]
@@ -124,7 +124,17 @@ def photos_response(
     if len(items) > most:
         raise UsageError(f"this holds at most {most:,} photos at a time; ask for fewer, or for those with a yes")
     if kind == "sheet":
-        pages = html_pieces(heading, _tiles(state, snapshot, items))
+
+        def tiles() -> Iterator[Tile]:
+            """Each photo made small when its turn comes."""
+            for number, item in enumerate(items, 1):
+                picture = None
+                with suppress(Problem, OSError):
+                    picture = state.cache.thumbnails.jpeg(snapshot, item["id"], SHEET_SIDE)
+                caption = str(item.get("verdict") or item.get("verdicts") or "")
+                yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)
+
+        pages = html_pieces(heading, tiles())
         pieces: Iterator[bytes] = (page.encode("utf-8", "backslashreplace") for page in pages)
         media, ending = "text/html; charset=utf-8", "html"
     else:
@@ -185,13 +195,3 @@ def _files(
     yield TABLE, csv_bytes(columns, rows)
     if failures:
         yield LEFT_OUT, "".join(failures).encode("utf-8", "backslashreplace")
-
-
-def _tiles(state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]]) -> Iterator[Tile]:
-    """The photos of a sheet, each made small when its turn comes."""
-    for number, item in enumerate(items, 1):
-        picture = None
-        with suppress(Problem, OSError):
-            picture = state.cache.thumbnails.jpeg(snapshot, item["id"], SHEET_SIDE)
-        caption = str(item.get("verdict") or item.get("verdicts") or "")
-        yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)

@@ -28,7 +28,7 @@ from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate._session import session_of
 from eyespot.web.found.calibrated import Own
-from eyespot.web.pictures.thumbnails import read_original
+from eyespot.web.pictures import read_original
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 # What a browser shows as a picture; nothing else is ever shown in it, and none of these can hold a script

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, JudgeRerank, RerankEstimate
 from eyespot.types import Note, UsageError, codes_of
-from eyespot.web._judges import Allowed, CostEstimate, Job, Judges
+from eyespot.web._judges import Allowed, Job, Judges
 from eyespot.web._judging import own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
@@ -34,7 +34,7 @@ class RerankProgress(NamedTuple):
 
     judge: Allowed
     planned: RerankEstimate
-    cost: CostEstimate
+    cost: dict[str, Any]
     job: Job | None
 
     @property
@@ -62,7 +62,7 @@ class RerankProgress(NamedTuple):
             "judged": self.judged,
             "to_ask": self.planned.to_ask,
             "without_picture": self.planned.pictureless,
-            "cost": self.cost._asdict(),
+            "cost": self.cost,
             "notes": self.notes,
             "codes": codes_of(self.notes),
         }

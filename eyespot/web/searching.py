@@ -25,10 +25,10 @@ from eyespot.web._items import (
     title_of,
     with_probability,
 )
-from eyespot.web._judging import PROMPT, judge_of, own_of
+from eyespot.web._judging import PROMPT, judge_of, own_of, verdicts_on
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import PAGE, Given, SearchParams
+from eyespot.web._search_params import PAGE, Given, SearchParams, query_of
 from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
@@ -232,7 +232,8 @@ def judged_items(
     """The items with what this person has said of them; who cannot judge sees no verdicts."""
     if person.role < Role.ANNOTATOR or not (given.q or given.picture):
         return [{**item, "verdict": None} for item in items]
-    known = state.searches.verdicts(given, [item["id"] for item in items], judge_of(person))
+    query, ids = query_of(given, state.cache.uploads), [item["id"] for item in items]
+    known = verdicts_on(state.ledger.readable.judgements, query, ids, judge_of(person))
     return [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
 
 

@@ -23,7 +23,7 @@ from eyespot.web import Access, Role, ServerSettings, read_access
 from eyespot.web._problems import Problem
 from eyespot.web._security import LoginThrottle, answer_within
 from eyespot.web.found.snapshot import PicturePlace
-from eyespot.web.pictures.thumbnails import bytes_of
+from eyespot.web.pictures import bytes_of
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.wording import raises
 

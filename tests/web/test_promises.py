@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eyespot.pipelines.human_review import Case, write_queue
-from eyespot.web.found import kept_results
+from eyespot.web import _searches
 from tests.command import refuses
 from tests.pages import ROOT
 from tests.web.conftest import copy_gallery
@@ -174,4 +174,4 @@ def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(afar: ServerP
 def test_results_take_as_much_memory_as_the_page_says() -> None:
     page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
 
-    assert f"stored results {kept_results.KEPT >> 20} MiB" in " ".join(page.split())
+    assert f"stored results {_searches.KEPT >> 20} MiB" in " ".join(page.split())

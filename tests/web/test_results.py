@@ -15,7 +15,7 @@ from eyespot.search.collection import Collection
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
-from eyespot.web.found.kept_results import Results
+from eyespot.web._searches import Results
 from eyespot.web.found.masks import FactStore
 from eyespot.web.found.results import JudgedPlace, RankedResult, SearchContext
 from eyespot.web.found.snapshot import Snapshot
@@ -47,7 +47,7 @@ def kept_of(frozen: RankedResult, masks: list[Mask], limit: int) -> list[str]:
     results = Results(limit)
     for number, mask in enumerate(masks):
         results.keep(replace(frozen, id=str(number), mask=mask))
-    return [frozen.id for frozen in results.recent()]
+    return [frozen.id for frozen in results.results.values()[::-1]]
 
 
 def test_masks_count_in_full_and_the_latest_is_kept_however_large_it_is(world: SearchContext) -> None:
@@ -63,7 +63,7 @@ def test_what_a_judge_said_counts(world: SearchContext) -> None:
     results, frozen = Results(4_000_000), one(world)
     for number in range(100):
         results.keep(replace(frozen, id=str(number), judged={row: JudgedPlace(row, 0.5) for row in range(1000)}))
-    assert len(results.recent()) == 14
+    assert len(results.results.values()) == 14
 
 
 @pytest.mark.parametrize(("by", "rows"), [("look", 4), ("words", 2)])
@@ -89,7 +89,7 @@ def test_results_of_a_gallery_as_it_was_stay_until_it_is_indexed_once_more(tmp_p
 
     found.append(results.search(SearchParams(q="a disc"), worlds[2]))
 
-    assert {one.id for one in results.recent()} == {one.id for one in found[1:]}
+    assert {one.id for one in results.results.values()} == {one.id for one in found[1:]}
     with raises(Problem):
         results[found[0].id]
 

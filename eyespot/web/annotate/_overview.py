@@ -116,28 +116,25 @@ class Overview:
             for id in ids:
                 # The stamp is taken first: a mark made while the row is computed counts the next time.
                 stamp = self._store.stamp(id)
-                if id not in self._rows or self._rows[id][0] != stamp:
-                    # Of a query that nobody has judged there is nothing to compute
-                    made = OverviewRow(self._store.query(id), stamp.listed)
-                    self._rows[id] = stamp, _row(self._store, id) if stamp.judgement else made
+                if id in self._rows and self._rows[id][0] == stamp:
+                    continue
+                row = OverviewRow(self._store.query(id), stamp.listed)
+                if stamp.judgement:  # of a query that nobody has judged there is nothing to compute
+                    one = labelled(self._store, id)
+                    differing = differences(self._store, id, one.marks)
+                    row = OverviewRow(
+                        one.wanted,
+                        len(one.photos),
+                        len(one.labels),
+                        sum(one.labels.values()),
+                        stands=one.stands,
+                        together=one.together,
+                        faults=one.faults,
+                        disputed=sum(photo.word is None for photo in differing),
+                        differing=len(differing),
+                    )
+                self._rows[id] = stamp, row
             return [self._rows[id][1] for id in ids]
-
-
-def _row(store: AnnotationStore, id: str) -> OverviewRow:
-    one = labelled(store, id)
-    differing = differences(store, id, one.marks)
-    disputed = sum(photo.word is None for photo in differing)
-    return OverviewRow(
-        one.wanted,
-        len(one.photos),
-        len(one.labels),
-        sum(one.labels.values()),
-        stands=one.stands,
-        together=one.together,
-        faults=one.faults,
-        disputed=disputed,
-        differing=len(differing),
-    )
 
 
 def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[PersonProgress]:

@@ -73,20 +73,10 @@ def known_of(
 
 
 def known_by(result: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
-    """By the verdicts of one judge; None where there are not enough."""
-    depth = _depth(result, ledger, own)
-    made = None if depth is None else _calibrated(result, depth, _Silent(*own), ledger)
-    if made is None:
-        return None
-    assisted = with_covariate(made, query_to_judge(result), ledger)
-    return CalibrationSummary(assisted, own[0], len(made.curve.sample.ranks))
+    """By the verdicts of one judge; None where there are not enough.
 
-
-def _depth(result: RankedResult, ledger: Judgements, own: Own) -> int | None:
-    """Of how many hits somebody's verdicts speak; None: of none.
-
-    Of as many as a plan spread them over, or down to the last one that was judged if some hits of every stretch before
-    it were, whichever is more.
+    It speaks of as many hits as a plan spread verdicts over, or down to the last one that was judged if some hits of
+    every stretch before it were, whichever is more.
     """
     query, run = query_to_judge(result), run_of(result, DEPTHS[0])
     most = len(run[query.id])
@@ -99,7 +89,12 @@ def _depth(result: RankedResult, ledger: Judgements, own: Own) -> int | None:
         return bool(np.isin(plan.ranks, judged).all()) or (depth in judged and spread)
 
     depths = sorted({*seen[FIRST - 1 :].tolist(), *(min(depth, most) for depth in DEPTHS)}, reverse=True)
-    return next((depth for depth in depths if speaks(depth)), None)
+    depth = next((depth for depth in depths if speaks(depth)), None)
+    made = None if depth is None else _calibrated(result, depth, _Silent(*own), ledger)
+    if made is None:
+        return None
+    assisted = with_covariate(made, query, ledger)
+    return CalibrationSummary(assisted, own[0], len(made.curve.sample.ranks))
 
 
 def to_judge(result: RankedResult, ledger: Judgements, own: Own) -> tuple[list[str], int]:

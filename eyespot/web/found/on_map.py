@@ -137,11 +137,8 @@ class ShownMap:
 
         Where it has none, as for photos without that label, the other columns are tried that say what photos show.
         """
-        if column not in self._clusters:
-            self._clusters[column] = self._clusters_with_names(column)
-        return self._clusters[column]
-
-    def _clusters_with_names(self, column: str | None) -> list[PhotoCluster]:
+        if column in self._clusters:
+            return self._clusters[column]
         names: dict[int, tuple[str, float]] = {}
         for one in [column, *self.columns] if column else []:
             if one and (one == column or not ABOUT_FILES.search(one)):
@@ -156,6 +153,7 @@ class ShownMap:
             x, y = self.points[typical].tolist()
             name, share = names.get(number, ("", None))
             found.append(PhotoCluster(number, round(x, 5), round(y, 5), len(photos), name, share, int(typical)))
+        self._clusters[column] = found
         return found
 
     def _names(self, column: Coded) -> dict[int, tuple[str, float]]:

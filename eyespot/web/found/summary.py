@@ -117,20 +117,15 @@ def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
     most = max(counts.values())
     bars = []
     for at in range(first // step, last // step + 1):
-        name, after, before = _stretch(at * step, step)
+        month, following = at * step, (at + 1) * step
+        if step == 1:
+            name, after, before = _as_month(month), _as_month(month), _as_month(following)
+        else:
+            after, before = f"{month // 12:04d}", f"{following // 12:04d}"
+            name = after if step == 12 else f"{after} to {following // 12 - 1:04d}"
         bars.append(TimeBar(name, after, before, counts[at], round(HIGH * counts[at] / most, 1)))
     unit = "month" if step == 1 else "year" if step == 12 else f"{step // 12} years"
     return Timeline(unit, bars, len(taken) - sum(months.values()))
-
-
-def _stretch(month: int, step: int) -> tuple[str, str, str]:
-    """The name of a stretch of months from year 0 on, and its filter: from one date on, before another."""
-    if step == 1:
-        after = _as_month(month)
-        return after, after, _as_month(month + 1)
-    first, after_last = month // 12, (month + step) // 12
-    name = f"{first:04d}" if step == 12 else f"{first:04d} to {after_last - 1:04d}"
-    return name, f"{first:04d}", f"{after_last:04d}"
 
 
 def _as_month(month: int) -> str:

@@ -227,7 +227,11 @@ def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], 
         query = query_of(params, state.cache.uploads) if params is not None else None
         if query is None:
             raise UsageError("verdicts are on words or a picture; give the search in `query`, such as q=heron")
-        by_verdict = judged_as(state.ledger, query, None if wanted.everybody else person, wanted.verdict)
+        everybody = "everybody" if wanted.everybody else None
+        last = verdicts_by(state.ledger.readable.judgements, query, (judge_of(person), PROMPT), everybody)
+        judged = [one for one in last.values() if verdict_of(one) == wanted.verdict]
+        judged.sort(key=lambda one: (math.inf if one.rank is None else one.rank, one.at))  # as they were seen
+        by_verdict = [one.image for one in judged]
         if not by_verdict and not ids and not getattr(wanted, "update", False):
             raise NothingFound(f"nobody said {wanted.verdict} here yet; judge some photos first")
         ids += by_verdict
@@ -258,14 +262,6 @@ def params_of(address: str) -> SearchParams:
 
 
 # -- verdicts -----------------------------------------------------------------------------------------------------
-
-
-def judged_as(ledger: ServedLedger, query: Asking, person: User | None, verdict: str) -> list[str]:
-    """The photos with this verdict of somebody on a query, by the rank at which they were seen; None: everybody."""
-    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
-    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
-    found = [one for one in last.values() if verdict_of(one) == verdict]
-    return [one.image for one in sorted(found, key=lambda one: (math.inf if one.rank is None else one.rank, one.at))]
 
 
 def judged_otherwise(
