@@ -79,16 +79,16 @@ class Indexer:
 
         try:
             encoders, notes = _encoders_of(self.gallery)
-            self._note(notes)
+            self._add_notes(notes)
             summary = index(self.gallery, folders, encoders, Options(progress=self._advance))
             self._end("done", summary)
         except _Stopping:
             self._end("stopped")
         except EyespotError as error:
-            self._note([str(error)])
+            self._add_notes([str(error)])
             self._end("failed")
         except BaseException:
-            self._note(["something went wrong; what happened stands in the server's output"])
+            self._add_notes(["something went wrong; what happened stands in the server's output"])
             self._end("failed")
             raise
 
@@ -98,13 +98,13 @@ class Indexer:
         with self._lock:
             self._progress.what, self._progress.done, self._progress.total = what, done, total
 
-    def _note(self, notes: Sequence[str]) -> None:
+    def _add_notes(self, notes: Sequence[str]) -> None:
         with self._lock:
             self._progress.notes += [note for note in notes if note not in self._progress.notes]
 
     def _end(self, state: Literal["done", "stopped", "failed"], summary: Summary | None = None) -> None:
         if summary is not None:
-            self._note(summary.notes)
+            self._add_notes(summary.notes)
         with self._lock:
             self._progress.new = summary.embedded if summary else 0
             self._progress.state = state

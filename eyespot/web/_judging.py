@@ -34,7 +34,7 @@ def judge_of(person: User, name: str | None = None) -> str:
     return PERSON + (person.name if person.proven else clean_name(name or "") or person.name or NOBODY)
 
 
-def own_of(person: User) -> tuple[str, str] | None:
+def judge_key_of(person: User) -> tuple[str, str] | None:
     """Whose verdicts, on which question, are somebody's own; None for who cannot judge."""
     return (judge_of(person), PROMPT) if person.role >= Role.ANNOTATOR else None
 
@@ -82,10 +82,12 @@ def verdicts_on(judgements: Judgements, query: Query | None, items: Iterable[str
     return {} if query is None else judgements.known(query_digest(query), items, judge, PROMPT)
 
 
-def verdicts_by(judgements: Judgements, query: Query, own: tuple[str, str], whose: str | None) -> dict[str, Judgement]:
+def verdicts_by(
+    judgements: Judgements, query: Query, judge_key: tuple[str, str], whose: str | None
+) -> dict[str, Judgement]:
     """All that somebody (a judge, and how it is asked) last said for a query; with `whose` everybody's verdicts."""
-    last = judgements.people(query_digest(query), own[1])
-    return last.get(own[0], {}) if whose is None else combined(last)
+    last = judgements.people(query_digest(query), judge_key[1])
+    return last.get(judge_key[0], {}) if whose is None else combined(last)
 
 
 def combined(last: Mapping[str, Mapping[str, Judgement]]) -> dict[str, Judgement]:

@@ -71,7 +71,7 @@ Names = Annotated[
 
 
 LONGEST = {"where": 2000}  # characters; of all other texts 300
-FIRST_SAID = ("q", "picture", "like", "unlike")  # at the beginning of an address
+FIRST_IN_ADDRESS = ("q", "picture", "like", "unlike")  # at the beginning of an address
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -133,15 +133,15 @@ class SearchParams(SharedSearchSettings):
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
         every = self.model_dump()
-        given = {**{name: every[name] for name in FIRST_SAID}, **every, **others}
+        given = {**{name: every[name] for name in FIRST_IN_ADDRESS}, **every, **others}
         usual = {name: field.default for name, field in type(self).model_fields.items()}
         words = {False: "false", True: "true"}
-        said = {
+        parameters = {
             name: words[value] if isinstance(value, bool) else value
             for name, value in given.items()
             if value is not None and not (isinstance(value, bool) and value == usual.get(name))
         }
-        return urlencode(said, doseq=True)
+        return urlencode(parameters, doseq=True)
 
 
 def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:

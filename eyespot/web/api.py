@@ -16,7 +16,7 @@ from eyespot.search.nearest import recall_of
 from eyespot.types import Judgement, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
-from eyespot.web._judging import Mark, judge_of, judged_now, judged_together, own_of, take_back
+from eyespot.web._judging import Mark, judge_key_of, judge_of, judged_now, judged_together, take_back
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
 from eyespot.web._security import needs, person_of
@@ -43,9 +43,9 @@ def search(state: State, person: Reader, given: Given, cursor: Cursor = None, li
     """The best pictures for words, a picture, both, or items like some others; a cursor goes on in the same ranking."""
     begun = time.perf_counter()
     id, seen = read_cursor(cursor) if cursor else ("", 0)
-    result = state.searches.results[id] if cursor else state.searches.run(given, own_of(person))
+    result = state.searches.results[id] if cursor else state.searches.run(given, judge_key_of(person))
     found = result.slice(seen, limit)
-    known = None if result.judged else state.searches.calibration(result, own_of(person))
+    known = None if result.judged else state.searches.calibration(result, judge_key_of(person))
     payload = {
         "query": result.heading,
         "encoder": result.snapshot.view.space.encoder,
@@ -161,7 +161,7 @@ def run(state: State, person: Reader, id: str, wanted: Annotated[DownloadRequest
     """The hits of a frozen result with your verdicts: a table, a run, an archive, or the photos themselves."""
     result = state.searches.results[id]
     if wanted.verdict is not None:
-        result = state.searches.tab(result, wanted.verdict, own_of(person))
+        result = state.searches.tab(result, wanted.verdict, judge_key_of(person))
     options = wanted.model_dump(exclude={"verdict"})
     return download(state, result, person, **options)
 
@@ -184,8 +184,8 @@ def calibration(request: Request, state: State, id: str) -> Response:
     result = result.root
     if result.query is None:
         raise UsageError("verdicts are on words or a picture; search for some")
-    own = own_of(person)
-    known = state.searches.calibration(result, own)
+    judge_key = judge_key_of(person)
+    known = state.searches.calibration(result, judge_key)
     payload: dict[str, Any] = {
         "run": result.id,
         "relevant": None,
@@ -200,7 +200,7 @@ def calibration(request: Request, state: State, id: str) -> Response:
         payload |= {"by": known.by, "verdicts": known.verdicts, "covariate": known.covariate}
         payload["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
     # The photos to judge next, for whoever may judge
-    ids = [] if own is None else to_judge(result, state.ledger.readable.judgements, own)[0]
+    ids = [] if judge_key is None else to_judge(result, state.ledger.readable.judgements, judge_key)[0]
     wanted = items_by_id(result, ids)
     payload["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
     return JSONResponse(payload)

@@ -22,7 +22,7 @@ from eyespot.extras import needed
 from eyespot.settings.search import RankingSettings
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import item_of, title_of
-from eyespot.web._judging import own_of
+from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, Name, SearchParams, is_text
@@ -56,7 +56,7 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
         wrong = error
     making = making_of(state)
     answer: dict[str, Any] = {
-        "asked": given,
+        "params": given,
         "shown": shown,
         "wrong": wrong and str(wrong),
         "lit": lit,
@@ -194,7 +194,7 @@ def _map(state: AppState, encoder: str | None, version: str) -> ShownMap:
 def lit_by(state: AppState, given: SearchParams, depth: int, person: User) -> tuple[Any, int | None]:
     """The rows of a search's first hits, best first, and how many it finds in all; None where nothing is asked for."""
     if given.something:
-        result = state.searches.run(given, own_of(person))
+        result = state.searches.run(given, judge_key_of(person))
         return result.slice(0, depth).rows, result.total
     filters = given.model_dump(exclude_defaults=True, exclude={"encoder", "grouped", *RankingSettings.model_fields})
     if not filters:

@@ -60,7 +60,7 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
         "names": sorted(names, key=str.casefold),
         "flagged": len(at.store.team.flags.images()),
     }
-    return page(request, "annotate.html", who=at.who, asked=params, states=STATES, columns=COLUMNS, **shown)
+    return page(request, "annotate.html", who=at.who, params=params, states=STATES, columns=COLUMNS, **shown)
 
 
 @router.post("/queries")

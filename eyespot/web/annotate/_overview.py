@@ -143,12 +143,12 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
     names = {who for row in rows for who in (*row.people, *assigned.get(row.wanted.id, ()))}
     found = []
     for name in sorted(names, key=str.casefold):
-        own = [row for row in rows if name in assigned.get(row.wanted.id, ())]
+        assigned_rows = [row for row in rows if name in assigned.get(row.wanted.id, ())]
         stands = [one for row in rows for one in row.stands if one.who == name]
-        finished = sum(row.state in ("done", "fix") for row in own)
+        finished = sum(row.state in ("done", "fix") for row in assigned_rows)
         seconds = sum(one.seconds for one in stands)
         photos, cost = sum(one.labelled for one in stands), sum(one.cost() for one in stands)
-        found.append(PersonProgress(name, len(own), finished, len(stands), photos, seconds, cost))
+        found.append(PersonProgress(name, len(assigned_rows), finished, len(stands), photos, seconds, cost))
     return found
 
 

@@ -52,12 +52,12 @@ def session_of(request: Request) -> AnnotationSession:
     # Where the ledger cannot be written, anyone who only reads gets a store over a copy, and a write is refused
     served = app_state(request).ledger
     ledger = (served.readable if request.method == "GET" else served.writable).judgements.path
-    kept = request.app.state
+    app_data = request.app.state
     with _opening:
-        if getattr(kept, "store", None) is None or kept.store.judgements.path != ledger:
-            kept.store = AnnotationStore(ledger)
-            kept.overview, kept.list_groups = Overview(kept.store), RecentAnswers(LISTS)
-        return AnnotationSession(kept.store, who, kept.overview, kept.list_groups)
+        if getattr(app_data, "store", None) is None or app_data.store.judgements.path != ledger:
+            app_data.store = AnnotationStore(ledger)
+            app_data.overview, app_data.list_groups = Overview(app_data.store), RecentAnswers(LISTS)
+        return AnnotationSession(app_data.store, who, app_data.overview, app_data.list_groups)
 
 
 Session = Annotated[AnnotationSession, Depends(session_of)]

@@ -113,9 +113,9 @@ def in_judged_order(result: RankedResult, params: SearchParams, stage: JudgeRera
     query, run = query_to_judge(result), run_of(result, stage.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}
     answers = known(stage.judge, stage.ledger, query_digest(query), rank)
-    looked = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(stage.judge))
-    reranked = stage.reranked(run, looked)
+    judge_result = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(stage.judge))
+    reranked = stage.reranked(run, judge_result)
     row = dict(zip(rank, result.slice(0, stage.depth).rows.tolist(), strict=True))
-    verdicts = {id: looked.verdict(query.id, id) for id in rank}
+    verdicts = {id: judge_result.verdict(query.id, id) for id in rank}
     judged = {row[id]: JudgedPlace(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
     return result.in_order(params, [row[hit.image] for hit in reranked[query.id]], judged)

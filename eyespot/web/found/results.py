@@ -345,11 +345,11 @@ class _Counter:
         self._alone = np.flatnonzero(mask & (numbers < 0))
         members = np.flatnonzero(mask & (numbers >= 0))
         self._members = members[np.argsort(numbers[members], kind="stable")]  # those of a group side by side
-        own = numbers[self._members]
-        opens = np.ones(len(own), bool)
-        opens[1:] = own[1:] != own[:-1]
-        self._first = np.flatnonzero(opens)[np.cumsum(opens) - 1] if len(own) else np.empty(0, np.int64)
-        self._own = own
+        groups = numbers[self._members]
+        opens = np.ones(len(groups), bool)
+        opens[1:] = groups[1:] != groups[:-1]
+        self._first = np.flatnonzero(opens)[np.cumsum(opens) - 1] if len(groups) else np.empty(0, np.int64)
+        self._member_groups = groups
 
     def count(self, column: Coded) -> Counts:
         """How many pictures or groups have each value, (values,)."""
@@ -361,6 +361,6 @@ class _Counter:
             counts += np.bincount(codes[leads] + 1, minlength=size)
             # Most groups have one value; of the few others each further value counts once
             other = codes != codes[self._first]
-            pairs = np.unique(np.stack([self._own[other], codes[other]]), axis=1)
+            pairs = np.unique(np.stack([self._member_groups[other], codes[other]]), axis=1)
             counts += np.bincount(pairs[1] + 1, minlength=size)
         return counts[1:]

@@ -142,21 +142,21 @@ def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Respo
 @router.delete("/{id}", status_code=204, response_class=Response)
 def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget a list and its link, for whoever made it and for the owner; photos and verdicts stay."""
-    state.ledger.writable.lists.delete(own_list(state, person, id).id)
+    state.ledger.writable.lists.delete(list_to_manage(state, person, id).id)
     return Response(status_code=204)
 
 
 @router.post("/{id}/link", status_code=201)
 def link(state: State, person: Annotator, id: Id) -> Response:
     """A link for reading without a token; the one before it ends. It is told this once, only its digest is kept."""
-    token = state.ledger.writable.lists.link(own_list(state, person, id).id)
+    token = state.ledger.writable.lists.link(list_to_manage(state, person, id).id)
     return JSONResponse({"link": f"/shared/{token}"}, 201)
 
 
 @router.delete("/{id}/link", status_code=204, response_class=Response)
 def unlink(state: State, person: Annotator, id: Id) -> Response:
     """Take the link back: it leads nowhere from now on."""
-    state.ledger.writable.lists.unlink(own_list(state, person, id).id)
+    state.ledger.writable.lists.unlink(list_to_manage(state, person, id).id)
     return Response(status_code=204)
 
 
@@ -211,7 +211,7 @@ def maker_of(person: User) -> str:
     return judge_of(person).partition(":")[2]
 
 
-def own_list(state: AppState, person: User, id: str) -> PhotoList:
+def list_to_manage(state: AppState, person: User, id: str) -> PhotoList:
     """A list that somebody may delete or show to others: their own, or any for the owner."""
     one = state.ledger.writable.lists.find(id)
     if person.role < Role.OWNER and one.maker != maker_of(person):
@@ -239,11 +239,11 @@ def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], 
     here = (state.snapshots.current().rows_by_id(ids) >= 0).tolist()
     there = [id for id, known in zip(ids, here, strict=True) if known]
     unknown = [id for id, known in zip(ids, here, strict=True) if not known]
-    asked = None if params is None else query_of(params, state.cache.uploads)
-    if params is None or asked is None:
+    search_query = None if params is None else query_of(params, state.cache.uploads)
+    if params is None or search_query is None:
         return there, unknown, []
     # As a list keeps them, known to the ledger
-    digest = state.ledger.writable.judgements.enter([asked])[asked]
+    digest = state.ledger.writable.judgements.enter([search_query])[search_query]
     return there, unknown, [ListQuery(digest, params.q or "a picture", params.plain.address())]
 
 
@@ -271,10 +271,10 @@ def judged_otherwise(
 
     What nobody judged for the query is not among them: it came onto a list by another way.
     """
-    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
-    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
+    judgements, judge_key = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
+    last = verdicts_by(judgements, query, judge_key, "everybody" if person is None else None)
     ever = judgements.judged_images(query_digest(query), PROMPT)
-    judged = set[str]().union(*(images for judge, images in ever.items() if person is None or judge == own[0]))
+    judged = set[str]().union(*(images for judge, images in ever.items() if person is None or judge == judge_key[0]))
     standing = {image for image, one in last.items() if verdict_of(one) == verdict}
     return [image for image in images if image in judged and image not in standing]
 

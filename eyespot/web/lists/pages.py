@@ -28,8 +28,8 @@ from eyespot.web.lists.api import (
     NewList,
     fields_of,
     gathered,
+    list_to_manage,
     maker_of,
-    own_list,
     params_of,
     stretch_of,
 )
@@ -61,12 +61,12 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
     about = fields_of(state.ledger, one)
     stretch = stretch_of(state, one.id, first, PAGE)
     others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
-    mine = person.role >= Role.OWNER or one.maker == maker_of(person)
+    manageable = person.role >= Role.OWNER or one.maker == maker_of(person)
     shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
     what: dict[str, Any] = {
         "others": others,
         "formats": formats_for(state, person, FORMATS),
-        "mine": mine,
+        "manageable": manageable,
         "marks": MARKS,
         "title_of": title_of,
     }
@@ -127,20 +127,20 @@ def put(state: State, person: Annotator, id: Id, item: Items, name: Text = "") -
 @router.get("/lists/{id}/delete", dependencies=[annotator])
 def ask_to_delete(request: Request, state: State, person: Annotator, id: Id) -> Response:
     """Whether the list is to be forgotten."""
-    return page(request, "list_delete.html", one=own_list(state, person, id))
+    return page(request, "list_delete.html", one=list_to_manage(state, person, id))
 
 
 @router.post("/lists/{id}/delete", dependencies=[annotator])
 def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget the list."""
-    state.ledger.writable.lists.delete(own_list(state, person, id).id)
+    state.ledger.writable.lists.delete(list_to_manage(state, person, id).id)
     return RedirectResponse("/lists", 303)
 
 
 @router.post("/lists/{id}/link", dependencies=[annotator])
 def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
     """A new link, shown this once."""
-    one = own_list(state, person, id)
+    one = list_to_manage(state, person, id)
     address = f"{request.url.scheme}://{request.url.netloc}/shared/{state.ledger.writable.lists.link(one.id)}"
     return page(request, "list_link.html", one=one, address=address)
 
@@ -148,7 +148,7 @@ def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
 @router.post("/lists/{id}/unlink", dependencies=[annotator])
 def unlink(state: State, person: Annotator, id: Id) -> Response:
     """The link leads nowhere from now on."""
-    state.ledger.writable.lists.unlink(own_list(state, person, id).id)
+    state.ledger.writable.lists.unlink(list_to_manage(state, person, id).id)
     return _back(id)
 
 
