@@ -69,7 +69,7 @@ def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """One picture; a label that has the name of something promised does not replace it."""
     promised = {"id": facts["id"], "path": facts["path"], "thumbnail": thumbnail_address(facts["id"])}
     if frame := frame_of(facts["path"] or ""):
-        promised["video"] = f"{video_address(facts['id'])}#t={frame.ms / 1000:g}"
+        promised["video"] = f"/v1/videos/{quote(facts['id'], safe='')}#t={frame.ms / 1000:g}"
     reserved = {*promised, "video", "rank", "score", "others", "why", "first_rank", "judge_says", "probability"}
     reserved |= {"verdict", "verdicts"}  # people's, where they are told
     return promised | {name: value for name, value in facts.items() if name not in reserved}
@@ -78,11 +78,6 @@ def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 def thumbnail_address(id: str, size: int = 320) -> str:
     """Where a small picture of an item is."""
     return f"/v1/thumbnails/{size}/{quote(id, safe='')}"
-
-
-def video_address(id: str) -> str:
-    """Where the video of a frame is."""
-    return f"/v1/videos/{quote(id, safe='')}"
 
 
 def title_of(item: Mapping[str, Any]) -> str:

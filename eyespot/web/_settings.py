@@ -165,8 +165,3 @@ class ServerSettings:
     def ledger(self) -> Path:
         """Where judgements are kept."""
         return self.gallery / "ledger.sqlite"
-
-    @property
-    def cache_folder(self) -> Path:
-        """Where thumbnails and uploads lie."""
-        return self.cache or self.gallery / "web"

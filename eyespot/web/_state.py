@@ -21,7 +21,7 @@ class AppState:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.snapshots = Snapshots(settings)
-        self.ledger, self.cache = ServedLedger(settings.ledger), CacheFolder(settings.cache_folder)
+        self.ledger, self.cache = ServedLedger(settings.ledger), CacheFolder(settings.cache or settings.gallery / "web")
         self.adapters = open_adapters(settings.adapters, self.snapshots.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
         self.searches = Searches(self.snapshots, self.ledger, self.cache, adapters=self.adapters, judges=self.judges)

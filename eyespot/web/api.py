@@ -90,14 +90,22 @@ def item(state: State, id: str) -> Response:
 @router.get("/columns", tags=["items"])
 def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
     """What the gallery can be filtered by: labels with counts, the span of dates, where pictures were taken."""
-    facets = facets_of(state.snapshots.current(encoder or None))
+    snapshot = state.snapshots.current(encoder or None)
+    facets = facets_of(snapshot)
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
     box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
-    payload = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
     judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
-    return JSONResponse(
-        payload | {"encoders": state.snapshots.encoders, "adapters": list(state.adapters), "judges": judges}
-    )
+    payload = {
+        "columns": list(snapshot.kinds),
+        "labels": labels,
+        "first": facets.first,
+        "last": facets.last,
+        "box": box,
+        "encoders": state.snapshots.encoders,
+        "adapters": list(state.adapters),
+        "judges": judges,
+    }
+    return JSONResponse(payload)
 
 
 @router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)

@@ -96,12 +96,6 @@ def start_judging(state: AppState, result: RankedResult, name: str, most: int | 
     return standing(state, result, name)
 
 
-def stop_judging(state: AppState, result: RankedResult, name: str) -> RerankProgress:
-    """Have a judge look at no more; what has been sent to it is answered and kept."""
-    state.jobs.stop(((result.origin or result).id, name))
-    return standing(state, result, name)
-
-
 def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, stage: JudgeRerank) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
     query, run = query_to_judge(plain), run_of(plain, stage.depth)
@@ -153,7 +147,9 @@ def progress(state: State, id: str, judge: Annotated[str, Query(max_length=300)]
 def cancel(request: Request, state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """Have a judge stop; what it has said is kept, and it can be asked to go on."""
     name = _allowed(state, judge, person_of(request))
-    return JSONResponse(stop_judging(state, state.searches.results[id], name).as_json(), 202)
+    result = state.searches.results[id]
+    state.jobs.stop(((result.origin or result).id, name))
+    return JSONResponse(standing(state, result, name).as_json(), 202)
 
 
 # -- pages ------------------------------------------------------------------------------------------------------
@@ -204,7 +200,7 @@ def stop(request: Request, state: State, given: Given) -> Response:
     """Have the judge stop, and back to the page."""
     person = person_of(request)
     result = state.searches.run(given.plain, judge_key_of(person))
-    stop_judging(state, result, _allowed(state, given.rerank, person))
+    state.jobs.stop(((result.origin or result).id, _allowed(state, given.rerank, person)))
     return RedirectResponse(f"/?{given.address()}", 303)
 
 

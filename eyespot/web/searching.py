@@ -93,7 +93,7 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
     with suppress(EyespotError):
         listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
     unnamed = is_visitor(person, state.settings.access) and not given.something
-    about = {"params": given, "facets": facets, "listed_as": listed_as, "unnamed": unnamed}
+    about = {"params": given, "facets": facets, "listed_as": listed_as, "unnamed": unnamed, "columns": known.kinds}
     about |= _filters(state, known, given, wrong)
     about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
     return page(request, "search.html", status, **about, **shown, **more, **helpers(given))

@@ -66,7 +66,6 @@ class Facets(NamedTuple):
     first: str | None  # date
     last: str | None
     map: Map | None
-    columns: list[str]  # all that a condition may name
     coded: dict[str, Coded]
     taxa: Taxa
 
@@ -103,7 +102,7 @@ def facets_of(snapshot: Snapshot) -> Facets:
         first = min(span[0] for span in spans).date().isoformat() if spans else None
         last = max(span[1] for span in spans).date().isoformat() if spans else None
         taxa = taxa_of(coded, pairs)
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), list(snapshot.kinds), coded, taxa)
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), coded, taxa)
     return _COUNTED[snapshot]
 
 

@@ -33,7 +33,7 @@ from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
-from eyespot.types import Encoder, EyespotError, Mask, Query, Run, Vectors
+from eyespot.types import Encoder, Mask, Query, Run, Vectors
 from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facts import Facts, ShardFacts
 from eyespot.web.found.masks import FactStore
@@ -266,18 +266,14 @@ class Snapshot:
 NEEDED = 2
 
 
-class TooManyFilesError(EyespotError):
-    """A snapshot needs more open files than this process may have."""
-
-
-def refuse_too_many(view: View) -> None:
-    """`TooManyFilesError`, with the limit to set, if the gallery's shards are more than this process may open."""
+def too_many_files(view: View) -> str:
+    """The limit to set, if the gallery's shards are more than this process may open; else ""."""
     shards = len(view.shards)
     if let_open(NEEDED * shards):
-        return
+        return ""
     both = 2 * (NEEDED + MAPPED) * shards  # the next snapshot is opened beside this one
     limit = math.ceil((both + 2 * SPARE) / 1024) * 1024
-    raise TooManyFilesError(
+    return (
         f"the gallery's {shards} shards take {NEEDED * shards} open files more, which this program may not have; merge"
         f" them with: eyespot compact -g {quote(str(view.gallery.path))}, or raise the limit with: ulimit -n {limit}"
     )

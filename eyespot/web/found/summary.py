@@ -6,7 +6,7 @@ import math
 import re
 from calendar import month_name
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LINES = 12  # of a table
@@ -33,23 +33,20 @@ def summary_of(items: Sequence[dict[str, Any]], columns: Iterable[str]) -> list[
         south, west = int(latitude // 1), int(longitude // 1)
         places.append(f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}")
     tallies = [
-        _in_order("year", [one[:4] for one in taken]),
-        _in_order("month", [one[5:7] for one in taken], {f"{at:02d}": month_name[at] for at in range(1, 13)}),
+        _tally("year", [one[:4] for one in taken], {}),
+        _tally("month", [one[5:7] for one in taken], {f"{at:02d}": month_name[at] for at in range(1, 13)}),
         _tally("place (cells of one degree)", places),
         *(_tally(column, ("" if (v := item.get(column)) is None else str(v) for item in items)) for column in columns),
     ]
     return [tally for tally in tallies if tally.counts]
 
 
-def _in_order(name: str, values: Sequence[str], names: dict[str, str] | None = None) -> ValueCounts:
-    counted = Counter(value for value in values if value)
-    counts = [((names or {}).get(value, value), count) for value, count in sorted(counted.items())]
-    return ValueCounts(name, counts, 0, sum(not value for value in values))
-
-
-def _tally(name: str, values: Iterable[str]) -> ValueCounts:
+def _tally(name: str, values: Iterable[str], names: Mapping[str, str] | None = None) -> ValueCounts:
+    """The commonest values; where they have `names`, all of them in the order of the values."""
     counted = Counter(values)
     without = counted.pop("", 0)
+    if names is not None:
+        return ValueCounts(name, [(names.get(one, one), count) for one, count in sorted(counted.items())], 0, without)
     common = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
     return ValueCounts(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
 
