@@ -56,7 +56,6 @@ def run(settings: ServeSettings) -> None:
         reviews=settings.review,
         originals=web.Role.from_name(settings.originals),
         adapters=web.read_named("--adapt", settings.adapt),
-        keep_history=not settings.no_history,
         ray=settings.ray,
         workers=settings.workers,
         index=settings.index,

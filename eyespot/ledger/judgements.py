@@ -69,17 +69,6 @@ _SAID = f"""SELECT judges.judge, {_FACTS} FROM judgements JOIN judges ON judges.
     ORDER BY judgements.number"""
 _LAST = """SELECT ifnull(max(number), 0) FROM judgements
     WHERE asked = (SELECT number FROM asked WHERE query = ?)"""
-# SQLite takes `grade` and `reason` from the row with the highest number: each person's last verdict on a photo
-_JUDGED = """SELECT count(*) FROM (SELECT asked FROM (
-    SELECT asked, sum(grade > 0) AS yes, sum(grade <= 0 AND reason = 'doubt') AS doubt,
-        sum(grade <= 0 AND reason <> 'doubt') AS no
-    FROM (SELECT asked, image, grade, ifnull(reason, '') AS reason, max(number) FROM judgements
-        WHERE judge IN (SELECT number FROM judges WHERE judge GLOB 'person:*' AND prompt = ?)
-        GROUP BY asked, judge, image)
-    WHERE grade IS NOT NULL GROUP BY asked, image)
-    JOIN asked ON asked.number = asked WHERE terms IS NOT NULL
-    GROUP BY asked HAVING max(yes > max(doubt, no)) > min(yes > max(doubt, no)))"""
-_STATE = "SELECT (SELECT max(number) FROM judgements), (SELECT count(terms) FROM asked)"
 PERSON = "person:"  # whose verdicts may change
 
 
@@ -124,7 +113,6 @@ class Judgements:
         self._writing = _opened(path)
         self._reading = _opened(path, settles=False)
         self._looking = Lock()
-        self._measurable: tuple[tuple[str | int, ...], int] | None = None  # with the state of the ledger it is of
         self._waiting: deque[_WriteBatch] = deque()
         self._writer = ThreadPoolExecutor(1, "judgements")
 
@@ -270,19 +258,6 @@ class Judgements:
     def last(self, query: str) -> int:
         """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""
         return int(self._select(_LAST, query)[0][0])
-
-    def measurable(self, prompt: str) -> int:
-        """On how many queries most people's last verdicts hold a photo that is relevant and one that is not.
-
-        Counted once for each state of the ledger: half a second for 100,000 judgements.
-        """
-        with sqlite.whole(self.path), closing(_opened(self.path, settles=False)) as sql:
-            state = sql.execute(_STATE).fetchone()
-            known = self._measurable
-            if known is None or known[0] != (prompt, *state):
-                count = int(sql.execute(_JUDGED, (prompt,)).fetchone()[0])
-                self._measurable = known = ((prompt, *state), count)
-        return known[1]
 
     def rows(self) -> Iterator[JudgementRow]:
         """Every judgement in the order in which they came, as of the moment of the first."""

@@ -62,7 +62,6 @@ class ServeSettings(BackendSettings, PricesSetting, BudgetSettings):
     rerank: Texts = setting("A judge that people can use for re-ranking; repeatable.", default=(), metavar="NAME=JUDGE")
     depth: int = setting("How many of the first hits a judge looks at.", default=DEPTH, ge=1, le=1000)
     review: tuple[Path, ...] = setting("A review queue, a .jsonl file; repeatable.", default=())
-    no_history: bool = setting("Remember nobody's searches.", default=False)
     cache: Path | None = setting("The folder for thumbnails and uploads.", usual="GALLERY/web")
     max_upload: int = setting("The largest upload in MiB.", default=20, ge=1, le=500)
     originals: str = setting("From which role on people may open original files.", default="owner", metavar="ROLE")

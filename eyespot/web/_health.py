@@ -78,7 +78,7 @@ class RequestMetrics:
         self._within: Counter[tuple[str, float]] = Counter()
         self._seconds: Counter[str] = Counter()
 
-    def note(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """One more request that was answered."""
         with self._lock:
             self._requests[method, route, status] += 1
@@ -130,4 +130,4 @@ class MetricsMiddleware:
         finally:
             route = getattr(scope.get("route"), "path", "other")  # never the address itself: it holds what was asked
             method = scope["method"] if scope["method"] in METHODS else "other"
-            self.counts.note(method, route, status, time.perf_counter() - begun)
+            self.counts.count(method, route, status, time.perf_counter() - begun)

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from eyespot import rooms
 from eyespot.gallery.disk import read_or_rebuild_header
@@ -31,22 +31,6 @@ class IndexProgress:
     total: int = 0
     new: int = 0
     notes: list[str] = field(default_factory=list)
-
-
-class FailedFile(NamedTuple):
-    """A file that could not be read, and why."""
-
-    path: str
-    reason: str
-
-
-class GalleryContents(NamedTuple):
-    """What a gallery holds: its folders, its pictures, what waits since a run was cut off, what could not be read."""
-
-    folders: list[str]
-    pictures: int
-    waiting: int
-    failures: list[FailedFile]
 
 
 class _Stopping(Exception):
@@ -95,16 +79,16 @@ class Indexer:
 
         try:
             encoders, notes = _encoders_of(self.gallery)
-            self._note(notes)
+            self._add_notes(notes)
             summary = index(self.gallery, folders, encoders, Options(progress=self._advance))
             self._end("done", summary)
         except _Stopping:
             self._end("stopped")
         except EyespotError as error:
-            self._note([str(error)])
+            self._add_notes([str(error)])
             self._end("failed")
         except BaseException:
-            self._note(["something went wrong; what happened stands in the server's output"])
+            self._add_notes(["something went wrong; what happened stands in the server's output"])
             self._end("failed")
             raise
 
@@ -114,13 +98,13 @@ class Indexer:
         with self._lock:
             self._progress.what, self._progress.done, self._progress.total = what, done, total
 
-    def _note(self, notes: Sequence[str]) -> None:
+    def _add_notes(self, notes: Sequence[str]) -> None:
         with self._lock:
             self._progress.notes += [note for note in notes if note not in self._progress.notes]
 
     def _end(self, state: Literal["done", "stopped", "failed"], summary: Summary | None = None) -> None:
         if summary is not None:
-            self._note(summary.notes)
+            self._add_notes(summary.notes)
         with self._lock:
             self._progress.new = summary.embedded if summary else 0
             self._progress.state = state
@@ -142,15 +126,20 @@ def _encoders_of(gallery: Path) -> tuple[list[Encoder], list[str]]:
     return encoders, notes
 
 
-def gallery_contents(gallery: Path) -> GalleryContents:
-    """What the gallery's ledger knows; nothing where there is none yet."""
+def gallery_contents(gallery: Path) -> dict[str, Any]:
+    """What the gallery's ledger knows: folders, pictures, what waits since a run was cut off, what could not be read.
+
+    `failures` are pairs of a path and the reason. All is empty where there is no gallery yet.
+    """
     try:
         with reading(gallery) as ledger:
             roots = ledger.roots()
             places = {number: f"{root.path}/" for number, root in roots.items()}
-            failures = [FailedFile(places.get(one.root, "") + one.path, one.reason) for one in ledger.failures()]
-            return GalleryContents(
-                [root.place for root in roots.values()], ledger.counts()[0], sum(ledger.planned().values()), failures
-            )
+            return {
+                "folders": [root.place for root in roots.values()],
+                "pictures": ledger.counts()[0],
+                "waiting": sum(ledger.planned().values()),
+                "failures": [(places.get(one.root, "") + one.path, one.reason) for one in ledger.failures()],
+            }
     except NoPictureIndex:
-        return GalleryContents([], 0, 0, [])
+        return {"folders": [], "pictures": 0, "waiting": 0, "failures": []}

@@ -12,7 +12,6 @@ from eyespot.search.why import as_fields, reasons
 from eyespot.types import Query, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import CalibrationSummary
-from eyespot.web.found.derived import ranks_in
 from eyespot.web.found.results import RankedResult, Slice
 from eyespot.web.found.snapshot import Snapshot
 
@@ -22,15 +21,14 @@ def items_of(result: RankedResult, found: Slice) -> list[dict[str, Any]]:
     rows = found.rows.tolist()
     query = result.query or Query("q", ())
     why = reasons(result.snapshot.collection, query, result.header, rows)
-    others = result.groups.others(found.rows, result.counted).tolist() if result.grouped else [0] * len(rows)
+    others = result.snapshot.groups.others(found.rows, result.counted).tolist() if result.grouped else [0] * len(rows)
     hits = zip(rows, result.snapshot.facts(rows), found.scores.tolist(), others, why, strict=True)
-    # In a tab, the rank in the whole result; among the most telling, that of the search
+    # In a tab, the rank in the whole result
     placed_at = {}
-    if result.params.first is not None:
-        placed_at = ranks_in(result.root, rows, 0)
-    elif result.params.verdict is not None and result.origin is not None:
+    if result.params.verdict is not None and result.origin is not None:
         deep = found.first + len(rows) + len(result.without) if result.params.verdict == "unjudged" else 0
-        placed_at = ranks_in(result.origin, rows, deep)
+        result.origin.slice(0, deep)
+        placed_at = {row: rank for rank, row in enumerate(result.origin.rows.tolist(), 1)}
     items = []
     for rank, (row, facts, score, more, notes) in enumerate(hits, found.first):
         item: dict[str, Any] = {"rank": rank, "score": round(score, 6), "others": more}
@@ -71,7 +69,7 @@ def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """One picture; a label that has the name of something promised does not replace it."""
     promised = {"id": facts["id"], "path": facts["path"], "thumbnail": thumbnail_address(facts["id"])}
     if frame := frame_of(facts["path"] or ""):
-        promised["video"] = f"{video_address(facts['id'])}#t={frame.ms / 1000:g}"
+        promised["video"] = f"/v1/videos/{quote(facts['id'], safe='')}#t={frame.ms / 1000:g}"
     reserved = {*promised, "video", "rank", "score", "others", "why", "first_rank", "judge_says", "probability"}
     reserved |= {"verdict", "verdicts"}  # people's, where they are told
     return promised | {name: value for name, value in facts.items() if name not in reserved}
@@ -80,11 +78,6 @@ def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 def thumbnail_address(id: str, size: int = 320) -> str:
     """Where a small picture of an item is."""
     return f"/v1/thumbnails/{size}/{quote(id, safe='')}"
-
-
-def video_address(id: str) -> str:
-    """Where the video of a frame is."""
-    return f"/v1/videos/{quote(id, safe='')}"
 
 
 def title_of(item: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Event, Lock, Thread
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
@@ -53,14 +53,6 @@ def refuse_misfit(name: str, adapter: AnyAdapter, space: Space) -> None:
 # -- judges -----------------------------------------------------------------------------------------------------
 
 
-class CostEstimate(NamedTuple):
-    """What a number of questions would cost; `money`, in US dollars, is None where no table has the price."""
-
-    calls: int
-    tokens: int
-    money: float | None
-
-
 @dataclass(frozen=True)
 class Allowed:
     """A judge that people may ask, under the name that they see; one round at a time asks (`asking`)."""
@@ -81,12 +73,12 @@ class Allowed:
         model = self.judge.language_model
         return None if model is None else model.price
 
-    def cost(self, questions: int) -> CostEstimate:
-        """What this many questions would cost, if none is repeated."""
-        if self.judge.language_model is None:
-            return CostEstimate(0, 0, 0.0)
-        spent = estimate(questions, self.price)
-        return CostEstimate(spent.calls, spent.tokens, spent.money if self.price or not self.paid else None)
+    def cost(self, questions: int) -> dict[str, Any]:
+        """What this many questions would cost, if none is repeated; money in US dollars, None without a price."""
+        free = self.judge.language_model is None
+        spent = estimate(0 if free else questions, self.price)
+        known = self.price or not self.paid
+        return {"calls": spent.calls, "tokens": spent.tokens, "money": spent.money if known else None}
 
 
 @dataclass(frozen=True)

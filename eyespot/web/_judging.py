@@ -6,7 +6,9 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Literal
+
+from pydantic import BaseModel, Field
 
 from eyespot.judges.person import QUESTION, VERDICTS
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
@@ -19,16 +21,12 @@ PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the termina
 NOBODY = "visitor"
 
 
-class ItemMark(Protocol):
-    """What somebody said of an item; None where they take it back."""
+class Mark(BaseModel):
+    """A verdict on one of several items; null takes it back."""
 
-    item: str
-    rank: int | None
-
-    @property
-    def verdict(self) -> str | None:
-        """`yes`, `no`, `doubt`, or None."""
-        ...
+    item: str = Field(max_length=500)
+    verdict: Literal["yes", "no", "doubt"] | None
+    rank: int | None = Field(None, ge=1, le=2**31, strict=True)
 
 
 def judge_of(person: User, name: str | None = None) -> str:
@@ -36,7 +34,7 @@ def judge_of(person: User, name: str | None = None) -> str:
     return PERSON + (person.name if person.proven else clean_name(name or "") or person.name or NOBODY)
 
 
-def own_of(person: User) -> tuple[str, str] | None:
+def judge_key_of(person: User) -> tuple[str, str] | None:
     """Whose verdicts, on which question, are somebody's own; None for who cannot judge."""
     return (judge_of(person), PROMPT) if person.role >= Role.ANNOTATOR else None
 
@@ -51,7 +49,7 @@ def judged_now(
     return made
 
 
-def judged_together(judgements: Judgements, query: Query, marks: Iterable[ItemMark], judge: str) -> int:
+def judged_together(judgements: Judgements, query: Query, marks: Iterable[Mark], judge: str) -> int:
     """Keep verdicts on several items in one go, or take them back where the verdict is None; how many changed.
 
     They are on the disk when this returns, all of them or none.
@@ -84,10 +82,12 @@ def verdicts_on(judgements: Judgements, query: Query | None, items: Iterable[str
     return {} if query is None else judgements.known(query_digest(query), items, judge, PROMPT)
 
 
-def verdicts_by(judgements: Judgements, query: Query, own: tuple[str, str], whose: str | None) -> dict[str, Judgement]:
+def verdicts_by(
+    judgements: Judgements, query: Query, judge_key: tuple[str, str], whose: str | None
+) -> dict[str, Judgement]:
     """All that somebody (a judge, and how it is asked) last said for a query; with `whose` everybody's verdicts."""
-    last = judgements.people(query_digest(query), own[1])
-    return last.get(own[0], {}) if whose is None else combined(last)
+    last = judgements.people(query_digest(query), judge_key[1])
+    return last.get(judge_key[0], {}) if whose is None else combined(last)
 
 
 def combined(last: Mapping[str, Mapping[str, Judgement]]) -> dict[str, Judgement]:

@@ -54,13 +54,10 @@ def _static(name: str) -> tuple[bytes, str]:
     return data, hashlib.sha256(data).hexdigest()[:12]
 
 
-def address_of_static(name: str) -> str:
-    """Where a browser finds a file of `static/`; another content has another address and may be kept for ever."""
-    return f"/static/{name}?v={_static(name)[1]}"
-
-
 TEMPLATES = environment(HERE / "templates")
-TEMPLATES.globals["static"], TEMPLATES.filters["breakable"] = address_of_static, breakable
+# Where a browser finds a file of `static/`: another content has another address and may be kept for ever
+TEMPLATES.globals["static"] = lambda name: f"/static/{name}?v={_static(name)[1]}"
+TEMPLATES.filters["breakable"] = breakable
 
 
 @router.get("/static/{name}")

@@ -20,7 +20,7 @@ from eyespot.types import Term, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
-from eyespot.web.pictures.uploads import searched_with
+from eyespot.web.pictures import searched_with
 
 PAGE = 60  # pictures
 
@@ -61,7 +61,6 @@ Lasso = Annotated[
 Flag = Annotated[bool | None, BeforeValidator(_filled), _OrBlank()]
 Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidator(_filled), _OrBlank()]
 Whose = Annotated[Literal["everybody"] | None, BeforeValidator(_filled), _OrBlank()]
-First = Annotated[Literal["telling"] | None, BeforeValidator(_filled), _OrBlank()]
 By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled), _OrBlank()]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled), _OrBlank()]
 Names = Annotated[
@@ -72,7 +71,7 @@ Names = Annotated[
 
 
 LONGEST = {"where": 2000}  # characters; of all other texts 300
-FIRST_SAID = ("q", "picture", "like", "unlike")  # at the beginning of an address
+FIRST_IN_ADDRESS = ("q", "picture", "like", "unlike")  # at the beginning of an address
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -95,7 +94,7 @@ class SearchParams(SharedSearchSettings):
     """A search; every part may be left out, but not words, picture and `like` together."""
 
     model_config = ConfigDict(extra="ignore")  # an address has a cursor and more beside it
-    renamed: ClassVar[Mapping[str, str]] = RENAMED | {"left_adapter": "left_adapt", "right_adapter": "right_adapt"}
+    renamed: ClassVar[Mapping[str, str]] = RENAMED
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
     picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")
@@ -106,7 +105,6 @@ class SearchParams(SharedSearchSettings):
     list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
     verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
     whose: Whose = Field(default=None, description="By everybody's verdicts, and not by yours alone.")
-    first: First = Field(default=None, description="Which photos stand first: the best, or the most telling ones.")
 
     @property
     def something(self) -> bool:
@@ -116,9 +114,9 @@ class SearchParams(SharedSearchSettings):
     @property
     def plain(self) -> SearchParams:
         """The search itself, in its own order and whole."""
-        if self.rerank is None and self.likely is None and self.first is None and self.whole is self:
+        if self.rerank is None and self.likely is None and self.whole is self:
             return self
-        return self.whole.model_copy(update={"rerank": None, "likely": None, "first": None})
+        return self.whole.model_copy(update={"rerank": None, "likely": None})
 
     @property
     def unmoved(self) -> SearchParams:
@@ -135,15 +133,15 @@ class SearchParams(SharedSearchSettings):
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
         every = self.model_dump()
-        given = {**{name: every[name] for name in FIRST_SAID}, **every, **others}
+        given = {**{name: every[name] for name in FIRST_IN_ADDRESS}, **every, **others}
         usual = {name: field.default for name, field in type(self).model_fields.items()}
         words = {False: "false", True: "true"}
-        said = {
+        parameters = {
             name: words[value] if isinstance(value, bool) else value
             for name, value in given.items()
             if value is not None and not (isinstance(value, bool) and value == usual.get(name))
         }
-        return urlencode(said, doseq=True)
+        return urlencode(parameters, doseq=True)
 
 
 def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:

@@ -2,33 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Mapping
 from contextlib import suppress
+from threading import Lock
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.ledger.judgements import query_digest
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.search.recorded import feedback_of
-from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
+from eyespot.types import EyespotError, Mask, Query, UsageError
 from eyespot.web._judges import Judges, refuse_misfit
-from eyespot.web._judging import verdicts_by, verdicts_on
+from eyespot.web._judging import verdicts_by
 from eyespot.web._ledgers import ServedLedger
 from eyespot.web._problems import Problem
 from eyespot.web._recent import RecentAnswers
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._snapshots import Snapshots
-from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of
-from eyespot.web.found.counts import Countable, mask_of
-from eyespot.web.found.derived import in_judged_order, rows_by_verdict, tab_of, telling_first
-from eyespot.web.found.kept_results import Results
-from eyespot.web.found.results import ListMask, RankedResult, SearchContext
+from eyespot.web.found.calibrated import CalibrationSummary, JudgeKey, known_of
+from eyespot.web.found.derived import in_judged_order, rows_by_verdict, tab_of
+from eyespot.web.found.results import Countable, ListMask, RankedResult, SearchContext, mask_of, searched
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.pictures.thumbnails import CacheFolder
+from eyespot.web.pictures import CacheFolder
 
 CALIBRATIONS, LIST_MASKS = 200, 32  # that are remembered
+ID = re.compile("[0-9a-f]{24}")
+KEPT = 128 << 20  # bytes that are kept for those who page
+PLAIN, JUDGED = 20_000, 250  # bytes of a result without its arrays, and of each row that a judge saw
+
+
+def _size_of(result: RankedResult) -> int:
+    """About how many bytes a result holds, beside what is served anyway."""
+    live = result.snapshot.view.live
+    arrays: list[NDArray[Any]] = [result.rows, result.scores, result.vector, result.mask]
+    worded = len(live) // 8 if result.options.by == "words" else 0  # the rows that hold a word, once counted
+    return PLAIN + worded + JUDGED * len(result.judged) + sum(one.nbytes for one in arrays if one is not live)
+
+
+class Results:
+    """The searches of late; the same search over the same gallery is one result, whoever asks.
+
+    Those of the gallery as it was before the last two index runs are let go, and their snapshots with them.
+    """
+
+    def __init__(self, limit: int = KEPT) -> None:
+        self.results: RecentAnswers[RankedResult] = RecentAnswers(limit, _size_of)
+        self._versions: dict[str, tuple[str, str]] = {}  # of each encoder the gallery's last two versions
+        self._lock = Lock()
+        self._flights: WeakValueDictionary[str, Lock] = WeakValueDictionary()  # of searches that run
+
+    def __getitem__(self, id: str) -> RankedResult:
+        if not ID.fullmatch(id):
+            raise Problem(404, "there is no result of this name; search, and take what `run` says")
+        result = self.results.known(id)
+        if result is None:
+            raise Problem(410, "this result is not kept any more; search again")
+        return result
+
+    def search(self, params: SearchParams, world: SearchContext) -> RankedResult:
+        """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
+        among = f"\0{world.among.version}" if world.among else ""
+        among += f"\0{world.feedback}" if world.feedback else ""
+        version, encoder = world.snapshot.version, world.snapshot.view.space.encoder
+        id = hashlib.sha256(f"{params.address()}\0{version}{among}".encode()).hexdigest()[:24]
+        with self._lock:
+            last, _ = self._versions.get(encoder, ("", ""))
+            if last != version:
+                self._versions[encoder] = version, last
+                known = {one for pair in self._versions.values() for one in pair}
+                self.results.forget(lambda result: result.snapshot.version not in known)
+            flight = self._flights.setdefault(id, Lock())
+        with flight:  # whoever asks for the same meanwhile waits for the first
+            return self.results.get(id, lambda: searched(id, params, world))
+
+    def keep(self, made: RankedResult) -> RankedResult:
+        """The result, kept for whoever pages through it; the one that is kept already, if there is."""
+        return self.results.get(made.id, lambda: made)
 
 
 class Searches:
@@ -50,23 +106,23 @@ class Searches:
         self._recorded: RecentAnswers[Feedback] = RecentAnswers(LIST_MASKS)
         self._list_masks: RecentAnswers[ListMask] = RecentAnswers(LIST_MASKS)
 
-    def run(self, params: SearchParams, own: Own | None = None) -> RankedResult:
+    def run(self, params: SearchParams, judge_key: JudgeKey | None = None) -> RankedResult:
         """The result of a search, in a judge's order or down to what is likely where that is asked for.
 
-        `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
+        `judge_key` is under which name and question somebody judges. `Problem` for words that the owner refuses.
         """
-        result = self._ordered(params.whole, own)
+        result = self._ordered(params.whole, judge_key)
         if params.verdict is None:
             return result
-        return self.results.keep(tab_of(result, params, params.verdict, self.judged_rows(result, params, own)))
+        return self.results.keep(tab_of(result, params, params.verdict, self.judged_rows(result, params, judge_key)))
 
-    def tab(self, result: RankedResult, verdict: str, own: Own | None) -> RankedResult:
+    def tab(self, result: RankedResult, verdict: str, judge_key: JudgeKey | None) -> RankedResult:
         """The photos of a result with this verdict, or with none; of a tab those of the whole result."""
         whole = result.origin if result.params.verdict is not None and result.origin is not None else result
         params = result.params.model_copy(update={"verdict": verdict})
-        return tab_of(whole, params, verdict, self.judged_rows(whole, params, own))
+        return tab_of(whole, params, verdict, self.judged_rows(whole, params, judge_key))
 
-    def _ordered(self, params: SearchParams, own: Own | None) -> RankedResult:
+    def _ordered(self, params: SearchParams, judge_key: JudgeKey | None) -> RankedResult:
         refuse(params.q, self.snapshots.settings.refused)
         snapshot = self.snapshots.current(params.encoder)
         adapter = None
@@ -77,31 +133,29 @@ class Searches:
             adapter = self._adapters[params.adapt]
             refuse_misfit(params.adapt, adapter, snapshot.view.space)
         among = self.list_mask(params.list, snapshot)
-        feedback = self._feedback(params, own)
+        feedback = self._feedback(params, judge_key)
         context = SearchContext(snapshot, self.cache.uploads, adapter, among, feedback)
         plain = self.results.search(params.plain, context)
         if params.rerank is not None:
             if params.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
             return self.results.keep(in_judged_order(plain, params, self.judge(params.rerank)))
-        if params.first is not None:
-            return self.results.keep(telling_first(plain, params, self.judged_rows(plain, params, own)))
         if params.likely is None:
             return plain
-        known = self.calibration(plain, own)
+        known = self.calibration(plain, judge_key)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
         return self.results.keep(plain.cut(params, known.calibration.likely(params.likely).hits))
 
-    def _feedback(self, params: SearchParams, own: Own | None) -> Feedback | None:
+    def _feedback(self, params: SearchParams, judge_key: JudgeKey | None) -> Feedback | None:
         """What is recorded for a search, where it is to be moved by that; `UsageError` for who cannot judge."""
         if params.feedback is None:
             return None
         query = query_of(params, self.cache.uploads)
-        if own is None or query is None:
+        if judge_key is None or query is None:
             raise UsageError("verdicts are on words or a picture, by whoever may judge; search without feedback")
         if params.feedback == "mine":
-            return self.recorded(query, own[0], own[0])
+            return self.recorded(query, judge_key[0], judge_key[0])
         return self.recorded(query, None if params.feedback == "everybody" else params.feedback)
 
     def recorded(self, query: Query, whose: str | None, unknown: str | None = None) -> Feedback:
@@ -111,26 +165,24 @@ class Searches:
         # Of 25,000 verdicts this takes 0.4 s, and every page of a search shows how many there are
         return self._recorded.get(key, lambda: feedback_of(tables.judgements, tables.clicks, query, whose, unknown))
 
-    def judged_rows(self, result: RankedResult, params: SearchParams, own: Own | None) -> dict[str, list[int]]:
+    def judged_rows(
+        self, result: RankedResult, params: SearchParams, judge_key: JudgeKey | None
+    ) -> dict[str, list[int]]:
         """The rows of a result by somebody's verdicts, or by everybody's; `UsageError` where there can be none."""
         query = result.query
-        if own is None or query is None:
+        if judge_key is None or query is None:
             raise UsageError("verdicts are on words or a picture, by whoever may judge; search without a verdict")
         ledger = self.ledger.readable.judgements
-        key = (result.id, own, params.whose, ledger.last(query_digest(query)))
+        key = (result.id, judge_key, params.whose, ledger.last(query_digest(query)))
         return self._judged_rows.get(
-            key, lambda: rows_by_verdict(result, verdicts_by(ledger, query, own, params.whose))
+            key, lambda: rows_by_verdict(result, verdicts_by(ledger, query, judge_key, params.whose))
         )
-
-    def verdicts(self, params: SearchParams, items: Sequence[str], judge: str) -> dict[str, Judgement]:
-        """What somebody last said of these items for the words and the picture of a search."""
-        return verdicts_on(self.ledger.readable.judgements, query_of(params, self.cache.uploads), items, judge)
 
     def judge(self, name: str) -> JudgeRerank:
         """A judge that the owner allowed as a second stage, with the ledger; `UsageError` if there is none."""
         return JudgeRerank(self._judges[name].judge, self.ledger.readable.judgements, self._judges.depth)
 
-    def calibration(self, result: RankedResult, own: Own | None) -> CalibrationSummary | None:
+    def calibration(self, result: RankedResult, judge_key: JudgeKey | None) -> CalibrationSummary | None:
         """What the verdicts in the ledger say of a search's own order; None where there are not enough.
 
         None, too, where verdicts moved that order: they say nothing of photos that stand where they put them.
@@ -141,8 +193,8 @@ class Searches:
         with suppress(EyespotError):  # whoever judges learns that the ledger cannot be opened
             ledger = self.ledger.readable.judgements
             voices = [] if result.query is None else ledger.voices(query_digest(result.query))
-            key = (result.id, own, tuple(voices))
-            return self._calibrations.get(key, lambda: known_of(result, ledger, voices, own) if voices else None)
+            key = (result.id, judge_key, tuple(voices))
+            return self._calibrations.get(key, lambda: known_of(result, ledger, voices, judge_key) if voices else None)
         return None
 
     # -- rows -----------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class LoginThrottle:
             wrong.popleft()
         return 0 if len(wrong) < self.most else int(self.seconds - (self.clock() - wrong[0][0])) + 1
 
-    def note(self, address: str, digest: bytes) -> None:
+    def record(self, address: str, digest: bytes) -> None:
         """One more wrong token from there; the same one again, as a browser's old cookie, is no new guess."""
         wrong = self._wrong.setdefault(address, deque(maxlen=self.most))
         if all(digest != known for _, known in wrong):
@@ -146,12 +146,12 @@ class AuthMiddleware:
         except ValueError:
             host = ""
         # No other site can have a name of this machine's own point here, and without `trust_loopback` it opens nothing.
-        own_name = host == "localhost" or _loopback(host)
+        local_name = host == "localhost" or _loopback(host)
         # TrustedHostMiddleware knows no own names, and answers in plain text
-        if not own_name and settings.hosts is not None and host not in settings.hosts:
+        if not local_name and settings.hosts is not None and host not in settings.hosts:
             raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
         direct = _loopback(address_of(scope)) and not any(name in headers for name in PASSED_ON)
-        person = self._person(request, settings.trust_loopback and own_name and direct)
+        person = self._person(request, settings.trust_loopback and local_name and direct)
         if person.internal and not direct:
             raise Problem(403, "this token is for programs on the server's own machine")
         scope["access"], scope["person"] = self, person
@@ -188,7 +188,7 @@ class AuthMiddleware:
                     429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)}
                 )
             else:
-                self.guesses.note(address, digest_of(token))
+                self.guesses.record(address, digest_of(token))
                 problem = Problem(
                     401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"}
                 )

@@ -71,13 +71,9 @@ def digest_of(token: str) -> bytes:
 
 def read_access(path: Path) -> tuple[Access, ...]:
     """The tokens of a file with one `ROLE NAME TOKEN` a line; `#` opens a comment. `UsageError` names a bad line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the tokens cannot be read from {path} ({error}); give a text file") from None
     access = []
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split()
+    for number, line in enumerate(_lines(path, "tokens"), 1):
+        words = line.split()
         if len(words) not in (0, 3):
             raise UsageError(f"{path}:{number} is no line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
         if words:
@@ -87,11 +83,15 @@ def read_access(path: Path) -> tuple[Access, ...]:
 
 def read_refused(path: Path) -> tuple[str, ...]:
     """The words of a file, one word or phrase a line, that no query may hold; `#` opens a comment."""
+    return tuple(text for line in _lines(path, "refused words") if (text := line.strip()))
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    """The lines of a file without their comments."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return [line.partition("#")[0] for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the refused words cannot be read from {path} ({error}); give a text file") from None
-    return tuple(text for line in lines if (text := line.partition("#")[0].strip()))
+        raise UsageError(f"the {what} cannot be read from {path} ({error}); give a text file") from None
 
 
 def read_named(option: str, given: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -138,7 +138,6 @@ class ServerSettings:
     refused: words and phrases that no query may hold.
     cache: where thumbnails and uploads lie; None: in the gallery's folder.
     reviews: queues of cases that people decide on these pages.
-    keep_history: whether each person's searches are remembered for them.
     adapters: the checkpoints that may be chosen, by the names that people see.
     originals: the role from which on people may open the files themselves, with all that they hold.
     ray, workers: the address of a Ray cluster whose workers search, and how many of them; None: this process searches.
@@ -158,7 +157,6 @@ class ServerSettings:
     adapters: tuple[tuple[str, str], ...] = ()
     judging: Judging = Judging()
     originals: Role = Role.OWNER
-    keep_history: bool = True
     ray: str | None = None
     workers: int = 0
     index: str = "exact"
@@ -167,13 +165,3 @@ class ServerSettings:
     def ledger(self) -> Path:
         """Where judgements are kept."""
         return self.gallery / "ledger.sqlite"
-
-    @property
-    def history(self) -> Path:
-        """Where people's searches are remembered: no part of the ledger, which may be published."""
-        return self.gallery / "history.sqlite"
-
-    @property
-    def cache_folder(self) -> Path:
-        """Where thumbnails and uploads lie."""
-        return self.cache or self.gallery / "web"

@@ -17,7 +17,7 @@ from eyespot.web._settings import ServerSettings
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.masks import FactStore
 from eyespot.web.found.scanning import ScanCounts
-from eyespot.web.found.snapshot import Snapshot, TooManyFilesError, refuse_too_many
+from eyespot.web.found.snapshot import Snapshot, too_many_files
 
 LOADING = 30  # seconds that the end waits for what is being loaded
 
@@ -113,37 +113,33 @@ class Snapshots:
             known = self._known.get(name)
             if known is not None and version in (known.version, known.missed):
                 return known
-            try:
-                self._known[name] = self._opened(name, version, known)
-            except TooManyFilesError as error:
+            collection = self.tier.collection(name)
+            if wrong := too_many_files(collection.view):
                 if known is None:
-                    raise
-                known.missed, known.why_missed = version, str(error)
-            return self._known[name]
-
-    def _opened(self, name: str, version: str, known: Snapshot | None) -> Snapshot:
-        collection = self.tier.collection(name)
-        refuse_too_many(collection.view)
-        if known is not None and known.view.space == collection.view.space:
-            collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-        made = Snapshot(collection, self.facts, version, self.scans)
-        made.prepare()
-        facets_of(made)
-        self.gallery = collection.gallery
-        return made
+                    raise EyespotError(wrong)
+                known.missed, known.why_missed = version, wrong
+                return known
+            if known is not None and known.view.space == collection.view.space:
+                collection.encoder = known.collection.encoder  # loading a large one again would take minutes
+            made = Snapshot(collection, self.facts, version, self.scans)
+            made.prepare()
+            facets_of(made)
+            self.gallery, self._known[name] = collection.gallery, made
+            return made
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""
-        self._loading = Thread(target=self._load, daemon=True)
-        self._loading.start()
 
-    def _load(self) -> None:
-        try:
-            self.current()
-        except EyespotError as error:  # who searches gets the same error
-            self.unready = str(error)
-        else:
-            self.ready = True
+        def load() -> None:
+            try:
+                self.current()
+            except EyespotError as error:  # who searches gets the same error
+                self.unready = str(error)
+            else:
+                self.ready = True
+
+        self._loading = Thread(target=load, daemon=True)
+        self._loading.start()
 
     def close(self) -> None:
         """Stop filters and workers, and wait for what is being loaded."""

@@ -8,11 +8,11 @@ from fastapi import Depends, Request
 
 from eyespot.web._indexer import Indexer
 from eyespot.web._judges import Jobs, open_adapters, open_judges
-from eyespot.web._ledgers import HistoryWriter, ServedLedger
+from eyespot.web._ledgers import ServedLedger
 from eyespot.web._searches import Searches
 from eyespot.web._settings import ServerSettings
 from eyespot.web._snapshots import Snapshots
-from eyespot.web.pictures.thumbnails import CacheFolder
+from eyespot.web.pictures import CacheFolder
 
 
 class AppState:
@@ -21,20 +21,17 @@ class AppState:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.snapshots = Snapshots(settings)
-        self.ledger, self.cache = ServedLedger(settings.ledger), CacheFolder(settings.cache_folder)
+        self.ledger, self.cache = ServedLedger(settings.ledger), CacheFolder(settings.cache or settings.gallery / "web")
         self.adapters = open_adapters(settings.adapters, self.snapshots.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
         self.searches = Searches(self.snapshots, self.ledger, self.cache, adapters=self.adapters, judges=self.judges)
         self.indexer = Indexer(settings.gallery)
-        self.history = HistoryWriter(settings.history) if settings.keep_history else None
 
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""
         self.jobs.close()
         self.indexer.close()
         self.snapshots.close()
-        if self.history is not None:
-            self.history.close()
         self.ledger.close()
 
 

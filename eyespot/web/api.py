@@ -6,6 +6,7 @@ import time
 from itertools import islice
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from fastapi import APIRouter, Depends, File, Header, Path, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
@@ -15,7 +16,7 @@ from eyespot.search.nearest import recall_of
 from eyespot.types import Judgement, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
-from eyespot.web._judging import judge_of, judged_now, judged_together, own_of, take_back
+from eyespot.web._judging import Mark, judge_key_of, judge_of, judged_now, judged_together, take_back
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
 from eyespot.web._security import needs, person_of
@@ -25,8 +26,7 @@ from eyespot.web.downloads import Format, download
 from eyespot.web.found.calibrated import to_judge
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
-from eyespot.web.pictures.thumbnails import is_digest, video_response
-from eyespot.web.pictures.uploads import keep, upload_jpeg
+from eyespot.web.pictures import is_digest, keep, upload_jpeg, video_response
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
@@ -43,9 +43,9 @@ def search(state: State, person: Reader, given: Given, cursor: Cursor = None, li
     """The best pictures for words, a picture, both, or items like some others; a cursor goes on in the same ranking."""
     begun = time.perf_counter()
     id, seen = read_cursor(cursor) if cursor else ("", 0)
-    result = state.searches.results[id] if cursor else state.searches.run(given, own_of(person))
+    result = state.searches.results[id] if cursor else state.searches.run(given, judge_key_of(person))
     found = result.slice(seen, limit)
-    known = None if result.judged else state.searches.calibration(result, own_of(person))
+    known = None if result.judged else state.searches.calibration(result, judge_key_of(person))
     payload = {
         "query": result.heading,
         "encoder": result.snapshot.view.space.encoder,
@@ -74,7 +74,7 @@ def items(state: State, given: Given, cursor: Cursor = None, limit: Limit = PAGE
     """The gallery's items in its own order, under a filter; what is searched for has no part."""
     snapshot = state.snapshots.current(given.encoder)
     _, seen = read_cursor(cursor) if cursor else ("", 0)
-    rows = list(islice(snapshot.rows_of(state.searches.mask(given, snapshot), seen), limit + 1))
+    rows = (seen + np.flatnonzero(state.searches.mask(given, snapshot)[seen:])[: limit + 1]).tolist()
     found = [item_of(one) for one in snapshot.facts(rows[:limit])]
     return JSONResponse({"items": found, "next": f"items.{rows[limit - 1] + 1}" if len(rows) > limit else None})
 
@@ -90,14 +90,22 @@ def item(state: State, id: str) -> Response:
 @router.get("/columns", tags=["items"])
 def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
     """What the gallery can be filtered by: labels with counts, the span of dates, where pictures were taken."""
-    facets = facets_of(state.snapshots.current(encoder or None))
+    snapshot = state.snapshots.current(encoder or None)
+    facets = facets_of(snapshot)
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
     box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
-    payload = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
     judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
-    return JSONResponse(
-        payload | {"encoders": state.snapshots.encoders, "adapters": list(state.adapters), "judges": judges}
-    )
+    payload = {
+        "columns": list(snapshot.kinds),
+        "labels": labels,
+        "first": facets.first,
+        "last": facets.last,
+        "box": box,
+        "encoders": state.snapshots.encoders,
+        "adapters": list(state.adapters),
+        "judges": judges,
+    }
+    return JSONResponse(payload)
 
 
 @router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)
@@ -147,16 +155,6 @@ def picture(state: State, digest: str) -> Response:
 # -- runs -------------------------------------------------------------------------------------------------------
 
 
-@router.get("/runs", tags=["runs"], dependencies=[Depends(needs(Role.OWNER))])
-def runs(state: State) -> Response:
-    """The results that are kept now, the latest first; for the owner alone: what people search is their own."""
-    rows = [
-        {"run": one.id, "query": one.heading, "total": one.total, "link": f"/?{one.params.address()}"}
-        for one in state.searches.results.recent()
-    ]
-    return JSONResponse({"runs": rows})
-
-
 class DownloadRequest(BaseModel):
     """How hits are to be written."""
 
@@ -171,7 +169,7 @@ def run(state: State, person: Reader, id: str, wanted: Annotated[DownloadRequest
     """The hits of a frozen result with your verdicts: a table, a run, an archive, or the photos themselves."""
     result = state.searches.results[id]
     if wanted.verdict is not None:
-        result = state.searches.tab(result, wanted.verdict, own_of(person))
+        result = state.searches.tab(result, wanted.verdict, judge_key_of(person))
     options = wanted.model_dump(exclude={"verdict"})
     return download(state, result, person, **options)
 
@@ -181,7 +179,9 @@ def summary(state: State, id: str, depth: Annotated[int, Query(ge=1, le=10_000)]
     """The first hits of a result in numbers: by year, month, place and label."""
     result = state.searches.results[id]
     found = items_of(result, result.slice(0, depth))
-    tallies = [one._asdict() | {"counts": dict(one.counts)} for one in summary_of(found, facets_of(result.snapshot))]
+    tallies = [
+        one._asdict() | {"counts": dict(one.counts)} for one in summary_of(found, facets_of(result.snapshot).coded)
+    ]
     return JSONResponse({"run": id, "hits": len(found), "tallies": tallies})
 
 
@@ -192,8 +192,8 @@ def calibration(request: Request, state: State, id: str) -> Response:
     result = result.root
     if result.query is None:
         raise UsageError("verdicts are on words or a picture; search for some")
-    own = own_of(person)
-    known = state.searches.calibration(result, own)
+    judge_key = judge_key_of(person)
+    known = state.searches.calibration(result, judge_key)
     payload: dict[str, Any] = {
         "run": result.id,
         "relevant": None,
@@ -208,7 +208,7 @@ def calibration(request: Request, state: State, id: str) -> Response:
         payload |= {"by": known.by, "verdicts": known.verdicts, "covariate": known.covariate}
         payload["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
     # The photos to judge next, for whoever may judge
-    ids = [] if own is None else to_judge(result, state.ledger.readable.judgements, own)[0]
+    ids = [] if judge_key is None else to_judge(result, state.ledger.readable.judgements, judge_key)[0]
     wanted = items_by_id(result, ids)
     payload["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
     return JSONResponse(payload)
@@ -253,14 +253,6 @@ def judge(state: State, person: Annotator, body: VerdictRequest) -> Response:
     judge, judgements = judge_of(person, body.by), state.ledger.writable.judgements
     made = judged_now(judgements, query, body.item, body.verdict, rank=body.rank, judge=judge)
     return JSONResponse(_judgement_fields(made), 201)
-
-
-class Mark(BaseModel):
-    """A verdict on one of several items; null takes it back."""
-
-    item: str = Field(max_length=500)
-    verdict: Literal["yes", "no", "doubt"] | None
-    rank: int | None = Field(None, ge=1, le=2**31, strict=True)
 
 
 class SeveralVerdicts(AboutQuery):

@@ -33,7 +33,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self._note_progress()
+        self._watch_head()
         if len(self.connections) > MOST:
             others = [one for one in self.connections if isinstance(one, Connection)]
             idle = [one for one in others if one.conn.their_state is h11.IDLE and not one.transport.is_closing()]
@@ -41,7 +41,7 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._note_progress()
+        self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -59,7 +59,7 @@ class Connection(H11Protocol):
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
         self.transport.close()
 
-    def _note_progress(self) -> None:
+    def _watch_head(self) -> None:
         """A head that comes byte by byte has no more time than one that stops."""
         self._heard = time.monotonic()
         if self.conn.their_state is not h11.IDLE:  # the head is complete

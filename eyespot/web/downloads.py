@@ -1,4 +1,4 @@
-"""Hits to take along, with one's verdicts: JSON, CSV, a TREC run, a Camtrap DP archive, or the photos themselves.
+"""Hits to take along, with one's verdicts: JSON, CSV, a TREC run, or the photos themselves.
 
 Positions and owners are left out unless somebody asks for all columns. Photos come as a zip of originals or of pictures
 of 1,600 pixels, or as a contact sheet in one HTML file. Both are sent while they are written: memory holds one photo,
@@ -8,9 +8,7 @@ the reason in `left_out.txt` inside a zip.
 
 from __future__ import annotations
 
-import io
 import json
-import re
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +20,9 @@ from starlette.responses import StreamingResponse
 
 from eyespot.formats.albums import file_names
 from eyespot.formats.exported import tells_too_much
-from eyespot.formats.exports.camtrap_dp import TrapPhoto, described, is_placed, package
-from eyespot.photos.attribution import attribution_of
 from eyespot.search.contact_sheet import Tile, html_pieces
 from eyespot.storage.tables import csv_bytes
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import UsageError
 from eyespot.web._items import items_of, title_of
 from eyespot.web._judging import judge_of, verdicts_on
 from eyespot.web._problems import Problem
@@ -35,10 +31,10 @@ from eyespot.web._state import AppState
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.results import RankedResult
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.pictures.thumbnails import read_original
+from eyespot.web.pictures import read_original
 
 PhotoFormat = Literal["zip", "originals", "sheet"]
-Format = Literal[PhotoFormat, "json", "csv", "trec", "camtrap-dp"]
+Format = Literal[PhotoFormat, "json", "csv", "trec"]
 FORMATS: dict[str, str] = {
     "zip": "Photos, at most 1,600 pixels (zip)",
     "originals": "Original files (zip)",
@@ -46,7 +42,6 @@ FORMATS: dict[str, str] = {
     "json": "JSON",
     "csv": "CSV (a spreadsheet)",
     "trec": "TREC run",
-    "camtrap-dp": "Camtrap DP (needs positions)",
 }
 SIDE, SHEET_SIDE = 1600, 320  # pixels of the longer side
 MOST, MOST_ON_SHEET = 10_000, 1_000  # photos
@@ -78,64 +73,32 @@ def download(
         hits.append({"rank": fields.pop("rank"), "id": fields.pop("id"), "verdict": verdict, **fields})
     name = f"eyespot-{result.id[:8]}"
     if format == "json":
-        return attachment(_json(result, hits), "application/json", f"{name}.json")
+        about = {
+            "query": result.heading,
+            "asked": result.params.model_dump(exclude_defaults=True),
+            "encoder": result.snapshot.view.space.encoder,
+            "space": result.snapshot.view.space.digest,
+            "exact": result.exact,
+            "total": result.total,
+            "notes": result.notes,
+            "items": hits,
+        }
+        data = json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
+        return attachment(data, "application/json", f"{name}.json")
     if format == "csv":
         columns = list(dict.fromkeys(column for hit in hits for column in hit if column != "thumbnail"))
         return attachment(csv_bytes(columns, hits), "text/csv; charset=utf-8", f"{name}.csv")
     if format == "trec":
-        return attachment(_trec(result, hits), "text/plain; charset=utf-8", f"{name}.run.txt")
-    if format == "camtrap-dp":
-        return attachment(_camtrap(result, hits), "application/zip", f"{name}.camtrap-dp.zip")
+        lines = []
+        for one in hits:
+            # What reads a run sorts it by score, and a judge's order is not that of the scores.
+            score = -one["rank"] if result.judged else one["score"]
+            word = "_".join(one["id"].split()) or "_"  # a space would end the column
+            lines.append(f"{result.id} Q0 {word} {one['rank']} {score} eyespot\n")
+        data = "".join(lines).encode("utf-8", "backslashreplace")
+        return attachment(data, "text/plain; charset=utf-8", f"{name}.run.txt")
     snapshot, heading = result.snapshot, result.heading
     return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading)
-
-
-def _json(result: RankedResult, items: list[dict[str, Any]]) -> bytes:
-    about = {
-        "query": result.heading,
-        "asked": result.params.model_dump(exclude_defaults=True),
-        "encoder": result.snapshot.view.space.encoder,
-        "space": result.snapshot.view.space.digest,
-        "exact": result.exact,
-        "total": result.total,
-        "notes": result.notes,
-        "items": items,
-    }
-    return json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
-
-
-def _trec(result: RankedResult, items: list[dict[str, Any]]) -> bytes:
-    lines = []
-    for one in items:
-        # What reads a run sorts it by score, and a judge's order is not that of the scores.
-        score = -one["rank"] if result.judged else one["score"]
-        word = "_".join(one["id"].split()) or "_"  # a space would end the column
-        lines.append(f"{result.id} Q0 {word} {one['rank']} {score} eyespot\n")
-    return "".join(lines).encode("utf-8", "backslashreplace")
-
-
-def _camtrap(result: RankedResult, items: Sequence[Mapping[str, Any]]) -> bytes:
-    """The zip. Raises `NothingFound` if no hit has both a time and a position, `UsageError` if they were left out."""
-    if items and "latitude" not in items[0]:
-        raise UsageError("a Camtrap DP archive holds positions; ask for it with all columns, or choose CSV")
-    placed = []
-    for item in filter(is_placed, items):
-        path = str(item["path"] or "")
-        file = path if re.fullmatch(r"(?!.*\.\.)[^./~].*", path) else item["id"]
-        tags = f"verdict:{item['verdict'] or 'none'} | rank:{item['rank']} | score:{item['score']}"
-        rights = {name: value for name, value in attribution_of(item)._asdict().items() if value}
-        comments = f"found by searching for: {result.heading}"
-        placed.append(TrapPhoto({**item, **rights}, file, f"{result.id[:8]}-{item['rank']}", tags, comments))
-    if not placed:
-        raise NothingFound("no hit has both a time and a position, which Camtrap DP needs; choose CSV or JSON")
-    lost = len(items) - len(placed)
-    description = f"{len(placed)} of {len(items)} hits; {lost} without a time or a position are left out."
-    about = described(placed, f"eyespot-{result.id[:8]}", f"Hits of a search for: {result.heading}", description)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in package(placed, about).items():
-            archive.writestr(name, data)
-    return packed.getvalue()
 
 
 # -- photos -------------------------------------------------------------------------------------------------------
@@ -161,7 +124,17 @@ def photos_response(
     if len(items) > most:
         raise UsageError(f"this holds at most {most:,} photos at a time; ask for fewer, or for those with a yes")
     if kind == "sheet":
-        pages = html_pieces(heading, _tiles(state, snapshot, items))
+
+        def tiles() -> Iterator[Tile]:
+            """Each photo made small when its turn comes."""
+            for number, item in enumerate(items, 1):
+                picture = None
+                with suppress(Problem, OSError):
+                    picture = state.cache.thumbnails.jpeg(snapshot, item["id"], SHEET_SIDE)
+                caption = str(item.get("verdict") or item.get("verdicts") or "")
+                yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)
+
+        pages = html_pieces(heading, tiles())
         pieces: Iterator[bytes] = (page.encode("utf-8", "backslashreplace") for page in pages)
         media, ending = "text/html; charset=utf-8", "html"
     else:
@@ -222,13 +195,3 @@ def _files(
     yield TABLE, csv_bytes(columns, rows)
     if failures:
         yield LEFT_OUT, "".join(failures).encode("utf-8", "backslashreplace")
-
-
-def _tiles(state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]]) -> Iterator[Tile]:
-    """The photos of a sheet, each made small when its turn comes."""
-    for number, item in enumerate(items, 1):
-        picture = None
-        with suppress(Problem, OSError):
-            picture = state.cache.thumbnails.jpeg(snapshot, item["id"], SHEET_SIDE)
-        caption = str(item.get("verdict") or item.get("verdicts") or "")
-        yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)

@@ -17,8 +17,8 @@ from eyespot.web._searches import Searches
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import State
-from eyespot.web.found.counts import Countable, Counts, label_counts
 from eyespot.web.found.facets import Facets, facets_of
+from eyespot.web.found.results import Countable, Counts, label_counts
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.taxa import TaxonNode
 

@@ -134,7 +134,7 @@ def _state(state: AppState) -> dict[str, Any]:
     except EyespotError as error:  # the ledger is being written for the first time
         contents = None
         run.notes.append(str(error)) if run.state == "idle" else None
-    failures = contents.failures if contents else []
+    failures = contents["failures"] if contents else []
     return {
         "run": run,
         "contents": contents,

@@ -19,7 +19,7 @@ from eyespot.search.why import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query
 from eyespot.web._items import existing_row
-from eyespot.web._judging import own_of
+from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import TEMPLATES
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
@@ -27,8 +27,8 @@ from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate._session import session_of
-from eyespot.web.found.calibrated import Own
-from eyespot.web.pictures.thumbnails import read_original
+from eyespot.web.found.calibrated import JudgeKey
+from eyespot.web.pictures import read_original
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 # What a browser shows as a picture; nothing else is ever shown in it, and none of these can hold a script
@@ -70,7 +70,7 @@ def about_photo(request: Request, state: AppState, given: SearchParams, item: di
     """Why a photo is in a result, the words of the query, and the address of its file for whoever may have it."""
     may = person_of(request).role >= state.settings.originals
     return {
-        "reasons": _reasons(state, given, item["id"], own_of(person_of(request))),
+        "reasons": _reasons(state, given, item["id"], judge_key_of(person_of(request))),
         "words": frozenset(label_words(given.q or "")),
         "original": f"/v1/originals/{quote(item['id'], safe='')}" if may else None,
         "in_browser": str(item.get("path") or "").lower().endswith(SUFFIXES),
@@ -84,20 +84,20 @@ def flagged_as(request: Request, id: str) -> list[str]:
     return [one.words for one in session_of(request).store.team.flags.of([id])]
 
 
-def _reasons(state: AppState, given: SearchParams, id: str, own: Own | None) -> list[str]:
+def _reasons(state: AppState, given: SearchParams, id: str, judge_key: JudgeKey | None) -> list[str]:
     """What put a photo into the result of a search, in sentences; nothing where nothing was searched for."""
     if not given.something:
         return []
     with suppress(EyespotError, Problem):
-        result = state.searches.run(given.plain, own)
+        result = state.searches.run(given.plain, judge_key)
         row = result.snapshot.row_of(id)
         if row is None:
             return []
         cosine = float(result.snapshot.vector(row) @ result.vector[0])
-        look = f"it looks like the query: {cosine:.3f} of 1"
+        similarity = f"it looks like the query: {cosine:.3f} of 1"
         notes = reasons(result.snapshot.collection, result.query or Query("q", ()), result.header, [row])[0]
-        sentences = [look if note.code == "look" else str(note) for note in notes]
-        return sentences or [look]
+        sentences = [similarity if note.code == "look" else str(note) for note in notes]
+        return sentences or [similarity]
     return []
 
 

@@ -19,11 +19,10 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import AfterValidator, BaseModel, Field
 
 from eyespot.extras import needed
-from eyespot.gallery.view import View
 from eyespot.settings.search import RankingSettings
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import item_of, title_of
-from eyespot.web._judging import own_of
+from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, Name, SearchParams, is_text
@@ -57,7 +56,7 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
         wrong = error
     making = making_of(state)
     answer: dict[str, Any] = {
-        "asked": given,
+        "params": given,
         "shown": shown,
         "wrong": wrong and str(wrong),
         "lit": lit,
@@ -80,8 +79,25 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
 def make(
     state: State, encoder: Annotated[str, Form(max_length=300)] = "", work: Annotated[Work, Form()] = "place"
 ) -> Response:
-    """Make the map in the background, and back to its page, which tells how far it is."""
-    start(state, state.snapshots.current(encoder or None).view, work)
+    """Make the map in the background, unless one is in the making, and back to its page, which tells how far it is."""
+    if work == "compute" and find_spec("openTSNE") is None:
+        raise Problem(422, needed("the map", "openTSNE"))
+    view = state.snapshots.current(encoder or None).view
+    with _STARTING:
+        known = _MAKING.get(state)
+        if known is None or known.state != "running":
+            making = _MAKING[state] = Making(work)
+            line = [
+                sys.executable,
+                "-P",
+                "-m",
+                "eyespot.gallery.layout.worker",
+                str(view.gallery.path),
+                view.stem,
+                work,
+            ]
+            process = subprocess.Popen(line, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+            Thread(target=_follow, args=(making, process), daemon=True).start()
     return RedirectResponse(f"/map?encoder={quote_plus(encoder)}" if encoder else "/map", 303)
 
 
@@ -93,7 +109,7 @@ def about(state: State, encoder: Encoder = None, colour: Name = None) -> Respons
     """The map: how it was made, its clusters with their names, the columns for colours; or that there is none."""
     making = making_of(state)
     shown = map_of(state.snapshots.current(encoder or None))
-    answer: dict[str, Any] = {"state": "ready" if shown else "none", "making": making and making.fields()}
+    answer: dict[str, Any] = {"state": "ready" if shown else "none", "making": making and asdict(making)}
     if shown is not None:
         colour = colour or next(iter(shown.columns), None)
         notes = shown.layout.notes
@@ -104,20 +120,6 @@ def about(state: State, encoder: Encoder = None, colour: Name = None) -> Respons
         region = f"{notes.id}:c"
         answer["clusters"] = [one._asdict() | {"region": f"{region}{one.number}"} for one in shown.clusters(colour)]
     return JSONResponse(answer)
-
-
-class MapRequest(BaseModel):
-    """What is to be done: `compute` makes the map anew, `place` puts new photos on the one that is there."""
-
-    work: Work = "place"
-    encoder: Name = None
-
-
-@router.post("/v1/map", status_code=202, tags=["map"], dependencies=[Depends(needs(Role.OWNER))])
-def begin(state: State, wanted: MapRequest) -> Response:
-    """Make the map in the background; /v1/map tells how far it is."""
-    making = start(state, state.snapshots.current(wanted.encoder).view, wanted.work)
-    return JSONResponse({"making": making.fields()}, 202)
 
 
 @router.get("/v1/map/points", tags=["map"], response_class=Response)
@@ -192,7 +194,7 @@ def _map(state: AppState, encoder: str | None, version: str) -> ShownMap:
 def lit_by(state: AppState, given: SearchParams, depth: int, person: User) -> tuple[Any, int | None]:
     """The rows of a search's first hits, best first, and how many it finds in all; None where nothing is asked for."""
     if given.something:
-        result = state.searches.run(given, own_of(person))
+        result = state.searches.run(given, judge_key_of(person))
         return result.slice(0, depth).rows, result.total
     filters = given.model_dump(exclude_defaults=True, exclude={"encoder", "grouped", *RankingSettings.model_fields})
     if not filters:
@@ -215,10 +217,6 @@ class Making:
     total: int = 0
     problem: str | None = None
 
-    def fields(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
-
 
 _MAKING: WeakKeyDictionary[AppState, Making] = WeakKeyDictionary()
 _STARTING = Lock()
@@ -227,21 +225,6 @@ _STARTING = Lock()
 def making_of(state: AppState) -> Making | None:
     """The map that this server made last, or makes now."""
     return _MAKING.get(state)
-
-
-def start(state: AppState, view: View, work: Work) -> Making:
-    """Begin to make a map, unless one is in the making; `Problem` where the library for it is missing."""
-    if work == "compute" and find_spec("openTSNE") is None:
-        raise Problem(422, needed("the map", "openTSNE"))
-    with _STARTING:
-        known = _MAKING.get(state)
-        if known is not None and known.state == "running":
-            return known
-        making = _MAKING[state] = Making(work)
-        line = [sys.executable, "-P", "-m", "eyespot.gallery.layout.worker", str(view.gallery.path), view.stem, work]
-        process = subprocess.Popen(line, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
-    Thread(target=_follow, args=(making, process), daemon=True).start()
-    return making
 
 
 def _follow(making: Making, process: subprocess.Popen[str]) -> None:

@@ -13,8 +13,8 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, JudgeRerank, RerankEstimate
 from eyespot.types import Note, UsageError, codes_of
-from eyespot.web._judges import Allowed, CostEstimate, Job, Judges
-from eyespot.web._judging import own_of
+from eyespot.web._judges import Allowed, Job, Judges
+from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, SearchParams
@@ -34,7 +34,7 @@ class RerankProgress(NamedTuple):
 
     judge: Allowed
     planned: RerankEstimate
-    cost: CostEstimate
+    cost: dict[str, Any]
     job: Job | None
 
     @property
@@ -62,7 +62,7 @@ class RerankProgress(NamedTuple):
             "judged": self.judged,
             "to_ask": self.planned.to_ask,
             "without_picture": self.planned.pictureless,
-            "cost": self.cost._asdict(),
+            "cost": self.cost,
             "notes": self.notes,
             "codes": codes_of(self.notes),
         }
@@ -96,12 +96,6 @@ def start_judging(state: AppState, result: RankedResult, name: str, most: int | 
     return standing(state, result, name)
 
 
-def stop_judging(state: AppState, result: RankedResult, name: str) -> RerankProgress:
-    """Have a judge look at no more; what has been sent to it is answered and kept."""
-    state.jobs.stop(((result.origin or result).id, name))
-    return standing(state, result, name)
-
-
 def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, stage: JudgeRerank) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
     query, run = query_to_judge(plain), run_of(plain, stage.depth)
@@ -110,16 +104,16 @@ def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, stage: JudgeR
         ranks = range(first, min(first + TOGETHER, hits + 1))
         with allowed.asking:
             leave_out_changed(run, plain, ranks)
-            looked = stage.look_at(query, run, ranks)
-        if looked.stopped:
+            judge_result = stage.look_at(query, run, ranks)
+        if judge_result.stopped:
             calls, money = judges.budget.calls, judges.budget.money
             limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])
             spent = f"the budget of {' or '.join(limits)} is spent; the owner can start the server with a larger one"
             yield Note(BUDGET_SPENT, spent)
-        yield from (Note(NO_VERDICT, failure) for failure in looked.failures)
+        yield from (Note(NO_VERDICT, failure) for failure in judge_result.failures)
         gone = Note(NO_PICTURE, "some photos are gone or have changed since they were indexed, and no judge saw them")
-        yield gone if looked.pictureless else ""  # always once: a job stops between two notes
-        if looked.stopped:
+        yield gone if judge_result.pictureless else ""  # always once: a job stops between two notes
+        if judge_result.stopped:
             return
 
 
@@ -153,7 +147,9 @@ def progress(state: State, id: str, judge: Annotated[str, Query(max_length=300)]
 def cancel(request: Request, state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """Have a judge stop; what it has said is kept, and it can be asked to go on."""
     name = _allowed(state, judge, person_of(request))
-    return JSONResponse(stop_judging(state, state.searches.results[id], name).as_json(), 202)
+    result = state.searches.results[id]
+    state.jobs.stop(((result.origin or result).id, name))
+    return JSONResponse(standing(state, result, name).as_json(), 202)
 
 
 # -- pages ------------------------------------------------------------------------------------------------------
@@ -163,18 +159,18 @@ def cancel(request: Request, state: State, id: str, judge: Annotated[str, Query(
 def judges(request: Request, state: State, given: Given) -> Response:
     """What each judge's look at this search would cost, without a page around it."""
     person = person_of(request)
-    result = state.searches.run(given.plain, own_of(person))
+    result = state.searches.run(given.plain, judge_key_of(person))
     stands = [standing(state, result, name) for name in state.judges.named]
     may = [may_ask(one.judge, person) for one in stands]
-    return page(request, "judges.html", asked=given.plain, budget=state.judges.budget, stands=stands, may=may)
+    return page(request, "judges.html", params=given.plain, budget=state.judges.budget, stands=stands, may=may)
 
 
 @router.get("/looking", include_in_schema=False)
 def looking(request: Request, state: State, given: Given) -> Response:
     """How far the judge of this search is, without a page around it; once it has ended, the page is to come anew."""
     person = person_of(request)
-    shown = judging_of(state, state.searches.run(given.plain, own_of(person)), given, person)
-    answer: HTMLResponse = page(request, "looking.html", asked=given, **shown)
+    shown = judging_of(state, state.searches.run(given.plain, judge_key_of(person)), given, person)
+    answer: HTMLResponse = page(request, "looking.html", params=given, **shown)
     if not shown["stands"].running:
         answer.headers["HX-Refresh"] = "true"
     return answer
@@ -189,10 +185,12 @@ def judging_of(state: AppState, result: RankedResult, given: SearchParams, perso
 
 
 @router.post("/look", include_in_schema=False)
-def look(request: Request, state: State, given: Given, most: Annotated[int | None, Form(ge=0)] = None) -> Response:
+def begin_judging(
+    request: Request, state: State, given: Given, most: Annotated[int | None, Form(ge=0)] = None
+) -> Response:
     """Have the judge look, and back to the page, which follows it."""
     person = person_of(request)
-    result = state.searches.run(given.plain, own_of(person))
+    result = state.searches.run(given.plain, judge_key_of(person))
     start_judging(state, result, _allowed(state, given.rerank, person), most)
     return RedirectResponse(f"/?{given.address()}", 303)
 
@@ -201,8 +199,8 @@ def look(request: Request, state: State, given: Given, most: Annotated[int | Non
 def stop(request: Request, state: State, given: Given) -> Response:
     """Have the judge stop, and back to the page."""
     person = person_of(request)
-    result = state.searches.run(given.plain, own_of(person))
-    stop_judging(state, result, _allowed(state, given.rerank, person))
+    result = state.searches.run(given.plain, judge_key_of(person))
+    state.jobs.stop(((result.origin or result).id, _allowed(state, given.rerank, person)))
     return RedirectResponse(f"/?{given.address()}", 303)
 
 

@@ -39,7 +39,7 @@ SIDES = (640, 1600)  # pixels of the longer side
 LONGEST = 20_000  # characters of an edited text
 
 
-LOOKS = 120.0  # seconds for which a case that somebody has before them is handed to others last
+VIEWED = 120.0  # seconds for which a case that somebody has before them is handed to others last
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Shelf:
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = {blake2b(os.fsencode(os.path.abspath(path)), digest_size=6).hexdigest(): path for path in paths}
         self._shelved = {key: (_version(path), _shelved(key, path)) for key, path in self._paths.items()}
-        self._looks: dict[str, tuple[str, float]] = {}
+        self._views: dict[str, tuple[str, float]] = {}
         self._lock = Lock()
 
     def __iter__(self) -> Iterator[Shelved]:
@@ -107,11 +107,11 @@ class Shelf:
         order = [*shelved.cases[after:], *shelved.cases[:after]]
         free = [case for case in order if case.id not in standing]
         with self._lock:
-            since = time.monotonic() - LOOKS
-            taken = {digest for digest, (other, at) in self._looks.items() if other != who and at >= since}
+            since = time.monotonic() - VIEWED
+            taken = {digest for digest, (other, at) in self._views.items() if other != who and at >= since}
             chosen = next((case for case in free if case.digest not in taken), free[0] if free else None)
             if chosen is not None:
-                self._looks[chosen.digest] = who, time.monotonic()
+                self._views[chosen.digest] = who, time.monotonic()
         return chosen
 
 
@@ -294,14 +294,14 @@ def case_question(shelved: Shelved, case: Case) -> str:
 
 def decision_fields(shelved: Shelved, stands: ReviewDecision, who: str) -> dict[str, Any]:
     """A decision that stands; what another said in an audit is left out, for it would lead whoever answers blind."""
-    mine = stands.who == who
+    by_reviewer = stands.who == who
     hidden: dict[str, Any] = {"choice": None, "texts": {}, "note": ""}
     content = {"choice": stands.choice, "texts": dict(stands.texts), "note": stands.note}
     return {
         "seen": stands.digest,
         "who": stands.who,
-        "mine": mine,
-        **(hidden if shelved.panel is not None and not mine else content),
+        "mine": by_reviewer,
+        **(hidden if shelved.panel is not None and not by_reviewer else content),
     }
 
 

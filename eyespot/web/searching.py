@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
@@ -26,10 +25,10 @@ from eyespot.web._items import (
     title_of,
     with_probability,
 )
-from eyespot.web._judging import PROMPT, judge_of, own_of
+from eyespot.web._judging import PROMPT, judge_key_of, judge_of, verdicts_on
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import PAGE, Given, SearchParams
+from eyespot.web._search_params import PAGE, Given, SearchParams, query_of
 from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
@@ -72,12 +71,13 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
         snapshot = state.snapshots.current(given.encoder)
         # The state of the judge in whose order the hits stand; before the hits, so that it is never ahead of them
         judged = given.rerank is not None and given.something
-        look = judging_of(state, state.searches.run(given.plain, own_of(person)), given, person) if judged else None
+        judging = (
+            judging_of(state, state.searches.run(given.plain, judge_key_of(person)), given, person) if judged else None
+        )
         hits = _hits(state, given, cursor, person)
-        more = _about(state, given, hits.result, person) | {"look": look}
+        more = _about(state, given, hits.result, person) | {"judging": judging}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
-    more |= _past(state, given, None if cursor else hits.result, person)
     known = snapshot or state.snapshots.current()
     facets = facets_of(known)
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
@@ -92,7 +92,8 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
     listed_as = None
     with suppress(EyespotError):
         listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
-    about = {"asked": given, "facets": facets, "listed_as": listed_as}
+    unnamed = is_visitor(person, state.settings.access) and not given.something
+    about = {"params": given, "facets": facets, "listed_as": listed_as, "unnamed": unnamed, "columns": known.kinds}
     about |= _filters(state, known, given, wrong)
     about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
     return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
@@ -102,7 +103,7 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
 def more_hits(request: Request, state: State, given: Given, cursor: Annotated[str, Query(max_length=60)]) -> Response:
     """The next stretch of the grid, without a page around it."""
     hits = _hits(state, given, cursor, person_of(request))
-    return page(request, "hits.html", asked=given, hits=hits, result=hits.result, **helpers(given))
+    return page(request, "hits.html", params=given, hits=hits, result=hits.result, **helpers(given))
 
 
 @router.get("/summary/{id}")
@@ -110,10 +111,10 @@ def summary(request: Request, state: State, id: str) -> Response:
     """The first hits in numbers, to be laid into the page or, without scripts, as a page of its own."""
     result = state.searches.results[id]
     found = items_of(result, result.slice(0, SUMMED))
-    tallies = summary_of(found, facets_of(result.snapshot))
-    known = None if result.judged else state.searches.calibration(result, own_of(person_of(request)))
+    tallies = summary_of(found, facets_of(result.snapshot).coded)
+    known = None if result.judged else state.searches.calibration(result, judge_key_of(person_of(request)))
     context: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": result.total, "known": known}
-    context |= {"timeline": timeline_of(found), "places": places_of(found), "asked": result.params}
+    context |= {"timeline": timeline_of(found), "places": places_of(found), "params": result.params}
     if request.headers.get("hx-request"):
         return page(request, "summary.html", **context)
     return page(request, "summary_page.html", heading=result.heading, back=f"/?{result.params.address()}", **context)
@@ -130,7 +131,7 @@ def alike(request: Request, state: State, given: Given, id: str) -> Response:
     items = judged_items(state, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
     template = "hits.html" if request.headers.get("hx-request") else "alike.html"
     shown = Hits(items, None)
-    return page(request, template, asked=given, hits=shown, result=None, member=True, **helpers(given))
+    return page(request, template, params=given, hits=shown, result=None, member=True, **helpers(given))
 
 
 @router.get("/photo/{id:path}")
@@ -145,7 +146,7 @@ def photo(
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
     who = judge_of(person_of(request)).partition(":")[2]
     about = about_photo(request, state, given, item) | {"flagged": flagged_as(request, id)}
-    return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **about, **helpers(given))
+    return page(request, template, params=given, item=item, facts=facts, rank=rank, who=who, **about, **helpers(given))
 
 
 @router.get("/spread", dependencies=[Depends(needs(Role.ANNOTATOR))])
@@ -153,11 +154,11 @@ def spread(request: Request, state: State, given: Given) -> Response:
     """The next photos to judge of a search, from its first ranks to its last."""
     params, person = given.unmoved, person_of(request)
     result = state.searches.run(params)
-    ledger, own = state.ledger.readable.judgements, (judge_of(person), PROMPT)
-    wanted, verdicts = to_judge(result, ledger, own)
+    ledger, judge_key = state.ledger.readable.judgements, (judge_of(person), PROMPT)
+    wanted, verdicts = to_judge(result, ledger, judge_key)
     items = items_by_id(result, wanted)
-    about: dict[str, Any] = {"known": known_by(result, ledger, own), "verdicts": verdicts, "wanted": WANTED}
-    return page(request, "spread.html", asked=params, result=result, items=items, **about, **helpers(params))
+    about: dict[str, Any] = {"known": known_by(result, ledger, judge_key), "verdicts": verdicts, "wanted": WANTED}
+    return page(request, "spread.html", params=params, result=result, items=items, **about, **helpers(params))
 
 
 # -- what is shown ----------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
         snapshot = state.snapshots.current(given.encoder)
         # The gallery's own order, under the filter
         mask = state.searches.mask(given, snapshot)
-        rows = list(islice(snapshot.rows_of(mask, seen), PAGE + 1))
+        rows = (seen + np.flatnonzero(mask[seen:])[: PAGE + 1]).tolist()
         if not rows and not seen:
             raise nothing_of(snapshot)
         items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]
@@ -178,9 +179,9 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
     try:
         result = state.searches.results[kind]
     except Problem:
-        result = state.searches.run(given, own_of(person))
+        result = state.searches.run(given, judge_key_of(person))
     found = result.slice(seen, PAGE)
-    known = None if result.judged else state.searches.calibration(result, own_of(person))
+    known = None if result.judged else state.searches.calibration(result, judge_key_of(person))
     items = with_probability(items_of(result, found), known)
     return Hits(judged_items(state, given, items, person), cursor_of(result, found), result)
 
@@ -203,47 +204,28 @@ def _filters(state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Ex
 
 def _about(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> dict[str, Any]:
     """How many hits are relevant, who could re-rank them, their tabs by verdict, and what could move the search."""
-    own = own_of(person)
-    about: dict[str, Any] = {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
+    judge_key = judge_key_of(person)
+    about: dict[str, Any] = {"judging": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
     about |= {"tabs": None, "moves": None}
     if result is None:
         return about
     if not result.judged:  # a judge's order has no calibration
-        about["known"] = state.searches.calibration(result, own)
+        about["known"] = state.searches.calibration(result, judge_key)
     if result.query is None:
         return about
     if not result.judged:
-        about |= {"can_spread": own is not None, "judges": list(state.judges.named)}
-    if own is None:
+        about |= {"can_spread": judge_key is not None, "judges": list(state.judges.named)}
+    if judge_key is None:
         return about
     whole = result if given.verdict is None else result.origin or result
-    about["tabs"] = counted(whole, state.searches.judged_rows(whole, given, own))
+    about["tabs"] = counted(whole, state.searches.judged_rows(whole, given, judge_key))
     if result.options.by == "words":
         return about
-    known = state.searches.recorded(result.query, own[0], own[0])
+    known = state.searches.recorded(result.query, judge_key[0], judge_key[0])
     whose = {None: None, "mine": "your", "everybody": "everybody’s"}.get(given.feedback, "")
     whose = f"{str(given.feedback).removeprefix(PERSON)}’s" if whose == "" else whose
     sentence = str(result.moved.note) if result.moved else ""
     return about | {"moves": {"yes": len(known.yes), "no": len(known.no), "whose": whose, "sentence": sentence}}
-
-
-def _past(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> dict[str, Any]:
-    """Remember the search for whoever made it; before one, what they searched for last."""
-    if state.history is None:
-        return {}
-    if is_visitor(person, state.settings.access):  # who shares a name with strangers has no searches of their own
-        return {"unnamed": not given.something}
-    if not given.something:
-        return {"past": state.history.latest(judge_of(person))}
-    if result is not None and given.verdict is None:
-        whole = given.whole
-        heading = result.heading + ("" if whole == unfiltered(whole) else ", filtered")
-        state.history.note(judge_of(person), whole.address(), heading, result.total)
-    return {}
-
-
-def unfiltered(given: SearchParams) -> SearchParams:
-    return given.model_copy(update={**dict.fromkeys(FILTERS), "label": (), "list": None})
 
 
 def judged_items(
@@ -252,7 +234,8 @@ def judged_items(
     """The items with what this person has said of them; who cannot judge sees no verdicts."""
     if person.role < Role.ANNOTATOR or not (given.q or given.picture):
         return [{**item, "verdict": None} for item in items]
-    known = state.searches.verdicts(given, [item["id"] for item in items], judge_of(person))
+    query, ids = query_of(given, state.cache.uploads), [item["id"] for item in items]
+    known = verdicts_on(state.ledger.readable.judgements, query, ids, judge_of(person))
     return [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
 
 

@@ -18,7 +18,7 @@ from eyespot.html import decoded
 from eyespot.search.why import Explanation, explain
 from eyespot.types import Encoder, Heat, Localizer, Note, UsageError
 from eyespot.web._items import existing_row, item_of
-from eyespot.web._judging import own_of
+from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._recent import RecentAnswers
@@ -94,7 +94,7 @@ def why_page(request: Request, state: State, given: Given, id: str, term: TermNu
     shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
     shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
     template = "why_inside.html" if request.headers.get("hx-request") else "why.html"
-    return page(request, template, asked=given, item=item, **shown, **helpers(given))
+    return page(request, template, params=given, item=item, **shown, **helpers(given))
 
 
 # -- reasons ----------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def _reason(state: AppState, given: SearchParams, id: str) -> Reason:
 
 def _moved(state: AppState, given: SearchParams, person: User) -> list[Note]:
     """What moved the ranking besides the look of the query: photos that bear its words, and verdicts on photos."""
-    result = state.searches.run(given.plain, own_of(person))
+    result = state.searches.run(given.plain, judge_key_of(person))
     notes = [note for note in result.notes if isinstance(note, Note) and note.code in ("taught", "moved")]
     verdicts = ((given.like, "like", "towards", "more like this"), (given.unlike, "unlike", "away from", "not this"))
     for photos, code, way, label in verdicts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import signal
 import socket
 import urllib.error
@@ -34,27 +33,6 @@ def test_it_answers_at_the_address_it_tells_and_ends_with_ctrl_c(sample_gallery:
         out, _ = process.communicate(timeout=60)
 
     assert (process.returncode, out) == (130, "")
-
-
-@pytest.mark.long
-def test_the_owner_without_a_name_finds_the_searches_after_a_restart(sample_gallery: Path, tmp_path: Path) -> None:
-    gallery = shutil.copytree(sample_gallery, tmp_path / "gallery")
-    with serving(gallery) as (process, address):
-        urllib.request.urlopen(f"{address}?q=a+bird+at+the+sea", timeout=60).read()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    with serving(gallery) as (_, address), urllib.request.urlopen(f"{address}history", timeout=60) as answer:
-        page = answer.read().decode()
-
-    assert ">a bird at the sea</a>" in page and "visitor" not in page
-
-
-def test_no_history_is_kept_where_the_owner_wants_none(sample_gallery: Path, tmp_path: Path) -> None:
-    with (
-        serving(sample_gallery, "--no-history", "--cache", tmp_path / "cache") as (_, address),
-        pytest.raises(urllib.error.HTTPError, match="404"),
-    ):
-        urllib.request.urlopen(f"{address}history", timeout=60)
 
 
 @pytest.mark.long

@@ -23,7 +23,7 @@ from eyespot.web import Access, Role, ServerSettings, read_access
 from eyespot.web._problems import Problem
 from eyespot.web._security import LoginThrottle, answer_within
 from eyespot.web.found.snapshot import PicturePlace
-from eyespot.web.pictures.thumbnails import bytes_of
+from eyespot.web.pictures import bytes_of
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.wording import raises
 
@@ -67,10 +67,10 @@ def test_after_five_minutes_an_address_may_guess_again_and_an_old_cookie_is_one_
     now = [1000.0]
     guesses = LoginThrottle(most=2, clock=lambda: now[-1])
     for _ in range(5):
-        guesses.note("10.0.0.7", b"old")
+        guesses.record("10.0.0.7", b"old")
     assert guesses.wait("10.0.0.7") == 0
     now.append(1100)
-    guesses.note("10.0.0.7", b"new")
+    guesses.record("10.0.0.7", b"new")
 
     waits = []
     for second in (1100, 1299, 1300.5, 1399.5, 1401):  # the first guess is forgotten after 1300, the second after 1400
@@ -78,16 +78,16 @@ def test_after_five_minutes_an_address_may_guess_again_and_an_old_cookie_is_one_
         waits.append(guesses.wait("10.0.0.7"))
 
     assert waits == [201, 2, 0, 0, 0] and guesses.wait("10.0.0.8") == 0
-    guesses.note("10.0.0.7", b"newer")
+    guesses.record("10.0.0.7", b"newer")
     assert guesses.wait("10.0.0.7") == 0
-    guesses.note("10.0.0.7", b"newest")
+    guesses.record("10.0.0.7", b"newest")
     assert guesses.wait("10.0.0.7") == 301
 
 
 def test_guesses_of_many_addresses_take_bounded_memory() -> None:
     guesses = LoginThrottle(most=1, addresses=50)
     for number in range(500):
-        guesses.note(str(number), b"x")
+        guesses.record(str(number), b"x")
     assert [number for number in range(500) if guesses.wait(str(number))] == list(range(450, 500))
 
 

@@ -65,7 +65,8 @@ def url_of(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -
             for who, mark in (("Ada", "y"), ("Bo", "n")):
                 team.store.mark("axe", who, {first: mark})
             with at_this_machine(ServerSettings(team.gallery)) as client:
-                assert client.post("/v1/flags", json={"item": first, "kind": "face"}).status_code == 201
+                client.cookies.set("eyespot_name", "Ada")
+                assert client.post("/annotate/flags", data={"image": first, "kind": "face"}).status_code == 200
             return team.address
         if server == "birds":
             return stack.enter_context(serving(ServerSettings(birds(), cache=folder / "birds")))
@@ -178,11 +179,9 @@ PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "a list": ("/{list}", unfolded_list),
     "a list by its link": ("/{link}", nothing),
     "lists": ("/lists", nothing),
-    "the history": ("/history", nothing),
     "why a photo was found": ("/?q=2:stripes+-+red", explained),
     "its reasons": ("/?q=2:stripes+-+red", reasons),
     "the summary": ("/?q=stripes", summed),
-    "two rankings": ("/sides?q=heron&left_by=look&right_by=both", nothing),
     "the way in": ("/login", nothing),
     "the API": ("/docs", nothing),
     "adding photos": ("/add", nothing),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import subprocess
 import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +21,10 @@ import eyespot
 from eyespot.photos.pictures import id_of
 from eyespot.runs.trec import read_run
 from eyespot.web import ServerSettings
-from eyespot.web.found.facets import Facets
 from eyespot.web.found.summary import summary_of
-from eyespot.web.found.taxa import Taxa
 from tests.lazy_import import requires
 from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery, serving
-from tests.worlds import draw, draw_photos, index_gallery
+from tests.worlds import draw, index_gallery
 
 
 def pages(client: TestClient, sizes: list[int], **params: Any) -> list[dict[str, Any]]:
@@ -130,7 +126,7 @@ def test_text_comes_compressed_and_says_so(client: TestClient, path: str) -> Non
 
 def test_pictures_are_not_compressed_again_and_asked_for_once(client: TestClient, search: Ask, run: str) -> None:
     thumbnail = client.get(search(q="stripes")["items"][0]["thumbnail"])
-    archive = client.get(run, params={"format": "camtrap-dp", "all_columns": True})
+    archive = client.get(run, params={"format": "zip", "depth": 2})
     again = client.get(thumbnail.url, headers={"If-None-Match": thumbnail.headers["etag"]})
     assert [answer.headers.get("content-encoding") for answer in (thumbnail, archive, again)] == [None] * 3
     assert (again.status_code, again.content) == (304, b"") and "immutable" in thumbnail.headers["cache-control"]
@@ -176,42 +172,6 @@ def test_a_trec_run_is_read_by_metrics(client: TestClient, run: str, tmp_path: P
     (tmp_path / "hits.txt").write_text(client.get(run, params={"format": "trec", "depth": 72}).text)
     (ranking,) = read_run(tmp_path / "hits.txt").values()
     assert len(ranking) == PHOTOS
-
-
-def test_a_camtrap_dp_archive_fits_together(client: TestClient, run: str) -> None:
-    """Half of the photos have a position; every medium and observation belongs to a deployment."""
-    asked = {"format": "camtrap-dp", "depth": 72}
-    answer, refused = (client.get(run, params={**asked, "all_columns": whole}) for whole in (True, False))
-
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        about = json.loads(archive.read("datapackage.json"))
-        tables = {one["name"]: read(archive, one["path"]) for one in about["resources"]}
-    deployments = {row["deploymentID"] for row in tables["deployments"]}
-    media = {row["mediaID"]: row for row in tables["media"]}
-    assert len(media) == len(tables["observations"]) == 36
-    assert {row["deploymentID"] for row in media.values()} == deployments
-    assert all(row["mediaID"] in media for row in tables["observations"])
-    assert about["temporal"] == {"start": "2020-01-05", "end": "2022-09-05"}
-    assert {row["timestampIssues"] for row in tables["deployments"]} == {"true"}
-    assert {row["filePath"] for row in media.values()} > {"photos/000.jpg", "photos/070.jpg"}
-    assert (refused.status_code, "positions" in refused.json()["detail"]) == (422, True)
-
-
-def test_a_camtrap_dp_archive_names_a_file_by_its_id_where_its_path_leads_up(tmp_path: Path) -> None:
-    draw_photos(tmp_path / "photos", 2, name="{}..up.jpg")
-    rows = [f"{name},2020-01-05T10:00:00,46,7" for name in ("0..up.jpg", "1..up.jpg")]
-    (tmp_path / "photos" / "metadata.csv").write_text("\n".join(["file_name,taken,latitude,longitude", *rows]))
-    index_gallery(tmp_path / "gallery", tmp_path / "photos")
-    with at_this_machine(ServerSettings(tmp_path / "gallery")) as client:
-        found = client.get("/v1/search", params={"q": "stripes"}).json()
-        answer = client.get(f"/v1/runs/{found['run']}", params={"format": "camtrap-dp", "all_columns": True})
-
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        assert {row["filePath"] for row in read(archive, "media.csv")} == {item["id"] for item in found["items"]}
-
-
-def read(archive: zipfile.ZipFile, name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(archive.read(name).decode())))
 
 
 def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:
@@ -298,7 +258,7 @@ def test_bad_requests_cost_one_sentence(client: TestClient, params: dict[str, An
 
 def test_a_summary_counts_months_by_their_names_and_what_has_no_date_apart() -> None:
     days = ["2020-01-05T10:00:00", "2021-12-31", None, "2020-01-31"]
-    found = summary_of([{"taken": day} for day in days], Facets([], None, None, None, [], {}, Taxa()))
+    found = summary_of([{"taken": day} for day in days], ())
     assert [(one.name, one.counts, one.without) for one in found] == [
         ("year", [("2020", 2), ("2021", 1)], 1),
         ("month", [("January", 2), ("December", 1)], 1),

@@ -130,10 +130,10 @@ def test_no_route_takes_orders_from_another_site(settings: ServerSettings, every
 
 
 OWNERS = re.compile(
-    r"\w+ (/add.*|/metrics|/v1/(videos|originals)/.*|/v1/lists/\{id\}/album|/annotate/(assign|rules))|GET /v1/runs"
-    r"|POST (/map/make|/v1/map)"
+    r"\w+ (/add.*|/metrics|/v1/(videos|originals)/.*|/annotate/(assign|rules))"
+    r"|POST /map/make"
 )
-ANNOTATORS = re.compile(r"\w+ (/(annotate|review|lists|v1/lists|v1/flags|v1/judgements|v1/clicks)($|/.*)|/spread)")
+ANNOTATORS = re.compile(r"\w+ (/(annotate|review|lists|v1/lists|v1/judgements|v1/clicks)($|/.*)|/spread)")
 AT_THE_MACHINE = re.compile("POST /add/folder")
 CLOSED = {
     Role.READER: (OWNERS, ANNOTATORS),
@@ -310,14 +310,14 @@ def plant(client: TestClient) -> list[str]:
         client.post("/name", data={"name": who})
         assert client.post("/annotate/marks", params=query, json={"marks": {first: mark}}).status_code == 200
     assert client.post("/annotate/settle", data=note).status_code == 200
-    flag = {"item": first, "kind": "other", "reason": HOSTILE, "by": HOSTILE}
-    assert client.post("/v1/flags", json=flag).status_code == 201
+    flag = {"image": first, "kind": "other", "reason": HOSTILE}
+    assert client.post("/annotate/flags", data=flag).status_code == 200
     kept = client.post("/v1/lists", json={"name": HOSTILE, "items": ids, "query": f"q={quote(HOSTILE)}"}).json()
     link = client.post(f"/v1/lists/{kept['list']}/link").json()["link"]
     client.get("/", params={"q": HOSTILE})
     of_query = [f"/annotate/{name}?{asked.query.decode()}" for name in ("query", "label", "disputes")]
     return [
-        *("/", "/history", "/lists", kept["page"], f"{kept['page']}/delete", link, f"/?q=a&list={kept['list']}"),
+        *("/", "/lists", kept["page"], f"{kept['page']}/delete", link, f"/?q=a&list={kept['list']}"),
         *("/annotate", "/annotate/flagged", *of_query, "/values?unit=kind&contains=img"),
     ]
 

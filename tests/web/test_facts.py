@@ -6,6 +6,7 @@ import gc
 import shutil
 import weakref
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -22,9 +23,10 @@ from eyespot.gallery import disk, filters, items_table, row_store
 from eyespot.search.collection import Collection
 from eyespot.types import Mask, UsageError
 from eyespot.web._problems import Problem
+from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.facts import Facts, RowGroups
-from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, PackedMask
+from eyespot.web.found.facts import Facts
+from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, mask_keys
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples
 from tests.web.conftest import copy_gallery
@@ -142,21 +144,16 @@ def test_what_was_looked_at_is_not_read_again(tmp_path: Path) -> None:
     assert after.tolist() == [*before.tolist(), False, False, False, True, True]
 
 
-def test_remembered_masks_have_a_limit(tmp_path: Path) -> None:
-    _, facts = facts_in(tmp_path)
-    store = MaskStore(limit=1000)
-    for least in range(10):
-        masks_of(facts, store, f"number > {least - 5}")
-    assert 0 < store.size <= 1000
-
-
-@given(st.lists(st.booleans(), max_size=300), st.booleans())
-def test_a_packed_mask_is_the_same_mask(flags: list[bool], sparse: bool) -> None:
-    mask = np.array(flags, np.bool_) & (np.arange(len(flags)) % 97 == 5 if sparse else True)
-    found = np.ones(len(mask), np.bool_)
-    packed = PackedMask.of(mask)
-    packed.unpack(found)
-    assert found.tolist() == mask.tolist() and packed.nbytes <= 200 + -(-len(mask) // 8)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 40)), max_size=60))
+def test_what_is_remembered_has_a_limit_and_the_longest_unused_goes_first(asked: list[tuple[int, int]]) -> None:
+    """As of a list in order of use, whose sizes are within the limit or of the latest alone."""
+    recent, used = RecentAnswers(100, lambda answer: answer[1]), dict[int, tuple[int, int]]()
+    for key, size in asked:
+        used[key] = used.pop(key, (key, size))
+        assert recent.get(key, partial(tuple, (key, size))) == used[key]
+        while sum(one[1] for one in used.values()) > 100 and len(used) > 1:
+            del used[next(iter(used))]
+        assert recent.values() == [*used.values()] and recent.size == sum(one[1] for one in used.values())
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +189,8 @@ def fill(store: MaskStore, shards: list[Path], runs: int = 2) -> list[FilterRun]
     """Slow filters that run or wait: two of them fill both threads."""
     tables = list(FactStore().open(shards).tables)
     conditions = [filters.Condition(f"{SLOWER} OR id = '{number}'", ("id",)) for number in range(runs)]
-    return [store.start(tables, condition, {"id": "VARCHAR"}) for condition in conditions]
+    kinds = {"id": "VARCHAR"}
+    return [store.start(mask_keys(tables, one, kinds), one, kinds) for one in conditions]
 
 
 @pytest.mark.long
@@ -268,17 +266,13 @@ def test_facts_stay_when_their_shard_is_merged_and_removed(tmp_path: Path) -> No
     assert facts.rows_by_id(["1-2", "0-1"], gone).tolist() == [-1, 1]
 
 
-def test_decoded_groups_of_rows_have_a_limit(tmp_path: Path) -> None:
+def test_rows_come_from_decoded_groups_in_the_order_in_which_they_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "shards" / "00000"
     folder.mkdir(parents=True)
-    table = pa.table({"id": [f"{at:06d}" for at in range(10_000)], "text": ["x" * 100] * 10_000})
-    pq.write_table(table, folder / disk.ITEMS, row_group_size=1000)
-    store = FactStore()
-    groups = store.groups = RowGroups(300_000)
-    facts = store.open([folder])
+    pq.write_table(pa.table({"id": [f"{at:06d}" for at in range(10_000)]}), folder / disk.ITEMS, row_group_size=1000)
+    facts, rows = FactStore(30_000).open([folder]), [*range(0, 10_000, 500), 7, 9_999, 7]
 
-    assert [row["id"] for row in facts.take(range(0, 10_000, 500))] == [f"{at:06d}" for at in range(0, 10_000, 500)]
-    assert 0 < groups.size <= 300_000
+    assert [row["id"] for row in facts.take(rows)] == [f"{at:06d}" for at in rows]
 
 
 def test_a_new_snapshot_opens_and_counts_only_what_is_new(tmp_path: Path) -> None:

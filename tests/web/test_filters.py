@@ -17,8 +17,8 @@ from eyespot.gallery.filters import fold_case
 from eyespot.web import ServerSettings
 from eyespot.web._search_params import SearchParams
 from eyespot.web.filtering import filter_units, to_drop
-from eyespot.web.found.counts import label_counts, mask_of
 from eyespot.web.found.facets import facets_of
+from eyespot.web.found.results import label_counts, mask_of
 from eyespot.web.found.taxa import Coded, taxa_of
 from tests.examples import examples
 from tests.made_once import made_once

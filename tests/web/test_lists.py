@@ -13,11 +13,10 @@ from fastapi.testclient import TestClient
 from eyespot.judges.person import VERDICTS
 from eyespot.types import Judgement
 from eyespot.web import Role, ServerSettings
-from eyespot.web._judging import combined
+from eyespot.web._judging import combined, majority
 from eyespot.web._state import AppState
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.lists.api import params_of
-from eyespot.web.lists.taking import with_verdict
 from tests.web.conftest import BO, TOKENS, at_this_machine, from_afar
 
 
@@ -125,10 +124,9 @@ def test_the_search_of_a_list_keeps_its_question_marks(address: str, words: str)
 )
 def test_the_verdict_of_most_is_one_rule(votes: str, verdict: str | None) -> None:
     names = {"y": "yes", "n": "no", "d": "doubt"}
-    items = [{"verdicts": {str(who): names[vote] for who, vote in enumerate(votes)}}]
     ballots = {str(who): {"photo": Judgement("q", "photo", str(who), "p", VERDICTS[v])} for who, v in enumerate(votes)}
     of_most = combined(ballots).get("photo")
-    assert [name for name in names.values() if with_verdict(items, name)] == ([verdict] if verdict else [])
+    assert majority(names[vote] for vote in votes) == verdict
     assert verdict_of(of_most) == verdict
 
 

@@ -84,20 +84,6 @@ def test_a_ranking_that_verdicts_moved_is_measured_by_none(opened: TestClient) -
     assert search(opened, feedback="mine")["relevant"] is None
 
 
-def test_the_most_telling_photos_come_first_and_the_judged_ones_last(opened: TestClient) -> None:
-    plain = ids(search(opened))
-    refused = opened.get("/v1/search", params={"q": Q, "first": "telling"})
-    assert refused.status_code == 422
-    judge(opened, plain[0], "yes")
-    judge(opened, plain[-1], "no")
-
-    page = search(opened, first="telling")
-
-    assert sorted(ids(page)) == sorted(plain)
-    assert ids(page)[-2:] == [plain[0], plain[-1]]
-    assert [plain.index(item["id"]) + 1 for item in page["items"]] == [item["first_rank"] for item in page["items"]]
-
-
 def test_why_names_the_verdicts_of_oneself_or_everybody_that_moved_the_ranking(opened: TestClient) -> None:
     first, *_, last = ids(search(opened))
     judge(opened, last, "yes")

@@ -52,7 +52,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pair(world: Path) -> Iterator[Pair]:
     """One cluster for all tests: each leaves it with two workers."""
-    words = ("--no-history", "--adapt", f"birds={world / 'birds'}", "--cache")
+    words = ("--adapt", f"birds={world / 'birds'}", "--cache")
     gallery, ray = world / "gallery", ("--ray", "local", "--workers", "2")
     with (
         started(gallery, world / "log1", *words, world / "1", *ray) as there,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eyespot.pipelines.human_review import Case, write_queue
-from eyespot.web.found import kept_results
+from eyespot.web import _searches
 from tests.command import refuses
 from tests.pages import ROOT
 from tests.web.conftest import copy_gallery
@@ -50,7 +50,7 @@ def here(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 def afar(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server that lets nobody in without its token."""
     folder = tmp_path_factory.mktemp("afar")
-    words = ("--host", "0.0.0.0", "--always-token", "--no-history", "--cache", folder / "cache")
+    words = ("--host", "0.0.0.0", "--always-token", "--cache", folder / "cache")
     with started(photos, folder / "log", *words) as server:
         yield server
 
@@ -105,16 +105,13 @@ def test_what_cannot_be_served_is_said_before_it_listens(photos: Path, words: tu
 # -- what is written down -----------------------------------------------------------------------------------------
 
 
-def written(folder: Path, but: str = "no such name") -> bytes:
-    """All bytes of all files, and of databases with what lies in their logs; `but` those of this name."""
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.name.startswith(but))
+def written(folder: Path) -> bytes:
+    """All bytes of all files, and of databases with what lies in their logs."""
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 def test_what_people_search_for_is_not_written_down(afar: ServerProcess, photos: Path) -> None:
-    """Words, and the words of a search that fails: neither on a stream nor in a file of gallery or cache.
-
-    Without `--no-history` a person's own history holds them, and nothing else does.
-    """
+    """Words, and the words of a search that fails: neither on a stream nor in a file of gallery or cache."""
     found = afar.search("a marmalade zeppelin")
     afar.search("a marmalade zeppelin", where="marmalade zeppelin !")
     afar.ask("v1/search?q=marmalade+zeppelin&limit=nonsense", token=afar.token)
@@ -127,19 +124,12 @@ def test_what_people_search_for_is_not_written_down(afar: ServerProcess, photos:
         assert b"marmalade" not in written(folder) and afar.token.encode() not in written(folder)
 
 
-def test_a_verdict_is_written_down_with_its_words_and_a_search_in_the_history_alone(
-    here: ServerProcess, photos: Path
-) -> None:
+def test_a_verdict_is_written_down_with_its_words(here: ServerProcess, photos: Path) -> None:
     """The other way round: the test above would see words if they were written."""
     first = here.search("a quince airship")["items"][0]
     body = {"q": "a quince airship", "item": first["id"], "verdict": "yes", "by": "ada"}
     assert here.ask("v1/judgements", body)[0] == 201
     assert b"quince airship" in written(photos)
-
-    here.ask("?q=a+medlar+balloon")
-    until(lambda: b"medlar" in written(photos))
-    assert b"medlar" not in written(photos, but="history.sqlite")
-    assert "medlar" not in here.told[here.begun :]
 
 
 # -- what is fetched ----------------------------------------------------------------------------------------------
@@ -184,4 +174,4 @@ def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(afar: ServerP
 def test_results_take_as_much_memory_as_the_page_says() -> None:
     page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
 
-    assert f"stored results {kept_results.KEPT >> 20} MiB" in " ".join(page.split())
+    assert f"stored results {_searches.KEPT >> 20} MiB" in " ".join(page.split())

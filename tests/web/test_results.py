@@ -8,15 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
 
 from eyespot.search.collection import Collection
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
+from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
-from eyespot.web.found.kept_results import PLAIN, Results
+from eyespot.web._searches import Results
 from eyespot.web.found.masks import FactStore
 from eyespot.web.found.results import JudgedPlace, RankedResult, SearchContext
 from eyespot.web.found.snapshot import Snapshot
@@ -48,15 +47,14 @@ def kept_of(frozen: RankedResult, masks: list[Mask], limit: int) -> list[str]:
     results = Results(limit)
     for number, mask in enumerate(masks):
         results.keep(replace(frozen, id=str(number), mask=mask))
-    return [frozen.id for frozen in results.recent()]
+    return [frozen.id for frozen in results.results.values()[::-1]]
 
 
-def test_masks_count_in_full_once_and_the_latest_is_kept_however_large_it_is(world: SearchContext) -> None:
+def test_masks_count_in_full_and_the_latest_is_kept_however_large_it_is(world: SearchContext) -> None:
     """Of masks of a million rows, one MiB each, sixteen MiB hold fifteen: the rest is the results themselves."""
-    frozen, shared = one(world), np.ones(MIB, bool)
+    frozen = one(world)
     masks = [np.ones(MIB, bool) for _ in range(40)]
     assert kept_of(frozen, masks, 16 * MIB) == [str(number) for number in range(39, 24, -1)]
-    assert len(kept_of(frozen, [shared] * 40, 2 * MIB)) == 40
     assert kept_of(frozen, masks[:3], 1000) == ["2"]
 
 
@@ -65,7 +63,7 @@ def test_what_a_judge_said_counts(world: SearchContext) -> None:
     results, frozen = Results(4_000_000), one(world)
     for number in range(100):
         results.keep(replace(frozen, id=str(number), judged={row: JudgedPlace(row, 0.5) for row in range(1000)}))
-    assert len(results.recent()) == 14
+    assert len(results.results.values()) == 14
 
 
 @pytest.mark.parametrize(("by", "rows"), [("look", 4), ("words", 2)])
@@ -82,36 +80,18 @@ def test_counting_filters_leaves_no_array_of_all_rows_with_a_result(world: Searc
     assert int(countable.rows.sum()) == rows
 
 
-def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
-    """The old one was looked at last; its snapshot, which nobody else has, and what that remembers go with it."""
-    gallery = copy_gallery(tmp_path, 4)
-    results, before = Results(4 * PLAIN), world_of(gallery, "1")
-    old = results.search(SearchParams(q="stripes"), before)
-    now = world_of(gallery, "2")
-    new = [results.search(SearchParams(q=words), now) for words in ("a disc", "a hat")]
-    assert results[old.id] is old
+def test_results_of_a_gallery_as_it_was_stay_until_it_is_indexed_once_more(tmp_path: Path) -> None:
+    """So that nobody who pages loses the place, and no more than one old snapshot is held."""
+    gallery, results = copy_gallery(tmp_path, 4), Results()
+    worlds = [world_of(gallery, version) for version in "123"]
+    found = [results.search(SearchParams(q="stripes"), world) for world in worlds[:2]]
+    assert [results[one.id] is one for one in found] == [True, True]
 
-    new.append(results.search(SearchParams(q="a red disc"), now))
+    found.append(results.search(SearchParams(q="a disc"), worlds[2]))
 
-    assert {one.id for one in results.recent()} == {one.id for one in new}
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.booleans()), max_size=60))
-def test_the_store_knows_what_its_results_hold(world: SearchContext, steps: list[tuple[int, int, bool]]) -> None:
-    """Whatever is kept and searched anew in which order: counted afresh it is the same, and within the limit."""
-    results, frozen, items = Results(4 * (PLAIN + 1500)), one(world), []
-    masks = [np.ones(1000 * (at + 1), bool) for at in range(4)]
-    for number, mask, again in steps:
-        results.keep(replace(frozen, id=str(number), mask=masks[mask]))
-        if again:
-            results.search(SearchParams(q="stripes"), world)
-        items = results.recent()
-    arrays = {id(array): array.nbytes for each in items for array in (each.rows, each.scores, each.vector, each.mask)}
-    live = world.snapshot.view.live
-    held = PLAIN * len(items) + sum(arrays.values()) - (live.nbytes if id(live) in arrays else 0)
-
-    assert results.held == held
-    assert held <= results.kept or len(items) == 1
+    assert {one.id for one in results.results.values()} == {one.id for one in found[1:]}
+    with raises(Problem):
+        results[found[0].id]
 
 
 class CountedIndex:
@@ -151,11 +131,3 @@ def test_who_comes_after_a_search_that_failed_is_told_the_same(world: SearchCont
     for _ in range(2):
         with raises(NothingFound):
             results.search(SearchParams(q="zyzzyva", by="words"), world)
-
-
-def test_posting_lists_of_an_old_gallery_count_with_its_results(world: SearchContext) -> None:
-    one(world)
-    words = world.snapshot.collection.words
-    assert words.store.size > 0 < words.recent.size
-    stored = {id(array) for array in (*words.store.arrays, *words.recent.arrays)}
-    assert stored <= {id(array) for array in world.snapshot.remembered()}

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eyespot.web import ServerSettings
-from tests.web.conftest import DESK, PHONE, PHOTOS, copy_gallery, opened, press, serving
+from tests.web.conftest import PHONE, PHOTOS, opened, press
 from tests.web.test_going_on_browser import verdicts
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -109,20 +106,6 @@ def test_chosen_photos_are_put_on_a_list(page: Any) -> None:
     page.get_by_role("link", name="Chosen ones").click()
 
     expect(page.locator(".tile")).to_have_count(3)
-
-
-def test_a_saved_search_leads_back(browser: Any, tmp_path: Path, settings: ServerSettings) -> None:
-    alone = replace(
-        settings, gallery=copy_gallery(tmp_path, 24), cache=None, access=()
-    )  # beside others it takes a name
-    with serving(alone) as place, opened(browser, place, viewport=DESK) as page:
-        page.goto("/?q=history+of+herons")
-        page.goto("/history")
-        page.get_by_role("button", name=re.compile("^Save history of herons")).click()
-        page.goto("/")
-        page.get_by_role("link", name=re.compile("history of herons.*saved")).click()
-
-        expect(page.get_by_role("heading", name="history of herons")).to_be_visible()
 
 
 def test_a_shared_list_is_seen_by_a_colleague_and_sharing_again_updates_ones_own_alone(

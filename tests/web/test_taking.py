@@ -1,4 +1,4 @@
-"""Photos to take along, of a result and of a list: zip, contact sheet, tables, training pairs, an album on the disk."""
+"""Photos to take along, of a result and of a list: zip, contact sheet, tables, captions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from eyespot.adapters.quari.training.reading import read_pairs
 from eyespot.ledger.photo_lists import ListQuery
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, html_pieces
 from eyespot.web import Role, ServerSettings
@@ -149,7 +147,7 @@ def test_the_page_offers_every_format_by_name(here: TestClient, run: str) -> Non
     offered = formats_on(here.get("/", params={"q": WORDS}).text)
     assert [*offered] == [*get_args(Format)]
     first_words = [text.split()[0] for text in offered.values()]
-    assert first_words == ["Photos,", "Original", "Contact", "JSON", "CSV", "TREC", "Camtrap"]
+    assert first_words == ["Photos,", "Original", "Contact", "JSON", "CSV", "TREC"]
     wrong = [{"format": "xml"}, {"format": "zip", "depth": 100_001}]
     assert [here.get(f"/v1/runs/{run}", params=given).status_code for given in wrong] == [422, 422]
 
@@ -163,26 +161,17 @@ def place(here: TestClient, run: str) -> str:
     return f"/v1/lists/{here.post('/v1/lists', json=wanted).json()['list']}"
 
 
-def test_a_list_is_a_training_set_that_train_reads(here: TestClient, place: str, tmp_path: Path) -> None:
-    data = here.get(f"{place}/download", params={"format": "pairs"})
-    (tmp_path / "pairs.npz").write_bytes(data.content)
-    pairs = read_pairs(tmp_path / "pairs.npz").pairs
+def test_a_list_is_a_training_set_within_a_limit(here: TestClient, place: str) -> None:
     captions = here.get(f"{place}/download", params={"format": "captions"}).text
-    assert len(pairs.texts) == here.get(place).json()["photos"]
-    assert np.allclose(np.linalg.norm(np.load(tmp_path / "pairs.npz")["texts"], axis=1), 1, atol=1e-4)
-    assert captions.count(WORDS) == len(pairs.texts)
-
-
-def test_a_training_set_too_large_for_memory_is_one_sentence(here: TestClient) -> None:
     lists = here.app.state.eyespot.ledger.writable.lists  # type: ignore[attr-defined]
     ids = [one["id"] for one in here.get("/v1/items", params={"limit": 72}).json()["items"]]
     queries = [ListQuery(f"{number:032x}", "heron", f"q=heron+{number}") for number in range(1400)]
-    place = f"/v1/lists/{lists.make('all pairs', 'ann', ids, queries).id}/download"
-    answers = [here.get(place, params={"format": kind}) for kind in ("pairs", "captions")]
+    many = f"/v1/lists/{lists.make('all pairs', 'ann', ids, queries).id}/download"
+    answer = here.get(many, params={"format": "captions"})
 
-    assert [answer.status_code for answer in answers] == [422, 422]
-    assert all("100,800" in answer.json()["detail"] for answer in answers)
-    assert here.get(place, params={"format": "csv"}).status_code == 200
+    assert captions.count(WORDS) == here.get(place).json()["photos"]
+    assert answer.status_code == 422 and "100,800" in answer.json()["detail"]
+    assert here.get(many, params={"format": "csv"}).status_code == 200
 
 
 def test_a_list_is_taken_as_a_table_and_as_photos(here: TestClient, place: str) -> None:
@@ -199,21 +188,13 @@ def test_a_list_is_taken_as_a_table_and_as_photos(here: TestClient, place: str) 
     assert unzipped(here.get(f"{place}/download", params={"verdict": "no"})).keys() == {"photos.csv"}
 
 
-def test_an_album_lies_in_the_gallery(here: TestClient, place: str, world: ServerSettings) -> None:
-    album = [here.post(f"{place}/album", json={"kind": "links"}).json() for _ in range(2)][1]
-    folder = Path(album["folder"])
-    assert folder.parent == (world.gallery / "albums").absolute()
-    assert len(list(folder.iterdir())) == album["files"] == here.get(place).json()["photos"]
-    assert all(file.is_symlink() and file.exists() for file in folder.iterdir())
-
-
 def test_a_list_becomes_a_query_with_its_verdicts(here: TestClient, place: str, world: ServerSettings) -> None:
     here.cookies.set("eyespot_name", "visitor")
-    payload = here.post(f"{place}/annotate").json()
+    payload = here.post(f"{place.removeprefix('/v1')}/annotate", follow_redirects=False)
     shown = here.get("/annotate/photos", params={"query": WORDS, "count": 100}).json()["photos"]
     here.cookies.clear()
 
-    assert payload["page"].startswith("/annotate/label?query=")
+    assert payload.headers["location"].startswith("/annotate/label?query=")
     marked = {one["image"] for one in shown if one["mark"] == "y"}
     assert marked == {one["id"] for one in here.get(place).json()["items"]}
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
-from eyespot.web.pictures.uploads import KEPT, keep, upload_jpeg
+from eyespot.web.pictures import KEPT, keep, upload_jpeg
 from tests.wording import raises
 
 

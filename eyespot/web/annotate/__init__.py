@@ -18,15 +18,16 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore as Annotati
 from eyespot.curate.annotate.export import every, without_photos, write
 from eyespot.curate.annotate.progress import IN_A_ROW
 from eyespot.curate.annotate.team_store import OWN_DISPUTES, name_of
-from eyespot.types import Mask
+from eyespot.gallery import filters
+from eyespot.types import Mask, NothingFound, UsageError
 from eyespot.web._pages import Link, page
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate import _disputes, _grid
 from eyespot.web.annotate._disputes import tenth_of
-from eyespot.web.annotate._grid import What, grow_list, list_all, mask_of_a_label, query_of_words
-from eyespot.web.annotate._overview import COLUMNS, NUMBERS, STATES, TableRequest, labels_of, next_of, people_of
+from eyespot.web.annotate._grid import What, grow_list, list_all, query_of_words
+from eyespot.web.annotate._overview import COLUMNS, STATES, TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
@@ -44,16 +45,22 @@ lead = Depends(needs(Role.OWNER))
 def overview(request: Request, at: Session, state: State, params: Annotated[TableRequest, Query()]) -> Response:
     """All queries as a table, how each stands, who labels what, and a form for another one."""
     every, assigned = at.overview.rows(), at.store.team.assigned()
-    labels = [f"{one.column}={value}" for one in facets_of(state.snapshots.current()).labels for value, _ in one.values]
     people = people_of(every, assigned)
-    shown: dict[str, Any] = {"asked": params, "rows": params.rows(every, assigned), "all": len(every)}
-    choices: dict[str, Any] = {"labels": labels, "groupings": labels_of(every), "states": STATES}
-    columns: dict[str, Any] = {"columns": COLUMNS, "numbers": NUMBERS}
-    team: dict[str, Any] = {"assigned": assigned, "people": people, "own_allowed": at.store.team.allows(OWN_DISPUTES)}
     annotators = [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
-    names = sorted({*(one.name for one in people), *annotators, at.who} - {""}, key=str.casefold)
-    team |= {"names": names, "flagged": len(at.store.team.flags.images())}
-    return page(request, "annotate.html", who=at.who, **shown, **choices, **columns, **team)
+    names = {*(one.name for one in people), *annotators, at.who} - {""}
+    labels = facets_of(state.snapshots.current()).labels
+    shown: dict[str, Any] = {
+        "rows": params.rows(every, assigned),
+        "all": len(every),
+        "labels": [f"{one.column}={value}" for one in labels for value, _ in one.values],
+        "groupings": labels_of(every),
+        "assigned": assigned,
+        "people": people,
+        "own_allowed": at.store.team.allows(OWN_DISPUTES),
+        "names": sorted(names, key=str.casefold),
+        "flagged": len(at.store.team.flags.images()),
+    }
+    return page(request, "annotate.html", who=at.who, params=params, states=STATES, columns=COLUMNS, **shown)
 
 
 @router.post("/queries")
@@ -76,11 +83,18 @@ def fill(at: Session, state: State, query: Annotated[str, Form(max_length=LONGES
 
 
 def _labelled(state: AppState, label: str) -> tuple[Snapshot, Mask] | None:
-    """The photos of a label, as rows of the gallery as it is now; None without a label."""
+    """The photos of COLUMN=VALUE, as rows of the gallery as it is now; None without a label."""
     if not label.strip():
         return None
     snapshot = state.snapshots.current()
-    return snapshot, mask_of_a_label(snapshot, label)
+    column, sign, value = label.partition("=")
+    if not sign or not column.strip():
+        raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {label!r}")
+    condition = filters.label(column.strip(), value.strip())
+    mask = snapshot.mask(filters.checked(condition.sql, list(snapshot.kinds)))
+    if not mask.any():
+        raise NothingFound(f"no photo has {label}; choose one of the labels that the form offers")
+    return snapshot, mask
 
 
 def _fill(at: AnnotationSession, state: AppState, query: str, labelled: tuple[Snapshot, Mask] | None) -> None:

@@ -97,7 +97,7 @@ def tenth_of(
     if at.store.team.seed(query) is None:
         return None
     listed = at.store.candidates(query)
-    groups = units(listed, at.groups.of(query, listed, snapshots.current()))
+    groups = units(listed, at.groups_of(query, listed, snapshots.current()))
     return shared_list.labelled_twice(at.store, query, by_person, groups)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
@@ -17,9 +16,8 @@ from eyespot.curate.annotate.auditing import share_of
 from eyespot.curate.annotate.progress import IN_A_ROW, standing, team_standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.team_store import name_of
-from eyespot.gallery import filters
 from eyespot.settings.search import RankingSettings
-from eyespot.types import Mask, NothingFound, UsageError
+from eyespot.types import Mask
 from eyespot.web._items import thumbnail_address
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import refuse
@@ -61,42 +59,31 @@ class Stretch(BaseModel):
 @router.get("/photos")
 def photos(at: Session, state: State, stretch: Annotated[Stretch, Query()]) -> Response:
     """A stretch of the photos to label, with what was said of them, and how many there are."""
-    verdicts = at.store.last_judgements(stretch.query, at.annotator_name())
-    listed = photos_shown(at, state.snapshots, stretch.query, stretch.what)
+    query, who = stretch.query, at.annotator_name()
+    verdicts = at.store.last_judgements(query, who)
+    listed = photos_shown(at, state.snapshots, query, stretch.what)
     if stretch.unmarked:
         listed = [photo for photo in listed if photo.image not in verdicts]
     first = stretch.first
     if stretch.resume:
         open_photos = (place for place, photo in enumerate(listed) if photo.image not in verdicts)
         first = max(0, next(open_photos, len(listed)) - BACK)
-    fields = _fields(at, state.snapshots, stretch, listed[first : first + stretch.count])
-    # An audit or a shared list may have photos that nobody was handed
-    grows = stretch.what in ("audit", "team") or (stretch.what == "list" and at.store.grows(stretch.query))
-    return JSONResponse({"photos": fields, "first": first, "total": len(listed), "grows": grows})
-
-
-def _fields(
-    at: AnnotationSession, snapshots: Snapshots, stretch: Stretch, some: list[Candidate]
-) -> list[dict[str, Any]]:
-    who = at.annotator_name()
-    verdicts = at.store.last_judgements(stretch.query, who)
-    by_group = at.store.team.marked_by_group(stretch.query, name_of(who), verdicts)
-    # Photos of an audit were drawn one by one, and are looked at one by one
-    groups = (
-        {}
-        if stretch.what == "audit"
-        else at.groups.of(stretch.query, at.store.candidates(stretch.query), snapshots.current())
-    )
+    by_group = at.store.team.marked_by_group(query, name_of(who), verdicts)
+    groups: dict[str, int] = {}
+    if stretch.what != "audit":  # its photos were drawn one by one, and are looked at one by one
+        groups = at.groups_of(query, at.store.candidates(query), state.snapshots.current())
     flags: dict[str, list[str]] = {}
     for flag in at.store.team.flags.all():
         flags.setdefault(flag.image, []).append(flag.words)
     fields = []
-    for image in (photo.image for photo in some):
+    for image in (photo.image for photo in listed[first : first + stretch.count]):
         places = {"thumbnail": thumbnail_address(image), "large": thumbnail_address(image, 1600)}
         mark = mark_of(verdicts[image]) if image in verdicts else None
         more = {"group": groups.get(image), "by_group": image in by_group, "flags": flags.get(image, [])}
         fields.append({"image": image, **places, "mark": mark, **more})
-    return fields
+    # An audit or a shared list may have photos that nobody was handed
+    grows = stretch.what in ("audit", "team") or (stretch.what == "list" and at.store.grows(query))
+    return JSONResponse({"photos": fields, "first": first, "total": len(listed), "grows": grows})
 
 
 @router.post("/marks")
@@ -134,7 +121,7 @@ def hand_out(at: AnnotationSession, snapshots: Snapshots, query: str) -> int:
     who = at.annotator_name()
     while True:
         listed = at.store.candidates(query)
-        groups = units(listed, at.groups.of(query, listed, snapshots.current()))
+        groups = units(listed, at.groups_of(query, listed, snapshots.current()))
         handed = shared_list.hand_out(at.store, query, who, groups)
         verdicts = agreement.everybody(at.store, query)
         stopped = team_standing(at.store, query, verdicts, agreement.labels(at.store, query, verdicts)).stopped
@@ -209,18 +196,6 @@ def grow_list(at: AnnotationSession, snapshots: Snapshots, query: str) -> int:
     return candidates.grow_by_rows(at.store, query, snapshot.view, rows)
 
 
-def mask_of_a_label(snapshot: Snapshot, label: str) -> Mask:
-    """The photos of COLUMN=VALUE; `UsageError` for what is no label and `NothingFound` if no photo has it."""
-    column, sign, value = label.partition("=")
-    if not sign or not column.strip():
-        raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {label!r}")
-    condition = filters.label(column.strip(), value.strip())
-    mask = snapshot.mask(filters.checked(condition.sql, list(snapshot.kinds)))
-    if not mask.any():
-        raise NothingFound(f"no photo has {label}; choose one of the labels that the form offers")
-    return mask
-
-
 def list_all(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask) -> int:
     """Put all photos that a mask lets through on the list, the nearest first; gives how many are new."""
     rows = _nearest(at, query, snapshot, mask, int(mask.sum()))
@@ -247,11 +222,11 @@ def photos_shown(at: AnnotationSession, snapshots: Snapshots, query: str, what: 
         return listed
     labels = {image: relevant(label) for image, label in at.store.last_judgements(query, at.annotator_name()).items()}
     snapshot = snapshots.current()
-    rows = {photo.image: snapshot.row_of(photo.image) for photo in listed}
-    there = [photo for photo in listed if rows[photo.image] is not None]
+    rows = snapshot.rows_by_id([photo.image for photo in listed])
+    there = [photo for photo, row in zip(listed, rows.tolist(), strict=True) if row >= 0]
     if not there:
         return []
-    vectors = np.stack([snapshot.vector(row) for photo in there if (row := rows[photo.image]) is not None])
+    vectors = snapshot.view.vectors(rows[rows >= 0].tolist())
     in_order = telling_first if what == "telling" else likely_first
     order = in_order(vectors, [labels.get(photo.image) for photo in there])
     return [there[at_row] for at_row in order.tolist()]

@@ -116,28 +116,25 @@ class Overview:
             for id in ids:
                 # The stamp is taken first: a mark made while the row is computed counts the next time.
                 stamp = self._store.stamp(id)
-                if id not in self._rows or self._rows[id][0] != stamp:
-                    # Of a query that nobody has judged there is nothing to compute
-                    made = OverviewRow(self._store.query(id), stamp.listed)
-                    self._rows[id] = stamp, _row(self._store, id) if stamp.judgement else made
+                if id in self._rows and self._rows[id][0] == stamp:
+                    continue
+                row = OverviewRow(self._store.query(id), stamp.listed)
+                if stamp.judgement:  # of a query that nobody has judged there is nothing to compute
+                    one = labelled(self._store, id)
+                    differing = differences(self._store, id, one.marks)
+                    row = OverviewRow(
+                        one.wanted,
+                        len(one.photos),
+                        len(one.labels),
+                        sum(one.labels.values()),
+                        stands=one.stands,
+                        together=one.together,
+                        faults=one.faults,
+                        disputed=sum(photo.word is None for photo in differing),
+                        differing=len(differing),
+                    )
+                self._rows[id] = stamp, row
             return [self._rows[id][1] for id in ids]
-
-
-def _row(store: AnnotationStore, id: str) -> OverviewRow:
-    one = labelled(store, id)
-    differing = differences(store, id, one.marks)
-    disputed = sum(photo.word is None for photo in differing)
-    return OverviewRow(
-        one.wanted,
-        len(one.photos),
-        len(one.labels),
-        sum(one.labels.values()),
-        stands=one.stands,
-        together=one.together,
-        faults=one.faults,
-        disputed=disputed,
-        differing=len(differing),
-    )
 
 
 def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[PersonProgress]:
@@ -146,48 +143,49 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
     names = {who for row in rows for who in (*row.people, *assigned.get(row.wanted.id, ()))}
     found = []
     for name in sorted(names, key=str.casefold):
-        own = [row for row in rows if name in assigned.get(row.wanted.id, ())]
+        assigned_rows = [row for row in rows if name in assigned.get(row.wanted.id, ())]
         stands = [one for row in rows for one in row.stands if one.who == name]
-        finished = sum(row.state in ("done", "fix") for row in own)
+        finished = sum(row.state in ("done", "fix") for row in assigned_rows)
         seconds = sum(one.seconds for one in stands)
         photos, cost = sum(one.labelled for one in stands), sum(one.cost() for one in stands)
-        found.append(PersonProgress(name, len(own), finished, len(stands), photos, seconds, cost))
+        found.append(PersonProgress(name, len(assigned_rows), finished, len(stands), photos, seconds, cost))
     return found
 
 
 Assigned = Mapping[str, Sequence[str]]
 NOBODY = "-"  # as a person: queries that are given to nobody
-SORTS: dict[str, Callable[[OverviewRow, Assigned], Any]] = {
-    "query": lambda row, _: row.wanted.text.casefold(),
-    "category": lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings]),
-    "listed": lambda row, _: row.listed,
-    "labelled": lambda row, _: row.labelled,
-    "relevant": lambda row, _: row.relevant,
-    "progress": lambda row, _: (row.share, row.state == "done", row.labelled),
-    "people": lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ())),
-    "disputed": lambda row, _: row.disputed,
-    "faults": lambda row, _: len(row.faults),
-}
+
+
+class TableColumn(NamedTuple):
+    """A column of the table: its title, by what it is sorted, and whether it holds numbers."""
+
+    title: str
+    sort_key: Callable[[OverviewRow, Assigned], Any]
+    is_number: bool = False
+
+
 COLUMNS = {
-    "query": "Query",
-    "category": "Category",
-    "listed": "Listed",
-    "labelled": "Labelled",
-    "relevant": "Relevant",
-    "progress": "Progress",
-    "people": "People",
-    "disputed": "Disputed",
-    "faults": "To fix",
+    "query": TableColumn("Query", lambda row, _: row.wanted.text.casefold()),
+    "category": TableColumn(
+        "Category", lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings])
+    ),
+    "listed": TableColumn("Listed", lambda row, _: row.listed, True),
+    "labelled": TableColumn("Labelled", lambda row, _: row.labelled, True),
+    "relevant": TableColumn("Relevant", lambda row, _: row.relevant, True),
+    "progress": TableColumn("Progress", lambda row, _: (row.share, row.state == "done", row.labelled)),
+    "people": TableColumn(
+        "People", lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ()))
+    ),
+    "disputed": TableColumn("Disputed", lambda row, _: row.disputed, True),
+    "faults": TableColumn("To fix", lambda row, _: len(row.faults), True),
 }
-Sort = Literal["", "query", "category", "listed", "labelled", "relevant", "progress", "people", "disputed", "faults"]
-NUMBERS = {"listed", "labelled", "relevant", "disputed", "faults"}
 
 
 class TableRequest(BaseModel):
     """What the address of the table says."""
 
     q: str = Field("", max_length=300)
-    sort: Sort = ""
+    sort: str = Field("", pattern=f"^({'|'.join(COLUMNS)})?$")
     down: bool = False
     state: Literal["", "new", "going", "audit", "fix", "done", "disputed"] = ""
     person: str = Field("", max_length=80)
@@ -215,7 +213,7 @@ class TableRequest(BaseModel):
         """The queries that fit, in order; equal ones as they came."""
         found = [row for row in rows if self._fits(row, assigned.get(row.wanted.id, ()))]
         if self.sort:
-            found.sort(key=lambda row: SORTS[self.sort](row, assigned), reverse=self.down)
+            found.sort(key=lambda row: COLUMNS[self.sort].sort_key(row, assigned), reverse=self.down)
         return found
 
     def _fits(self, row: OverviewRow, given: Sequence[str]) -> bool:

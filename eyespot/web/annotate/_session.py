@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated
 
+import numpy as np
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.curate.annotate.team_store import LONGEST_NAME
 from eyespot.web._problems import Problem
+from eyespot.web._recent import RecentAnswers
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import app_state
@@ -22,6 +23,7 @@ from eyespot.web.found.snapshot import Snapshot
 
 annotator = needs(Role.ANNOTATOR)
 _opening = Lock()
+LISTS = 64  # whose groups are remembered
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,17 @@ class AnnotationSession:
     store: AnnotationStore
     who: str
     overview: Overview
-    groups: ListGroups
+    groups: RecentAnswers[dict[str, int]]
 
     def annotator_name(self) -> str:
         """The annotator's name; `Problem` if it is unknown."""
         if not self.who:
             raise Problem(422, "nobody knows who you are here; say your name on the page /annotate first")
         return self.who
+
+    def groups_of(self, query: str, listed: Sequence[Candidate], snapshot: Snapshot) -> dict[str, int]:
+        """For each photo of a query's list the number of its group; a list only grows at its end."""
+        return self.groups.get((query, snapshot.version, len(listed)), lambda: groups_of(listed, snapshot))
 
 
 def session_of(request: Request) -> AnnotationSession:
@@ -46,12 +52,12 @@ def session_of(request: Request) -> AnnotationSession:
     # Where the ledger cannot be written, anyone who only reads gets a store over a copy, and a write is refused
     served = app_state(request).ledger
     ledger = (served.readable if request.method == "GET" else served.writable).judgements.path
-    kept = request.app.state
+    app_data = request.app.state
     with _opening:
-        if getattr(kept, "store", None) is None or kept.store.judgements.path != ledger:
-            kept.store = AnnotationStore(ledger)
-            kept.overview, kept.list_groups = Overview(kept.store), ListGroups()
-        return AnnotationSession(kept.store, who, kept.overview, kept.list_groups)
+        if getattr(app_data, "store", None) is None or app_data.store.judgements.path != ledger:
+            app_data.store = AnnotationStore(ledger)
+            app_data.overview, app_data.list_groups = Overview(app_data.store), RecentAnswers(LISTS)
+        return AnnotationSession(app_data.store, who, app_data.overview, app_data.list_groups)
 
 
 Session = Annotated[AnnotationSession, Depends(session_of)]
@@ -79,31 +85,11 @@ def new_router(prefix: str) -> APIRouter:
     return APIRouter(prefix=prefix, include_in_schema=False, lifespan=closing)
 
 
-REMEMBERED = 64  # lists
-
-
-class ListGroups:
-    """The groups of lists as they were last; any number of threads may ask."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._known: OrderedDict[tuple[str, str], tuple[int, dict[str, int]]] = OrderedDict()
-
-    def of(self, query: str, listed: Sequence[Candidate], snapshot: Snapshot) -> dict[str, int]:
-        """For each photo of a query's list the number of its group; what is in none is left out."""
-        key = query, snapshot.version
-        with self._lock:
-            known, groups = self._known.get(key, (0, {}))
-            if known != len(listed):
-                # A list only grows at its end
-                numbers = snapshot.groups.numbers
-                rows = ((photo.image, snapshot.row_of(photo.image)) for photo in listed[known:])
-                found = {image: int(numbers[row]) for image, row in rows if row is not None}
-                groups = groups | {image: number for image, number in found.items() if number >= 0}
-                self._known[key] = len(listed), groups
-                while len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
-        return groups
+def groups_of(listed: Sequence[Candidate], snapshot: Snapshot) -> dict[str, int]:
+    """For each photo of a list the number of its group; what is in none is left out."""
+    rows = snapshot.rows_by_id([photo.image for photo in listed])
+    numbers = np.append(snapshot.groups.numbers, -1)[rows].tolist()  # -1 also of what is gone
+    return {photo.image: number for photo, number in zip(listed, numbers, strict=True) if number >= 0}
 
 
 def units(listed: Sequence[Candidate], groups: dict[str, int]) -> list[list[str]]:

@@ -24,7 +24,7 @@ from eyespot.web.found.results import RankedResult
 
 DEPTHS = (1000, 300, 100, 30)  # hits that are spoken of where verdicts were spread over them by plan
 WANTED = 30  # verdicts
-Own: TypeAlias = tuple[str, str]  # a judge, and the digest of how it is asked
+JudgeKey: TypeAlias = tuple[str, str]  # a judge, and the digest of how it is asked
 PRECISIONS = (0.95, 0.9, 0.8, 0.7, 0.5)
 
 
@@ -59,7 +59,7 @@ class CalibrationSummary(NamedTuple):
 
 
 def known_of(
-    result: RankedResult, ledger: Judgements, voices: Sequence[Voice], own: Own | None
+    result: RankedResult, ledger: Judgements, voices: Sequence[Voice], judge_key: JudgeKey | None
 ) -> CalibrationSummary | None:
     """By one's own verdicts (a judge and the digest of how it was asked), else by those of another person.
 
@@ -67,47 +67,42 @@ def known_of(
     """
     enough = min(FIRST, result.total)
     people = [voice for voice in voices if voice.judge.startswith(PERSON) and voice.images >= enough]
-    ordered = sorted(people, key=lambda voice: (voice[:2] != own, -voice.images))
+    ordered = sorted(people, key=lambda voice: (voice[:2] != judge_key, -voice.images))
     found = (known_by(result, ledger, voice[:2]) for voice in ordered)
     return next((one for one in found if one is not None), None)
 
 
-def known_by(result: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
-    """By the verdicts of one judge; None where there are not enough."""
-    depth = _depth(result, ledger, own)
-    made = None if depth is None else _calibrated(result, depth, _Silent(*own), ledger)
-    if made is None:
-        return None
-    assisted = with_covariate(made, query_to_judge(result), ledger)
-    return CalibrationSummary(assisted, own[0], len(made.curve.sample.ranks))
+def known_by(result: RankedResult, ledger: Judgements, judge_key: JudgeKey) -> CalibrationSummary | None:
+    """By the verdicts of one judge; None where there are not enough.
 
-
-def _depth(result: RankedResult, ledger: Judgements, own: Own) -> int | None:
-    """Of how many hits somebody's verdicts speak; None: of none.
-
-    Of as many as a plan spread them over, or down to the last one that was judged if some hits of every stretch before
-    it were, whichever is more.
+    It speaks of as many hits as a plan spread verdicts over, or down to the last one that was judged if some hits of
+    every stretch before it were, whichever is more.
     """
     query, run = query_to_judge(result), run_of(result, DEPTHS[0])
     most = len(run[query.id])
-    seen = _calibrating(most, _Silent(*own), ledger).ranks_seen(query, run)
+    seen = _calibrating(most, _Silent(*judge_key), ledger).ranks_seen(query, run)
 
     def speaks(depth: int) -> bool:
-        plan = _calibrating(depth, _Silent(*own), ledger).first_round(query, run)
+        plan = _calibrating(depth, _Silent(*judge_key), ledger).first_round(query, run)
         judged = seen[seen <= depth]
         spread = len(judged) >= FIRST and bool(RankSample(plan.edges, judged).taken.all())
         return bool(np.isin(plan.ranks, judged).all()) or (depth in judged and spread)
 
     depths = sorted({*seen[FIRST - 1 :].tolist(), *(min(depth, most) for depth in DEPTHS)}, reverse=True)
-    return next((depth for depth in depths if speaks(depth)), None)
+    depth = next((depth for depth in depths if speaks(depth)), None)
+    made = None if depth is None else _calibrated(result, depth, _Silent(*judge_key), ledger)
+    if made is None:
+        return None
+    assisted = with_covariate(made, query, ledger)
+    return CalibrationSummary(assisted, judge_key[0], len(made.curve.sample.ranks))
 
 
-def to_judge(result: RankedResult, ledger: Judgements, own: Own) -> tuple[list[str], int]:
+def to_judge(result: RankedResult, ledger: Judgements, judge_key: JudgeKey) -> tuple[list[str], int]:
     """Ids of the photos to judge next for a calibration, in the order of their ranks, and how many verdicts there are.
 
     No ids where there are verdicts enough.
     """
-    silent = _Silent(*own)
+    silent = _Silent(*judge_key)
     made = _calibrated(result, min(DEPTHS[0], result.total), silent, ledger)
     verdicts = 0 if made is None else len(made.curve.sample.ranks)
     return [pair.image for pair in silent.wanted], verdicts

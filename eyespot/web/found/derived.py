@@ -1,15 +1,13 @@
-"""Results made of a result: the photos of one verdict, a judge's order, the most telling photos first."""
+"""Results made of a result: the photos of one verdict, a judge's order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eyespot.curate.annotate.active import telling_first as most_telling
 from eyespot.judges import JudgeStats as Counted
 from eyespot.judges import known, prompts_of
 from eyespot.ledger.judgements import query_digest
@@ -18,12 +16,11 @@ from eyespot.types import Judgement, Query, RankedImage, Run, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
 from eyespot.web.found.results import JudgedPlace, RankedResult
-from eyespot.web.pictures.thumbnails import read_original
+from eyespot.web.pictures import read_original
 
 Verdict = Literal["yes", "no", "doubt"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 UNJUDGED = "unjudged"
-DEPTH = 1000  # hits of which the most telling ones are found
 
 
 def verdict_of(judgement: Judgement | None) -> str | None:
@@ -80,31 +77,6 @@ def tab_of(
     return made
 
 
-def ranks_in(result: RankedResult, rows: Iterable[int], deep: int) -> dict[int, int]:
-    """The rank of rows in a result, from 1, for those among its first `deep` or as far as it was looked at."""
-    result.slice(0, deep)
-    ranked: NDArray[np.int64] = result.rows
-    at = {int(row): rank for rank, row in enumerate(ranked.tolist(), 1)}
-    return {row: at[row] for row in rows if row in at}
-
-
-def telling_first(result: RankedResult, params: SearchParams, judged: Mapping[str, list[int]]) -> RankedResult:
-    """The first hits, those that tell most first and the judged ones last, as a result of its own.
-
-    Raises `UsageError` where there is not a yes and a no to learn from.
-    """
-    rows = result.slice(0, DEPTH).rows.tolist()
-    labels = dict.fromkeys(judged["yes"], True) | dict.fromkeys([*judged["no"], *judged["doubt"]], False)
-    if len({*labels.values()}) < 2:
-        raise UsageError("the most telling photos are known once you gave a yes and a no; judge some of the best first")
-    known = [row for row in labels if row not in set(rows)]
-    vectors = result.snapshot.view.vectors([*rows, *known])
-    order = most_telling(vectors, [labels.get(row) for row in (*rows, *known)])
-    first = [rows[at] for at in order.tolist()]
-    ahead = set(first)
-    return result.in_order(params, [*first, *(row for row in rows if row not in ahead)], {})
-
-
 def query_to_judge(result: RankedResult) -> Query:
     """What judges are asked; `UsageError` for a search that has neither words nor a picture."""
     if result.query is None:
@@ -141,9 +113,9 @@ def in_judged_order(result: RankedResult, params: SearchParams, stage: JudgeRera
     query, run = query_to_judge(result), run_of(result, stage.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}
     answers = known(stage.judge, stage.ledger, query_digest(query), rank)
-    looked = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(stage.judge))
-    reranked = stage.reranked(run, looked)
+    judge_result = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(stage.judge))
+    reranked = stage.reranked(run, judge_result)
     row = dict(zip(rank, result.slice(0, stage.depth).rows.tolist(), strict=True))
-    verdicts = {id: looked.verdict(query.id, id) for id in rank}
+    verdicts = {id: judge_result.verdict(query.id, id) for id in rank}
     judged = {row[id]: JudgedPlace(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
     return result.in_order(params, [row[hit.image] for hit in reranked[query.id]], judged)

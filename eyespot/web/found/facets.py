@@ -6,7 +6,7 @@ What one shard contributes is made once and stays with its facts: after an index
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -66,7 +66,6 @@ class Facets(NamedTuple):
     first: str | None  # date
     last: str | None
     map: Map | None
-    columns: list[str]  # all that a condition may name
     coded: dict[str, Coded]
     taxa: Taxa
 
@@ -81,91 +80,77 @@ def facets_of(snapshot: Snapshot) -> Facets:
         shards = [
             ShardFacets(table, live[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)
         ]
-        kinds: dict[str, pa.DataType] = {}
-        for field in (field for table in snapshot.tables for field in table.schema if field.name not in NO_LABELS):
-            kinds.setdefault(field.name, field.type)
-        found = {name: made for name, kind in kinds.items() if (made := _label_column(shards, name, kind))}
+        names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names if name not in NO_LABELS)
+        found = {name: made for name in names if (made := _label_column(shards, name))}
         labels = []
         for name, column in found.items():
             both = zip(column.coded.values, column.counts, strict=True)
             values = sorted((one for one in both if one[1]), key=lambda one: (-one[1], one[0]))
             labels.append(Label(name, values[:SHOWN], len(values[SHOWN:])))
+
+        def pairs(lower: str, upper: str) -> NDArray[np.int64]:
+            """The numbers of values of two columns that come together in a row, each pair once, (2, pairs)."""
+            pieces = [np.zeros((2, 0), np.int64)]
+            for shard, low, up in zip(shards, found[lower].places, found[upper].places, strict=True):
+                if len(low) and len(up):
+                    here = shard.pairs(lower, upper)
+                    pieces.append(np.stack([low[here[0]], up[here[1]]]))
+            return np.unique(np.concatenate(pieces, axis=1), axis=1)
+
         coded = {name: column.coded for name, column in found.items()}
-        taxa = taxa_of(coded, lambda lower, upper: _pairs(shards, found[lower], found[upper]))
         spans = [span for shard in shards if (span := shard.span()) is not None]
         first = min(span[0] for span in spans).date().isoformat() if spans else None
         last = max(span[1] for span in spans).date().isoformat() if spans else None
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), list(snapshot.kinds), coded, taxa)
+        taxa = taxa_of(coded, pairs)
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), coded, taxa)
     return _COUNTED[snapshot]
 
 
-class _LabelColumn(NamedTuple):
-    """A column of labels over all shards; `places`: for each shard where its values are among all, if it has any."""
+class LabelColumn(NamedTuple):
+    """A column of labels over all shards; `places`: for each shard where its values are among all."""
 
-    name: str
-    kind: pa.DataType
     coded: Coded
     counts: list[int]
-    places: Sequence[NDArray[np.int64] | None]
+    places: Sequence[NDArray[np.int64]]
 
 
-def _label_column(shards: Sequence[ShardFacets], name: str, kind: pa.DataType) -> _LabelColumn | None:
+def _label_column(shards: Sequence[ShardFacets], name: str) -> LabelColumn | None:
     """A column as numbers of its values; None for what is no label: a measure, a list, a value for each picture."""
     import pyarrow as pa
 
-    if pa.types.is_floating(kind) or pa.types.is_nested(kind):
-        return None
-    is_text = pa.types.is_string(kind)
     numbers: dict[str, int] = {}  # by their spelling in lower case
     values: list[str] = []
-    places: list[NDArray[np.int64] | None] = []
+    places = [np.zeros(0, np.int64) for _ in shards]
     counts = np.zeros(0, np.int64)
-    for shard in shards:
-        if name not in shard.facts.schema.names:
-            places.append(None)
-            continue
-        if (label := shard.label(name, kind)) is None or len(values) > VALUES:
+    there = [at for at, shard in enumerate(shards) if name in shard.facts.schema.names]
+    for at in there:
+        if (label := shards[at].label(name)) is None or len(values) > VALUES:
             return None
         for folded, value in label.values.items():
             if folded not in numbers:
                 numbers[folded] = len(values)
                 values.append(value)
-        at = np.array([numbers[folded] for folded in label.values], np.int64)
+        places[at] = np.array([numbers[folded] for folded in label.values], np.int64)
         counts = np.concatenate([counts, np.zeros(len(values) - len(counts), np.int64)])
-        counts[at] += shard.counts(name, kind)
-        places.append(at)
+        counts[places[at]] += shards[at].counts(name)
+    is_text = pa.types.is_string(shards[there[0]].facts.schema.field(name).type)
     if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if is_text else NUMBERS):
         return None
-    coded = Coded(values, lambda: _codes(shards, name, kind, places, len(values)))
-    return _LabelColumn(name, kind, coded, counts.tolist(), places)
+
+    return LabelColumn(Coded(values, lambda: _codes(shards, name, places, len(values))), counts.tolist(), places)
 
 
-def _codes(
-    shards: Sequence[ShardFacets],
-    name: str,
-    kind: pa.DataType,
-    places: Sequence[NDArray[np.int64] | None],
-    count: int,
-) -> Codes:
+def _codes(shards: Sequence[ShardFacets], name: str, places: Sequence[NDArray[np.int64]], count: int) -> Codes:
     """For each row the number of its value, in as few bytes as that takes, (rows,); -1 where nothing is known."""
-    found: Codes = np.full(sum(shard.facts.rows for shard in shards), -1, np.min_scalar_type(-count - 2))
-    start = 0
-    for shard, at in zip(shards, places, strict=True):
-        if at is not None and (label := shard.label(name, kind)) is not None:
-            numbers = np.append(at, -1).astype(found.dtype)[label.numbers]
-            found[start : start + shard.facts.rows] = numbers[label.entries]
-        start += shard.facts.rows
-    return found
-
-
-def _pairs(shards: Sequence[ShardFacets], lower: _LabelColumn, upper: _LabelColumn) -> NDArray[np.int64]:
-    """The numbers of values of two columns that come together in a row, each pair once, (2, pairs)."""
-    found = [np.zeros((2, 0), np.int64)]
-    for shard, low, up in zip(shards, lower.places, upper.places, strict=True):
-        if low is not None and up is not None:
-            here = shard.pairs((lower.name, lower.kind), (upper.name, upper.kind))
-            found.append(np.stack([low[here[0]], up[here[1]]]))
-    return np.unique(np.concatenate(found, axis=1), axis=1)
+    found: list[Codes] = []
+    smallest = np.min_scalar_type(-count - 2)
+    for shard, place in zip(shards, places, strict=True):
+        label = shard.label(name) if name in shard.facts.schema.names else None
+        if label is None:
+            found.append(np.full(shard.facts.rows, -1, smallest))
+        else:
+            found.append(np.append(place, -1).astype(smallest)[label.numbers][label.entries])
+    return np.concatenate(found)
 
 
 def _map(shards: Sequence[ShardFacets]) -> Map | None:
@@ -214,55 +199,66 @@ class ShardFacets:
         self.facts, self.live = facts, live
         self._version = BLAKE2B(np.packbits(live).data).hexdigest()
 
-    def _once(self, key: Any, make: Callable[[], Made]) -> Made:
-        made = self.facts.made
-        if key not in made:
-            made[key] = make()
-        found: Made = made[key]
+    def _once(self, name: Hashable, make: Callable[[], Made], *more: Hashable) -> Made:
+        """What `make` gives for these live rows; it stays with the facts until it is made for others."""
+        key, known = (self._version, *more), self.facts.made.get(name)
+        if known is None or known[0] != key:
+            known = self.facts.made[name] = key, make()
+        found: Made = known[1]
         return found
 
-    def label(self, name: str, kind: pa.DataType) -> ShardLabel | None:
-        """A column with values of a kind; None if it has more values than a label."""
-        key = ("label", name, str(kind))
-        if key in self.facts.made:
-            return self._once(key, lambda: None)
-        column: Any = self.facts.column(name)
-        if not hasattr(column, "dictionary") and self._is_measure(column):
-            return None
-        same = self.facts.schema.field(name).type == kind
-        return self._once(key, lambda: _encoded(column if same else column.cast(kind)))
+    def label(self, name: str) -> ShardLabel | None:
+        """A column of labels; None for one of fractions or lists, and for one with more values than a label."""
+        return self._once(("label", name), lambda: self._encoded(name))
 
-    def _is_measure(self, column: pa.Array[Any]) -> bool:
-        """Whether a column has too many values, as far as that is known without reading all rows."""
+    def _encoded(self, name: str) -> ShardLabel | None:
         import pyarrow as pa
 
-        if pa.types.is_integer(column.type):
-            return len(column[:SAMPLE].filter(_booleans(self.live[:SAMPLE])).unique().drop_null()) > NUMBERS
-        by_row = self.facts.by_row  # there, texts that repeat have a dictionary
-        return by_row is not None and pa.types.is_string(column.type) and len(by_row) >= VALUES * REPEATED
+        kind, by_row, column = self.facts.schema.field(name).type, self.facts.by_row, self.facts.column(name)
+        if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+            return None
+        encoded: Any = column
+        if not hasattr(column, "dictionary"):
+            # What has too many values, as far as that is known without reading all rows
+            if pa.types.is_integer(kind):
+                if len(column[:SAMPLE].filter(_booleans(self.live[:SAMPLE])).unique().drop_null()) > NUMBERS:
+                    return None
+            elif by_row is not None and pa.types.is_string(kind) and len(by_row) >= VALUES * REPEATED:
+                return None  # there, texts that repeat have a dictionary
+            encoded = column.dictionary_encode()
+        if len(encoded.dictionary) > VALUES:
+            return None
+        known: dict[str, int] = {}
+        values: dict[str, str] = {}
+        numbers = []
+        for value in map(str, encoded.dictionary.to_pylist()):
+            folded = fold_case(value)
+            values.setdefault(folded, value)
+            numbers.append(known.setdefault(folded, len(known)))
+        return ShardLabel(values, np.array([*numbers, -1], np.int32), encoded.indices)
 
-    def counts(self, name: str, kind: pa.DataType) -> NDArray[np.int64]:
+    def counts(self, name: str) -> NDArray[np.int64]:
         """How many rows have each value of a column of labels, (values,)."""
 
         def count() -> NDArray[np.int64]:
-            label = self.label(name, kind)
+            label = self.label(name)
             assert label is not None
             entries = label.entries if self.live.all() else label.entries[self.live]
             counts = np.zeros(len(label.values), np.int64)
             np.add.at(counts, label.numbers[:-1], np.bincount(entries, minlength=len(label.numbers))[:-1])
             return counts
 
-        return self._once(("counts", self._version, name, str(kind)), count)
+        return self._once(("counts", name), count)
 
-    def pairs(self, lower: tuple[str, pa.DataType], upper: tuple[str, pa.DataType]) -> NDArray[np.int64]:
+    def pairs(self, lower: str, upper: str) -> NDArray[np.int64]:
         """The numbers of values of two columns of labels that come together in a row, each pair once, (2, pairs)."""
 
         def pair() -> NDArray[np.int64]:
-            one, two = self.label(*lower), self.label(*upper)
+            one, two = self.label(lower), self.label(upper)
             assert one is not None and two is not None
             return pairs_of(one.numbers[one.entries], two.numbers[two.entries])
 
-        return self._once(("pairs", str(lower), str(upper)), pair)
+        return self._once(("pairs", lower, upper), pair)
 
     def span(self) -> tuple[Any, Any] | None:
         """The first and the last moment at which a picture was taken; None if that is known of none."""
@@ -273,9 +269,7 @@ class ShardFacets:
             found: Any = pc.min_max(column.filter(_booleans(self.live))).as_py() if len(column) else {"min": None}
             return None if found["min"] is None else (found["min"], found["max"])
 
-        if "taken" not in self.facts.schema.names:
-            return None
-        return self._once(("span", self._version), ends)
+        return self._once("span", ends) if "taken" in self.facts.schema.names else None
 
     def box(self) -> NDArray[np.float64] | None:
         """The least and the greatest latitude and longitude, (2, 2); None if no place is known."""
@@ -284,17 +278,16 @@ class ShardFacets:
             places = self._places()
             return np.stack([places.min(axis=1), places.max(axis=1)]) if places.shape[1] else None
 
-        return self._once(("box", self._version), around)
+        return self._once("box", around)
 
     def cells(self, step: float, first: tuple[int, int]) -> NDArray[np.int64]:
         """How many pictures are in each cell of the map from the first one on, (GRID, GRID)."""
-        key, known = (self._version, step, first), self.facts.made.get("cells")
-        if known is None or known[0] != key:
+
+        def count() -> NDArray[np.int64]:
             cells = np.floor(self._places() / step).astype(np.int32) - np.array(first, np.int32)[:, None]
-            counts = np.bincount(cells[0] * GRID + cells[1], minlength=GRID * GRID)
-            known = self.facts.made["cells"] = key, counts.reshape(GRID, GRID)
-        found: NDArray[np.int64] = known[1]
-        return found
+            return np.bincount(cells[0] * GRID + cells[1], minlength=GRID * GRID).reshape(GRID, GRID)
+
+        return self._once("cells", count, step, first)
 
     def _places(self) -> NDArray[np.float64]:
         """Degrees north and east of the rows that can be found, where both are known, (2, n)."""
@@ -306,21 +299,6 @@ class ShardFacets:
             found.append(np.asarray(column.fill_null(np.nan) if column.null_count else column, np.float64))
         known = self.live & np.isfinite(found[0]) & np.isfinite(found[1])
         return np.stack(found if known.all() else [degrees[known] for degrees in found])
-
-
-def _encoded(column: Any) -> ShardLabel | None:
-    """A column, (rows,), as numbers of its values; None if it has more values than a label."""
-    encoded: Any = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    if len(encoded.dictionary) > VALUES:
-        return None
-    known: dict[str, int] = {}
-    values: dict[str, str] = {}
-    numbers = []
-    for value in map(str, encoded.dictionary.to_pylist()):
-        folded = fold_case(value)
-        values.setdefault(folded, value)
-        numbers.append(known.setdefault(folded, len(known)))
-    return ShardLabel(values, np.array([*numbers, -1], np.int32), encoded.indices)
 
 
 def _booleans(mask: Mask) -> pa.Array[Any]:

@@ -6,11 +6,9 @@ decoded in groups of rows, the last of which stay in memory.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,13 +18,13 @@ from eyespot.gallery import disk
 from eyespot.gallery.files import whole
 from eyespot.gallery.row_store import IdIndex, numbers_of, open_ids, open_rows, plain_type, rows_in
 from eyespot.types import EyespotError
+from eyespot.web._recent import RecentAnswers
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
 WIDE = 1 << 30  # bytes of a column of texts, from which it needs wide offsets
-GROUPS = 128 << 20  # bytes of decoded groups of rows that stay in memory
 
 
 class TableStamp(NamedTuple):
@@ -47,45 +45,32 @@ class TableStamp(NamedTuple):
         return cls(shard / disk.ITEMS, status.st_mtime_ns, status.st_size, written)
 
 
-class RowGroups:
-    """Decoded groups of rows, as many as fit into so many bytes; what was not used for longest goes first."""
-
-    def __init__(self, limit: int = GROUPS) -> None:
-        self.limit, self.size = limit, 0
-        self._groups: OrderedDict[tuple[TableStamp, int], pa.RecordBatch] = OrderedDict()
-        self._lock = Lock()
-
-    def group(self, facts: ShardFacts, number: int) -> pa.RecordBatch:
-        """A group of a table by its number."""
-        key = (facts.stamp, number)
-        with self._lock:
-            if key in self._groups:
-                self._groups.move_to_end(key)
-                return self._groups[key]
-        made = facts.decoded(number)
-        with self._lock:
-            if key not in self._groups:
-                self._groups[key] = made
-                self.size += made.nbytes
-            while self.size > self.limit and len(self._groups) > 1:
-                self.size -= self._groups.popitem(last=False)[1].nbytes
-        return made
+def _partitioned(
+    rows: Sequence[int], ends: NDArray[np.int64], take: Callable[[int, list[int]], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """What `take` gives for the rows within each part, in the order of `rows`; `ends`: behind each part's last row."""
+    found: dict[int, dict[str, Any]] = {}
+    parts, starts = np.searchsorted(ends, rows, side="right"), [0, *ends.tolist()]
+    for part in np.unique(parts).tolist():
+        inside = [int(row) for row, at in zip(rows, parts, strict=True) if at == part]
+        found |= zip(inside, take(part, [row - starts[part] for row in inside]), strict=True)
+    return [found[int(row)] for row in rows]
 
 
 class ShardFacts:
     """The facts of one shard as they were when it was opened, also if it is merged or written anew meanwhile."""
 
-    def __init__(self, stamp: TableStamp, groups: RowGroups) -> None:
+    def __init__(self, stamp: TableStamp, groups: RecentAnswers[pa.RecordBatch]) -> None:
         import pyarrow as pa
 
         self.stamp, self.shard, self._groups = stamp, stamp.path.parent, groups
         self.by_row = open_rows(self.shard)
-        own = self.file.schema_arrow if self.by_row is None else self.by_row.schema
-        self.schema = pa.schema([field.with_type(plain_type(field.type)) for field in own])
+        stored = self.file.schema_arrow if self.by_row is None else self.by_row.schema
+        self.schema = pa.schema([field.with_type(plain_type(field.type)) for field in stored])
         self.rows = self.file.metadata.num_rows if self.by_row is None else len(self.by_row)
         if self.by_row is not None:
             _ = self.ids  # mapped now, for the folder may be gone later
-        self.made: dict[Any, Any] = {}  # of its columns, by whoever needs it again
+        self.made: dict[Hashable, tuple[Any, Any]] = {}  # of its columns, by whoever needs it again
 
     def is_current(self) -> bool:
         """Whether the table still lies where it was opened, and was not written anew."""
@@ -130,14 +115,12 @@ class ShardFacts:
         """What is known of these rows of the shard, in their order; of some columns, or of all."""
         if self.by_row is not None:
             return rows_in(self.by_row, rows, columns)
-        groups = np.searchsorted(self._ends, rows, side="right")
-        starts = np.concatenate([[0], self._ends])
-        found: dict[int, dict[str, Any]] = {}
-        for group in np.unique(groups).tolist():
-            mine = [row for row, its in zip(rows, groups.tolist(), strict=True) if its == group]
-            batch = self._groups.group(self, group)
-            found |= zip(mine, rows_in(batch, [row - int(starts[group]) for row in mine], columns), strict=True)
-        return [found[row] for row in rows]
+
+        def take_from(group: int, inside: list[int]) -> list[dict[str, Any]]:
+            batch = self._groups.get((self.stamp, group), lambda: self.decoded(group))
+            return rows_in(batch, inside, columns)
+
+        return _partitioned(rows, self._ends, take_from)
 
     def column(self, name: str) -> pa.Array[Any]:
         """One column, (rows,); from the file by rows it may be a dictionary."""
@@ -161,13 +144,7 @@ class Facts:
 
     def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """What is known of these rows, in their order; of some columns, or of all."""
-        found: dict[int, dict[str, Any]] = {}
-        at = np.searchsorted(self.starts, rows, side="right") - 1
-        for table in np.unique(at).tolist():
-            mine = [int(row) for row, its in zip(rows, at, strict=True) if its == table]
-            start = int(self.starts[table])
-            found |= zip(mine, self.tables[table].take([row - start for row in mine], columns), strict=True)
-        return [found[int(row)] for row in rows]
+        return _partitioned(rows, self.starts[1:], lambda at, inside: self.tables[at].take(inside, columns))
 
     def rows_by_id(self, ids: Sequence[str], live: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The live rows of pictures by their ids, (ids,); -1 for one that is not here."""
@@ -181,14 +158,3 @@ class Facts:
                 if name["id"] == ids[place] and found[place] < 0:
                     found[place] = start + row
         return found
-
-    def column(self, name: str) -> pa.ChunkedArray[Any]:
-        """One fact of all rows, (rows,); null where a shard does not have it."""
-        import pyarrow as pa
-
-        kind = next(table.schema.field(name).type for table in self.tables if name in table.schema.names)
-        pieces = [
-            table.column(name).cast(kind) if name in table.schema.names else pa.nulls(table.rows, kind)
-            for table in self.tables
-        ]
-        return pa.chunked_array(pieces, kind)

@@ -6,13 +6,12 @@ nobody up. Who asks for it waits some seconds and then learns how far it is; wha
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -22,74 +21,51 @@ from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.types import Mask
 from eyespot.web._problems import Problem
-from eyespot.web.found.facts import Facts, RowGroups, ShardFacts, TableStamp
+from eyespot.web._recent import RecentAnswers
+from eyespot.web.found.facts import Facts, ShardFacts, TableStamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PATIENCE = 10.0  # seconds that somebody waits for a filter; then it goes on without them
 MASKS = 256 << 20  # bytes of remembered masks
+GROUPS = 128 << 20  # bytes of decoded groups of rows that stay in memory
 AT_ONCE = 2  # filters that run at the same time
 RUNS = 64  # filters that run or wait for their turn; what they have found meanwhile takes memory beside `MASKS`
 STRETCH = 1 << 25  # rows that a filter looks at before it is another one's turn
 FILES = 512  # tables, likewise
 
 
-class PackedMask(NamedTuple):
-    """A mask of so many rows in few bytes: a bit for each row, or the numbers of the rows where that is less."""
-
-    length: int
-    bits: NDArray[np.uint8] | None
-    rows: NDArray[np.uint32] | None
-
-    @classmethod
-    def of(cls, mask: Mask) -> PackedMask:
-        """The same mask, (rows,)."""
-        if np.count_nonzero(mask) * 32 < len(mask):
-            return cls(len(mask), None, np.flatnonzero(mask).astype(np.uint32))
-        return cls(len(mask), np.packbits(mask), None)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes."""
-        return 200 + sum(array.nbytes for array in (self.bits, self.rows) if array is not None)
-
-    def unpack(self, into: Mask) -> None:
-        """Write a flag for each row, (rows,)."""
-        if self.bits is not None:
-            into[:] = np.unpackbits(self.bits, count=self.length).view(np.bool_)
-        elif self.rows is not None:
-            into[:] = False
-            into[self.rows] = True
-
-
 # A condition over a table; the types of its columns are those of all tables of the gallery
 MaskKey: TypeAlias = "tuple[TableStamp, Condition, tuple[str, ...]]"
+PackedMask: TypeAlias = NDArray[np.uint8]  # a bit for each row
 
 
-@dataclass
+@dataclass(eq=False)
 class FilterRun:
-    """A filter on its way over the tables that nobody asked yet."""
+    """A filter on its way over tables that nobody asked yet."""
 
     condition: Condition
     kinds: Mapping[str, str]
-    tables: list[ShardFacts]
-    stretches: Iterator[list[ShardFacts]]  # the same in parts of some millions of rows
-    found: dict[TableStamp, PackedMask] = field(default_factory=dict)
+    tables: Mapping[MaskKey, ShardFacts]
+    found: dict[MaskKey, PackedMask] = field(default_factory=dict)
     over: Event = field(default_factory=Event)
     error: Exception | None = None
 
     @property
     def percent(self) -> int:
-        """How many of the rows it has looked at."""
-        done = sum(mask.length for mask in list(self.found.values()))
-        return 100 * done // max(1, sum(table.rows for table in self.tables))
+        """How many of the rows it has read."""
+        done = sum(self.tables[key].rows for key in list(self.found))
+        return 100 * done // max(1, sum(table.rows for table in self.tables.values()))
 
 
 class MaskStore:
-    """Masks of filters, as many as fit into so many bytes; what was not used for longest goes first."""
+    """Masks of filters, as many as fit into so many bytes."""
 
     def __init__(self, limit: int = MASKS, patience: float = PATIENCE, stretch: int = STRETCH) -> None:
-        self.limit, self.patience, self.stretch, self.size = limit, patience, stretch, 0
-        self._masks: OrderedDict[MaskKey, PackedMask] = OrderedDict()
-        self._runs: dict[tuple[MaskKey, ...], FilterRun] = {}
+        self.patience, self.stretch = patience, stretch
+        self.masks: RecentAnswers[PackedMask] = RecentAnswers(limit, lambda mask: 200 + mask.nbytes)
+        self._runs: list[FilterRun] = []
         self._lock, self._closing = Lock(), False
         self._threads = ThreadPoolExecutor(AT_ONCE, "filter")
 
@@ -98,16 +74,9 @@ class MaskStore:
 
         Raises `UsageError` if the condition does not fit the data, `Problem` if it is not through after `patience`.
         """
-        found: dict[TableStamp, PackedMask] = {}
-        lacking = []
-        with self._lock:
-            for table, key in zip(tables, _keys(tables, condition, kinds), strict=True):
-                if (known := self._masks.get(key)) is None:
-                    lacking.append(table)
-                else:
-                    self._masks.move_to_end(key)
-                    found[table.stamp] = known
-        if lacking:
+        keys = mask_keys(tables, condition, kinds)
+        found = {key: mask for key in keys if (mask := self.masks.known(key)) is not None}
+        if lacking := {key: table for key, table in keys.items() if key not in found}:
             run = self.start(lacking, condition, kinds)
             if not run.over.wait(self.patience):
                 raise Problem(
@@ -119,58 +88,53 @@ class MaskStore:
             if run.error is not None:
                 raise run.error
             found |= run.found
-        mask: Mask = np.empty(sum(table.rows for table in tables), np.bool_)
+        flags: Mask = np.empty(sum(table.rows for table in tables), np.bool_)
         start = 0
-        for table in tables:
-            found[table.stamp].unpack(mask[start : start + table.rows])
+        for key, table in keys.items():
+            flags[start : start + table.rows] = np.unpackbits(found[key], count=table.rows)
             start += table.rows
-        return mask
+        return flags
 
-    def start(self, tables: list[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> FilterRun:
+    def start(self, tables: Mapping[MaskKey, ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> FilterRun:
         """The run of a filter over these tables: one that somebody else waits for, or a new one."""
-        key = tuple(_keys(tables, condition, kinds))
         with self._lock:
-            if (run := self._runs.get(key)) is None:
-                # When another one began, less was known
-                run = next((one for other, one in self._runs.items() if set(key).issubset(other)), None)
-            if run is None and len(self._runs) >= RUNS:
-                raise Problem(503, "many filters run now; search again in a while", {"Retry-After": "10"})
+            # When another one began, less was known
+            run = next((run for run in self._runs if tables.keys() <= run.tables.keys()), None)
             if run is None:
-                run = self._runs[key] = FilterRun(condition, dict(kinds), tables, _stretches(tables, self.stretch))
-                self._threads.submit(self._advance, key, run)
+                if len(self._runs) >= RUNS:
+                    raise Problem(503, "many filters run now; search again in a while", {"Retry-After": "10"})
+                run = FilterRun(condition, dict(kinds), tables)
+                self._runs.append(run)
+                self._threads.submit(self._advance, run)
         return run
 
-    def _advance(self, key: tuple[MaskKey, ...], run: FilterRun) -> None:
-        """Look at some millions of rows, then it is the turn of who waits."""
+    def _advance(self, run: FilterRun) -> None:
+        """Filter some millions of rows, then it is the turn of who waits."""
         try:
-            part = next(run.stretches, None)
-            if part is not None:
-                self._filter(run, part)
-                self._threads.submit(self._advance, key, run)
+            left = [key for key in run.tables if key not in run.found][:FILES]
+            sizes = np.cumsum([run.tables[key].rows for key in left])
+            part = left[: max(1, int(np.searchsorted(sizes, self.stretch, side="right")))]
+            tables = [run.tables[key] for key in part]
+            try:
+                paths = [table.stamp.path for table in tables]
+                masks = filters.file_masks(paths, run.condition, run.kinds, progress=self._refuse_at_end)
+            finally:
+                if not all(table.is_current() for table in tables):  # checked last: what was read before is of that
+                    changed = "the gallery has changed while this filter ran; search again"
+                    raise Problem(503, changed, {"Retry-After": "1"})
+            for key, mask in zip(part, masks, strict=True):
+                run.found[key] = np.packbits(mask)
+                self.masks.put(key, run.found[key])
+            if len(run.found) < len(run.tables):
+                self._threads.submit(self._advance, run)
                 return
         except Exception as error:  # for whoever asked, whatever it is
             run.error = error
         with self._lock:
-            self._runs.pop(key, None)
+            self._runs.remove(run)
         run.over.set()
 
-    def _filter(self, run: FilterRun, part: list[ShardFacts]) -> None:
-        """Filter some tables; `Problem` if one was written anew or merged meanwhile."""
-        paths = [table.stamp.path for table in part]
-        try:
-            masks = filters.file_masks(paths, run.condition, run.kinds, progress=self._go_on)
-        finally:
-            if not all(table.is_current() for table in part):  # checked last: what was read before is of that table
-                raise Problem(503, "the gallery has changed while this filter ran; search again", {"Retry-After": "1"})
-        for table, key, mask in zip(part, _keys(part, run.condition, run.kinds), masks, strict=True):
-            packed = run.found[table.stamp] = PackedMask.of(mask)
-            with self._lock:
-                self.size += packed.nbytes - (self._masks[key].nbytes if key in self._masks else 0)
-                self._masks[key] = packed
-                while self.size > self.limit and self._masks:
-                    self.size -= self._masks.popitem(last=False)[1].nbytes
-
-    def _go_on(self, *_: object) -> None:
+    def _refuse_at_end(self, *_: object) -> None:
         if self._closing:
             raise Problem(503, "the server ends")
 
@@ -180,35 +144,28 @@ class MaskStore:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _keys(tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> list[MaskKey]:
+def mask_keys(
+    tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]
+) -> dict[MaskKey, ShardFacts]:
+    """The tables by what a mask of each is remembered under."""
     folded = {name.casefold(): kind for name, kind in kinds.items()}  # as a condition finds its columns
-    own = tuple(folded.get(name.casefold(), "") for name in (*condition.columns, "paths"))
-    return [(table.stamp, condition, own) for table in tables]
-
-
-def _stretches(tables: Sequence[ShardFacts], rows: int) -> Iterator[list[ShardFacts]]:
-    part: list[ShardFacts] = []
-    for table in tables:
-        if part and (sum(one.rows for one in part) + table.rows > rows or len(part) == FILES):
-            yield part
-            part = []
-        part.append(table)
-    if part:
-        yield part
+    used = tuple(folded.get(name.casefold(), "") for name in (*condition.columns, "paths"))
+    return {(table.stamp, condition, used): table for table in tables}
 
 
 class FactStore:
     """All tables of facts that somebody holds open, and the masks of filters over them."""
 
-    def __init__(self) -> None:
-        self._known: WeakValueDictionary[TableStamp, ShardFacts] = WeakValueDictionary()
-        self.groups, self.masks = RowGroups(), MaskStore()
+    def __init__(self, groups: int = GROUPS) -> None:
+        self._open: WeakValueDictionary[TableStamp, ShardFacts] = WeakValueDictionary()
+        self.groups: RecentAnswers[pa.RecordBatch] = RecentAnswers(groups, lambda batch: batch.nbytes)
+        self.masks = MaskStore()
 
     def open(self, shards: Sequence[Path]) -> Facts:
         """The facts of these shards as they are now; those that somebody holds are not opened again."""
         tables = []
         for shard in shards:
             stamp = TableStamp.of(shard)
-            known = self._known.get(stamp) or ShardFacts(stamp, self.groups)
-            tables.append(self._known.setdefault(stamp, known))
+            known = self._open.get(stamp) or ShardFacts(stamp, self.groups)
+            tables.append(self._open.setdefault(stamp, known))
         return Facts(tables)

@@ -88,15 +88,15 @@ class ShownMap:
 
         What tells where a file comes from, such as a licence, stands last: it is not what photos show.
         """
-        names = [label.column for label in facets_of(self.snapshot).labels]
-        return sorted(names, key=lambda name: (bool(ABOUT_FILES.search(name)), -self._information(name)))
+        return sorted(
+            facets_of(self.snapshot).coded, key=lambda name: (bool(ABOUT_FILES.search(name)), -self._information(name))
+        )
 
     def column(self, name: str) -> Coded:
         """A column by its name, over the photos of the map; `UsageError` if it is none of labels."""
         if name not in self._columns:
-            if name not in (label.column for label in facets_of(self.snapshot).labels):
+            if (coded := facets_of(self.snapshot).coded.get(name)) is None:
                 raise UsageError(f"no column of labels {name!r}; there are: {', '.join(self.columns) or 'none'}")
-            coded = facets_of(self.snapshot).coded[name]
             self._columns[name] = Coded(coded.values, coded.codes[self.rows].astype(np.int64))
         return self._columns[name]
 
@@ -137,11 +137,8 @@ class ShownMap:
 
         Where it has none, as for photos without that label, the other columns are tried that say what photos show.
         """
-        if column not in self._clusters:
-            self._clusters[column] = self._clusters_with_names(column)
-        return self._clusters[column]
-
-    def _clusters_with_names(self, column: str | None) -> list[PhotoCluster]:
+        if column in self._clusters:
+            return self._clusters[column]
         names: dict[int, tuple[str, float]] = {}
         for one in [column, *self.columns] if column else []:
             if one and (one == column or not ABOUT_FILES.search(one)):
@@ -156,6 +153,7 @@ class ShownMap:
             x, y = self.points[typical].tolist()
             name, share = names.get(number, ("", None))
             found.append(PhotoCluster(number, round(x, 5), round(y, 5), len(photos), name, share, int(typical)))
+        self._clusters[column] = found
         return found
 
     def _names(self, column: Coded) -> dict[int, tuple[str, float]]:

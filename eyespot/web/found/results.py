@@ -13,18 +13,37 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.groups.stored import Groups
 from eyespot.search import query_log
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback, Moved, moved, refuse_words, rows_of
 from eyespot.search.named import rewording_notes
+from eyespot.search.parts import condition_of
 from eyespot.types import Mask, NothingFound, Query, Run, UsageError, Vectors
 from eyespot.web._search_params import SearchParams, query_of
-from eyespot.web.found.counts import Countable, mask_of
+from eyespot.web.found.facets import facets_of
+from eyespot.web.found.on_map import region_mask
 from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.found.taxa import Coded, Taxa
 
 FIRST = 240  # ranks found at once
 DEEPEST = 1_000_000  # ranks
+Counts = NDArray[np.int64]
+
+
+class Countable(NamedTuple):
+    """The rows that are counted before any filter, (rows,), and whether a group of copies counts once."""
+
+    rows: Mask
+    grouped: bool
+
+
+def mask_of(snapshot: Snapshot, params: SearchParams) -> Mask:
+    """The rows that pass the filter of a search, (rows,). Raises `UsageError` for a filter that cannot be read."""
+    taxa = facets_of(snapshot).taxa if params.label else Taxa()
+    if taxa.columns:
+        params = params.model_copy(update={"label": taxa.narrowest(params.label)})
+    mask = snapshot.mask(condition_of(params, list(snapshot.kinds), taxa.units))
+    return mask if params.region is None else mask & region_mask(snapshot, params.region)
 
 
 class Slice(NamedTuple):
@@ -76,7 +95,7 @@ class RankedResult:
         """How many pictures this ranking has in all."""
         left = self.mask.copy()
         left[list(self.without)] = False
-        found = int(np.count_nonzero(left)) - (self.groups.lost(left) if self.grouped else 0)
+        found = int(np.count_nonzero(left)) - (self.snapshot.groups.lost(left) if self.grouped else 0)
         return found if self.most is None else min(found, self.most)
 
     @property
@@ -120,7 +139,7 @@ class RankedResult:
             rows = run.image.astype(np.int64)
             fresh = ~np.isin(rows, [*self.rows.tolist(), *self.without])
             if self.grouped:
-                known = self.groups.first(np.concatenate([self.rows, rows[fresh]]))[len(self.rows) :]
+                known = self.snapshot.groups.first(np.concatenate([self.rows, rows[fresh]]))[len(self.rows) :]
                 fresh[fresh] = known
             self.rows = np.concatenate([self.rows, rows[fresh]])
             self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
@@ -144,16 +163,11 @@ class RankedResult:
         """Whether only the best of each group of copies or burst frames is shown; of what has a verdict all are."""
         return self.params.grouped is not False and self.params.verdict in (None, "unjudged")
 
-    @property
-    def groups(self) -> Groups:
-        """The groups of the gallery."""
-        return self.snapshot.groups
-
     def with_groups(self, rows: Sequence[int]) -> list[int]:
         """These rows in order, with those that stand behind the same tiles."""
         if not self.grouped or not rows:
             return sorted(rows)
-        numbers = self.groups.numbers
+        numbers = self.snapshot.groups.numbers
         return sorted({*rows, *np.flatnonzero((numbers >= 0) & np.isin(numbers, numbers[list(rows)])).tolist()})
 
     def cut(self, params: SearchParams, most: int) -> RankedResult:
@@ -271,7 +285,7 @@ def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResul
         found = made._ranked(int(mask.sum()), mask).image.astype(np.int64)
         found = found[~np.isin(found, list(made.without))]
         made.holding = np.isin(np.arange(len(mask)), found)
-        made.most = int(made.groups.first(found).sum()) if made.grouped else len(found)
+        made.most = int(made.snapshot.groups.first(found).sum()) if made.grouped else len(found)
         if not made.most:
             raise NothingFound("no label, title or name holds a word of the query; search by look")
     if not made.total:
@@ -289,3 +303,64 @@ def nothing_of(snapshot: Snapshot) -> NothingFound:
     if snapshot.view.live.any():
         return NothingFound("no photo fits the filter; widen it")
     return NothingFound("this gallery holds no photo yet; put some in with: eyespot index PHOTOS -g GALLERY")
+
+
+# -- how many pictures of a result have each label, each column without its own ticks ------------------------------
+# A count is the number of photos that the page would show with this label ticked and no other of its column: where
+# copies and bursts are folded, a group counts once.
+
+
+def label_counts(snapshot: Snapshot, params: SearchParams, countable: Countable) -> dict[str, Counts]:
+    """For each column of labels how many pictures have each of its values, (values,)."""
+    facets = facets_of(snapshot)
+    by_unit: dict[str, list[str]] = {}
+    for label in params.label:
+        column = label.partition("=")[0]
+        by_unit.setdefault(facets.taxa.units.get(column, column), []).append(label)
+    rest = mask_of(snapshot, params.model_copy(update={"label": ()})) & countable.rows
+    alone = SearchParams()
+    ticked = {
+        unit: mask_of(snapshot, alone.model_copy(update={"label": tuple(labels)})) for unit, labels in by_unit.items()
+    }
+
+    def without(skipped: str | None) -> _Counter:
+        masks = [mask for unit, mask in ticked.items() if unit != skipped]
+        return _Counter(snapshot, np.logical_and.reduce([rest, *masks]), countable.grouped)
+
+    every, counts = without(None), {}
+    for column, coded in facets.coded.items():
+        unit = facets.taxa.units.get(column, column)
+        counts[column] = (without(unit) if unit in ticked else every).count(coded)
+    return counts
+
+
+class _Counter:
+    """Counts the values of columns among the rows of a mask."""
+
+    def __init__(self, snapshot: Snapshot, mask: Mask, grouped: bool) -> None:
+        if not grouped:
+            self._alone, self._members = np.flatnonzero(mask), np.empty(0, np.int64)
+            return
+        numbers = snapshot.groups.numbers
+        self._alone = np.flatnonzero(mask & (numbers < 0))
+        members = np.flatnonzero(mask & (numbers >= 0))
+        self._members = members[np.argsort(numbers[members], kind="stable")]  # those of a group side by side
+        groups = numbers[self._members]
+        opens = np.ones(len(groups), bool)
+        opens[1:] = groups[1:] != groups[:-1]
+        self._first = np.flatnonzero(opens)[np.cumsum(opens) - 1] if len(groups) else np.empty(0, np.int64)
+        self._member_groups = groups
+
+    def count(self, column: Coded) -> Counts:
+        """How many pictures or groups have each value, (values,)."""
+        size = len(column.values) + 1
+        counts = np.bincount(column.codes[self._alone] + 1, minlength=size)
+        if len(self._members):
+            codes = column.codes[self._members]
+            leads = self._first == np.arange(len(codes))
+            counts += np.bincount(codes[leads] + 1, minlength=size)
+            # Most groups have one value; of the few others each further value counts once
+            other = codes != codes[self._first]
+            pairs = np.unique(np.stack([self._member_groups[other], codes[other]]), axis=1)
+            counts += np.bincount(pairs[1] + 1, minlength=size)
+        return counts[1:]

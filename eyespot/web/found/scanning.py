@@ -6,23 +6,22 @@ fails, each of its searches runs again by itself, so that what is wrong with one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 
-from eyespot.adapters.linear import Linear
 from eyespot.cluster.linked import LinkedIndex
 from eyespot.indexes.exact import Exact
-from eyespot.search.adapted import AnyAdapter
 from eyespot.search.collection import Collection
 from eyespot.search.searchable import Scan
 from eyespot.types import AdaptedQuery, Adapter, BatchSearch, Index, Mask, NearestRows, ScanRequest, Vectors
 
-_ADAPTING, _LINEAR = Lock(), Lock()
+_ADAPTING = Lock()
+LINEAR = Lock()  # a linear adapter may have to adapt the whole gallery first
 
 MOST = 64  # requests in a scan; with more the first of them would wait too long
 SearchAll = Callable[[Sequence[ScanRequest]], list[NearestRows]]
@@ -35,7 +34,7 @@ class ScanCounts:
         self._lock = Lock()
         self.scans = self.queries = 0
 
-    def note(self, queries: int) -> None:
+    def count(self, queries: int) -> None:
         """One more scan, of so many queries."""
         with self._lock:
             self.scans, self.queries = self.scans + 1, self.queries + queries
@@ -71,18 +70,18 @@ class Batcher:
 
     def __call__(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """What `search` finds for each request; what it says of these alone is raised."""
-        mine = _Waiter(requests)
+        waiter = _Waiter(requests)
         with self._book:
-            self.waiting.append(mine)
+            self.waiting.append(waiter)
             leads, self._running = not self._running, True
         if not leads:
-            mine.woken.wait()
-        if not mine.ended:
+            waiter.woken.wait()
+        if not waiter.ended:
             self._lead()
-        if mine.error is not None:
-            raise mine.error
-        assert mine.found is not None
-        return mine.found
+        if waiter.error is not None:
+            raise waiter.error
+        assert waiter.found is not None
+        return waiter.found
 
     def _lead(self) -> None:
         """Run one scan for all who wait by the time it can begin, and wake them and whoever runs the next."""
@@ -112,7 +111,7 @@ class Batcher:
 
     def _answer(self, batch: Sequence[_Waiter]) -> None:
         requests = [request for waiter in batch for request in waiter.requests]
-        self._counts.note(len(requests))
+        self._counts.count(len(requests))
         try:
             found = iter(self._search(requests))
             for waiter in batch:
@@ -192,25 +191,10 @@ def shared(collection: Collection, lock: AbstractContextManager[Any], counts: Sc
     An approximate index answers one search at a time: what it finds is estimated for each.
     """
     index = collection.index
-    own: Index = OneByOne(index, lock)
+    shared_index: Index = OneByOne(index, lock)
     if isinstance(index, Exact | LinkedIndex):
-        own = SharedIndex(index, lock, counts)
-    return own, SharedScan(partial(getattr, collection, "scan"), lock, counts)
-
-
-@contextmanager
-def adapting(adapter: AnyAdapter | None) -> Iterator[AnyAdapter | None]:
-    """The adapter, if any, as several threads may ask it.
-
-    A linear adapter holds all others up, for it may have to adapt the whole gallery first.
-    """
-    if adapter is None:
-        yield None
-    elif isinstance(adapter, Linear):
-        with _LINEAR:
-            yield adapter
-    else:
-        yield OneAtATime(adapter)
+        shared_index = SharedIndex(index, lock, counts)
+    return shared_index, SharedScan(partial(getattr, collection, "scan"), lock, counts)
 
 
 def _joined(found: Sequence[NearestRows]) -> NearestRows:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.adapters.linear import Linear
 from eyespot.gallery import filters
 from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
@@ -32,15 +33,13 @@ from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
-from eyespot.types import Encoder, EyespotError, Mask, Query, Run, Vectors
+from eyespot.types import Encoder, Mask, Query, Run, Vectors
 from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facts import Facts, ShardFacts
 from eyespot.web.found.masks import FactStore
-from eyespot.web.found.scanning import ScanCounts, adapting, shared
+from eyespot.web.found.scanning import LINEAR, OneAtATime, ScanCounts, shared
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from eyespot.search.adapted import AnyAdapter
     from eyespot.settings.search import RankingSettings
 
@@ -152,30 +151,16 @@ class Snapshot:
         """The rows of many pictures by their ids, (ids,); -1 for one that is not here or whose picture is gone."""
         return self.fact_tables.rows_by_id(ids, self.view.live)
 
-    def rows_of(self, mask: Mask, first: int) -> Iterator[int]:
-        """The rows that a mask lets through, from a row on."""
-        return (first + int(row) for row in np.flatnonzero(mask[first:]))
-
     def vector(self, row: int) -> NDArray[np.float32]:
         """The unit vector of a row, (dim,)."""
         shard = int(np.searchsorted(self.view.starts, row, side="right")) - 1
         return np.asarray(self.view.blocks[shard][row - int(self.view.starts[shard])], np.float32)
-
-    def column(self, name: str) -> pa.ChunkedArray[Any]:
-        """One fact of all rows, (rows,); null where a shard does not have it."""
-        return self.fact_tables.column(name)
 
     # -- searching ------------------------------------------------------------------------------------------
 
     def embedded(self, query: Query) -> Vectors:
         """The unit vector of words and pictures, (1, dim)."""
         return self._embedded(query).vector
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """A block in which nobody else searches this snapshot or asks its encoder."""
-        with self._searching, self._encoding:
-            yield
 
     def reworded(self, query: Query) -> Query:
         """The query with the names that the encoder knows best, where the gallery was given names."""
@@ -231,7 +216,8 @@ class Snapshot:
         """
         effective_query = query or Query("q", ())
         known = KnownVectors({effective_query.id: vector[0]}, vector.shape[1])
-        with adapting(adapter) as shared_adapter:
+        shared_adapter = adapter if adapter is None or isinstance(adapter, Linear) else OneAtATime(adapter)
+        with LINEAR if isinstance(adapter, Linear) else nullcontext():
             how: dict[str, Any] = {"k": k, "mask": mask, "adapter": shared_adapter, "named": named}
             return chain_of(self._by_row, settings, vectors=known, **how)([effective_query])
 
@@ -244,7 +230,7 @@ class Snapshot:
         caveats, weakest = (list(embedding.caveats), embedding.weakest) if embedding else ([], None)
         if weakest is not None and best is not None and best < weakest:
             caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
-        if without := self.without_vector:
+        if without := self.view.without_vector:
             caveats.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
         means = self.collection.means
         if self.why_missed:
@@ -255,17 +241,6 @@ class Snapshot:
     def groups(self) -> Groups:
         """Which rows are copies of one picture, or frames of one burst."""
         return Groups(self.view)
-
-    @cached_property
-    def without_vector(self) -> int:
-        """How many pictures this space does not hold."""
-        return self.view.without_vector
-
-    def remembered(self) -> list[NDArray[Any]]:
-        """What it holds in memory for those who ask again: the live rows, vectors of queries."""
-        masks = [self.view.live, *(known.vector for known in self._known.values())]
-        words = self.collection.__dict__.get("words")  # made when it is first searched
-        return [*masks, *words.store.arrays, *words.recent.arrays] if words else masks
 
     # -- filters --------------------------------------------------------------------------------------------
 
@@ -291,18 +266,14 @@ class Snapshot:
 NEEDED = 2
 
 
-class TooManyFilesError(EyespotError):
-    """A snapshot needs more open files than this process may have."""
-
-
-def refuse_too_many(view: View) -> None:
-    """`TooManyFilesError`, with the limit to set, if the gallery's shards are more than this process may open."""
+def too_many_files(view: View) -> str:
+    """The limit to set, if the gallery's shards are more than this process may open; else ""."""
     shards = len(view.shards)
     if let_open(NEEDED * shards):
-        return
+        return ""
     both = 2 * (NEEDED + MAPPED) * shards  # the next snapshot is opened beside this one
     limit = math.ceil((both + 2 * SPARE) / 1024) * 1024
-    raise TooManyFilesError(
+    return (
         f"the gallery's {shards} shards take {NEEDED * shards} open files more, which this program may not have; merge"
         f" them with: eyespot compact -g {quote(str(view.gallery.path))}, or raise the limit with: ulimit -n {limit}"
     )

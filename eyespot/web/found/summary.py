@@ -6,10 +6,8 @@ import math
 import re
 from calendar import month_name
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from eyespot.web.found.facets import Facets
 
 LINES = 12  # of a table
 
@@ -23,10 +21,9 @@ class ValueCounts(NamedTuple):
     without: int
 
 
-def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[ValueCounts]:
+def summary_of(items: Sequence[dict[str, Any]], columns: Iterable[str]) -> list[ValueCounts]:
     """Counts by year, by month of the year, by place and by label; what no hit has is left out."""
     taken = [str(item.get("taken") or "") for item in items]
-    columns = [label.column for label in facets.labels]
     places = []  # the south-west corners of cells, as `47°N 8°E`
     for item in items:
         latitude, longitude = item.get("latitude"), item.get("longitude")
@@ -36,23 +33,20 @@ def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[ValueCou
         south, west = int(latitude // 1), int(longitude // 1)
         places.append(f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}")
     tallies = [
-        _in_order("year", [one[:4] for one in taken]),
-        _in_order("month", [one[5:7] for one in taken], {f"{at:02d}": month_name[at] for at in range(1, 13)}),
+        _tally("year", [one[:4] for one in taken], {}),
+        _tally("month", [one[5:7] for one in taken], {f"{at:02d}": month_name[at] for at in range(1, 13)}),
         _tally("place (cells of one degree)", places),
         *(_tally(column, ("" if (v := item.get(column)) is None else str(v) for item in items)) for column in columns),
     ]
     return [tally for tally in tallies if tally.counts]
 
 
-def _in_order(name: str, values: Sequence[str], names: dict[str, str] | None = None) -> ValueCounts:
-    counted = Counter(value for value in values if value)
-    counts = [((names or {}).get(value, value), count) for value, count in sorted(counted.items())]
-    return ValueCounts(name, counts, 0, sum(not value for value in values))
-
-
-def _tally(name: str, values: Iterable[str]) -> ValueCounts:
+def _tally(name: str, values: Iterable[str], names: Mapping[str, str] | None = None) -> ValueCounts:
+    """The commonest values; where they have `names`, all of them in the order of the values."""
     counted = Counter(values)
     without = counted.pop("", 0)
+    if names is not None:
+        return ValueCounts(name, [(names.get(one, one), count) for one, count in sorted(counted.items())], 0, without)
     common = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
     return ValueCounts(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
 
@@ -120,20 +114,15 @@ def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
     most = max(counts.values())
     bars = []
     for at in range(first // step, last // step + 1):
-        name, after, before = _stretch(at * step, step)
+        month, following = at * step, (at + 1) * step
+        if step == 1:
+            name, after, before = _as_month(month), _as_month(month), _as_month(following)
+        else:
+            after, before = f"{month // 12:04d}", f"{following // 12:04d}"
+            name = after if step == 12 else f"{after} to {following // 12 - 1:04d}"
         bars.append(TimeBar(name, after, before, counts[at], round(HIGH * counts[at] / most, 1)))
     unit = "month" if step == 1 else "year" if step == 12 else f"{step // 12} years"
     return Timeline(unit, bars, len(taken) - sum(months.values()))
-
-
-def _stretch(month: int, step: int) -> tuple[str, str, str]:
-    """The name of a stretch of months from year 0 on, and its filter: from one date on, before another."""
-    if step == 1:
-        after = _as_month(month)
-        return after, after, _as_month(month + 1)
-    first, after_last = month // 12, (month + step) // 12
-    name = f"{first:04d}" if step == 12 else f"{first:04d} to {after_last - 1:04d}"
-    return name, f"{first:04d}", f"{after_last:04d}"
 
 
 def _as_month(month: int) -> str:

@@ -1,7 +1,8 @@
-"""`/v1/lists`: named lists of photos for programs and for the scripts of the pages."""
+"""`/v1/lists`: named lists of photos for programs and for the scripts of the pages, also to take along as files."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -11,18 +12,21 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
+from eyespot.formats.exported import tells_too_much
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.ledger.photo_lists import ListQuery, PhotoList
+from eyespot.storage.tables import csv_bytes
 from eyespot.types import Judgement, NothingFound, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._items import item_of
-from eyespot.web._judging import NOBODY, PROMPT, judge_of, verdicts_by
+from eyespot.web._judging import NOBODY, PROMPT, judge_of, majority, verdicts_by
 from eyespot.web._ledgers import ServedLedger
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
+from eyespot.web.downloads import PhotoFormat, attachment, photos_response
 from eyespot.web.found.derived import verdict_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
@@ -31,6 +35,16 @@ Text = Annotated[str, AfterValidator(is_text)]
 Id = Annotated[str, Path(max_length=200, description="The list's id, or its name.")]
 Ids = Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=20_000)]
 Verdict = Literal["yes", "no", "doubt"]
+ListFormat = Literal[PhotoFormat, "csv", "json", "captions"]
+FORMATS = {
+    "zip": "Photos, at most 1,600 pixels (zip)",
+    "originals": "Original files (zip)",
+    "sheet": "Contact sheet (HTML)",
+    "csv": "CSV (a spreadsheet)",
+    "json": "JSON",
+    "captions": "Training set: captions for eyespot train (CSV)",
+}
+MOST, MOST_CAPTIONS = 200_000, 100_000  # photos of a list, and captions
 SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]
 
@@ -128,22 +142,65 @@ def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Respo
 @router.delete("/{id}", status_code=204, response_class=Response)
 def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget a list and its link, for whoever made it and for the owner; photos and verdicts stay."""
-    state.ledger.writable.lists.delete(own_list(state, person, id).id)
+    state.ledger.writable.lists.delete(list_to_manage(state, person, id).id)
     return Response(status_code=204)
 
 
 @router.post("/{id}/link", status_code=201)
 def link(state: State, person: Annotator, id: Id) -> Response:
     """A link for reading without a token; the one before it ends. It is told this once, only its digest is kept."""
-    token = state.ledger.writable.lists.link(own_list(state, person, id).id)
+    token = state.ledger.writable.lists.link(list_to_manage(state, person, id).id)
     return JSONResponse({"link": f"/shared/{token}"}, 201)
 
 
 @router.delete("/{id}/link", status_code=204, response_class=Response)
 def unlink(state: State, person: Annotator, id: Id) -> Response:
     """Take the link back: it leads nowhere from now on."""
-    state.ledger.writable.lists.unlink(own_list(state, person, id).id)
+    state.ledger.writable.lists.unlink(list_to_manage(state, person, id).id)
     return Response(status_code=204)
+
+
+# -- to take along --------------------------------------------------------------------------------------------------
+
+
+class ListDownload(BaseModel):
+    """How a list is to be written."""
+
+    format: ListFormat = "zip"
+    verdict: Verdict | None = None
+    all_columns: bool = False
+
+
+@router.get("/{id}/download", response_class=Response)
+def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDownload, Query()]) -> Response:
+    """The list as a file; with `verdict` only the photos of which most people said so."""
+    one = state.ledger.readable.lists.find(id)
+    items = stretch_of(state, one.id, 0, MOST).items
+    items = [item for item in items if wanted.verdict in (None, majority(item["verdicts"].values()))]
+    shown = []
+    for item in items:
+        fields = {name: value for name, value in item.items() if wanted.all_columns or not tells_too_much(name)}
+        by_person = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
+        shown.append(fields | {"verdicts": by_person})
+    name = f"eyespot-list-{one.id[:8]}"
+    if wanted.format == "captions":
+        words = [params_of(query.address).q for query in state.ledger.readable.lists.queries(one.id)]
+        pairs = [{"id": item["id"], "caption": text} for text in words if text for item in items[:MOST_CAPTIONS]]
+        if not pairs:
+            raise UsageError(f"captions need photos and words; {one.name!r} has no photo, or comes from no words")
+        if len(pairs) > MOST_CAPTIONS:
+            raise UsageError(
+                f"these are {len(pairs):,} captions, and at most {MOST_CAPTIONS:,} are written; split the list"
+            )
+        return attachment(csv_bytes(["id", "caption"], pairs), "text/csv; charset=utf-8", f"{name}.captions.csv")
+    if wanted.format == "csv":
+        columns = list(dict.fromkeys(column for item in shown for column in item if column != "thumbnail"))
+        return attachment(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
+    if wanted.format == "json":
+        data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
+        return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
+    snapshot = state.snapshots.current()
+    return photos_response(state, snapshot, shown, person, kind=wanted.format, name=name, heading=one.name)
 
 
 # -- what both the API and the pages do -----------------------------------------------------------------------------
@@ -154,7 +211,7 @@ def maker_of(person: User) -> str:
     return judge_of(person).partition(":")[2]
 
 
-def own_list(state: AppState, person: User, id: str) -> PhotoList:
+def list_to_manage(state: AppState, person: User, id: str) -> PhotoList:
     """A list that somebody may delete or show to others: their own, or any for the owner."""
     one = state.ledger.writable.lists.find(id)
     if person.role < Role.OWNER and one.maker != maker_of(person):
@@ -170,7 +227,11 @@ def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], 
         query = query_of(params, state.cache.uploads) if params is not None else None
         if query is None:
             raise UsageError("verdicts are on words or a picture; give the search in `query`, such as q=heron")
-        by_verdict = judged_as(state.ledger, query, None if wanted.everybody else person, wanted.verdict)
+        everybody = "everybody" if wanted.everybody else None
+        last = verdicts_by(state.ledger.readable.judgements, query, (judge_of(person), PROMPT), everybody)
+        judged = [one for one in last.values() if verdict_of(one) == wanted.verdict]
+        judged.sort(key=lambda one: (math.inf if one.rank is None else one.rank, one.at))  # as they were seen
+        by_verdict = [one.image for one in judged]
         if not by_verdict and not ids and not getattr(wanted, "update", False):
             raise NothingFound(f"nobody said {wanted.verdict} here yet; judge some photos first")
         ids += by_verdict
@@ -178,11 +239,11 @@ def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], 
     here = (state.snapshots.current().rows_by_id(ids) >= 0).tolist()
     there = [id for id, known in zip(ids, here, strict=True) if known]
     unknown = [id for id, known in zip(ids, here, strict=True) if not known]
-    asked = None if params is None else query_of(params, state.cache.uploads)
-    if params is None or asked is None:
+    search_query = None if params is None else query_of(params, state.cache.uploads)
+    if params is None or search_query is None:
         return there, unknown, []
     # As a list keeps them, known to the ledger
-    digest = state.ledger.writable.judgements.enter([asked])[asked]
+    digest = state.ledger.writable.judgements.enter([search_query])[search_query]
     return there, unknown, [ListQuery(digest, params.q or "a picture", params.plain.address())]
 
 
@@ -203,14 +264,6 @@ def params_of(address: str) -> SearchParams:
 # -- verdicts -----------------------------------------------------------------------------------------------------
 
 
-def judged_as(ledger: ServedLedger, query: Asking, person: User | None, verdict: str) -> list[str]:
-    """The photos with this verdict of somebody on a query, by the rank at which they were seen; None: everybody."""
-    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
-    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
-    found = [one for one in last.values() if verdict_of(one) == verdict]
-    return [one.image for one in sorted(found, key=lambda one: (math.inf if one.rank is None else one.rank, one.at))]
-
-
 def judged_otherwise(
     ledger: ServedLedger, query: Asking, person: User | None, verdict: str, images: Sequence[str]
 ) -> list[str]:
@@ -218,10 +271,10 @@ def judged_otherwise(
 
     What nobody judged for the query is not among them: it came onto a list by another way.
     """
-    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
-    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
+    judgements, judge_key = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
+    last = verdicts_by(judgements, query, judge_key, "everybody" if person is None else None)
     ever = judgements.judged_images(query_digest(query), PROMPT)
-    judged = set[str]().union(*(images for judge, images in ever.items() if person is None or judge == own[0]))
+    judged = set[str]().union(*(images for judge, images in ever.items() if person is None or judge == judge_key[0]))
     standing = {image for image, one in last.items() if verdict_of(one) == verdict}
     return [image for image in images if image in judged and image not in standing]
 

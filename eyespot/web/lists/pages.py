@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
 from pydantic import Field
 from starlette.responses import RedirectResponse
 
+from eyespot.curate.annotate.candidates import list_rows
 from eyespot.types import NothingFound
 from eyespot.web._items import thumbnail_address, title_of
 from eyespot.web._pages import Link, page
@@ -17,10 +18,21 @@ from eyespot.web._search_params import Name
 from eyespot.web._security import is_visitor, needs
 from eyespot.web._settings import Role
 from eyespot.web._state import State
+from eyespot.web.annotate._grid import grow_list, query_of_words
 from eyespot.web.annotate._session import AnnotationSession, session_of
 from eyespot.web.downloads import formats_for
-from eyespot.web.lists.api import Annotator, Id, NewList, fields_of, gathered, maker_of, own_list, stretch_of
-from eyespot.web.lists.taking import FORMATS, to_annotate
+from eyespot.web.lists.api import (
+    FORMATS,
+    Annotator,
+    Id,
+    NewList,
+    fields_of,
+    gathered,
+    list_to_manage,
+    maker_of,
+    params_of,
+    stretch_of,
+)
 
 router = APIRouter(include_in_schema=False)
 LINKS = (Link("Lists", "/lists", Role.ANNOTATOR),)
@@ -49,12 +61,12 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
     about = fields_of(state.ledger, one)
     stretch = stretch_of(state, one.id, first, PAGE)
     others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
-    mine = person.role >= Role.OWNER or one.maker == maker_of(person)
+    manageable = person.role >= Role.OWNER or one.maker == maker_of(person)
     shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
     what: dict[str, Any] = {
         "others": others,
         "formats": formats_for(state, person, FORMATS),
-        "mine": mine,
+        "manageable": manageable,
         "marks": MARKS,
         "title_of": title_of,
     }
@@ -115,20 +127,20 @@ def put(state: State, person: Annotator, id: Id, item: Items, name: Text = "") -
 @router.get("/lists/{id}/delete", dependencies=[annotator])
 def ask_to_delete(request: Request, state: State, person: Annotator, id: Id) -> Response:
     """Whether the list is to be forgotten."""
-    return page(request, "list_delete.html", one=own_list(state, person, id))
+    return page(request, "list_delete.html", one=list_to_manage(state, person, id))
 
 
 @router.post("/lists/{id}/delete", dependencies=[annotator])
 def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget the list."""
-    state.ledger.writable.lists.delete(own_list(state, person, id).id)
+    state.ledger.writable.lists.delete(list_to_manage(state, person, id).id)
     return RedirectResponse("/lists", 303)
 
 
 @router.post("/lists/{id}/link", dependencies=[annotator])
 def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
     """A new link, shown this once."""
-    one = own_list(state, person, id)
+    one = list_to_manage(state, person, id)
     address = f"{request.url.scheme}://{request.url.netloc}/shared/{state.ledger.writable.lists.link(one.id)}"
     return page(request, "list_link.html", one=one, address=address)
 
@@ -136,14 +148,27 @@ def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
 @router.post("/lists/{id}/unlink", dependencies=[annotator])
 def unlink(state: State, person: Annotator, id: Id) -> Response:
     """The link leads nowhere from now on."""
-    state.ledger.writable.lists.unlink(own_list(state, person, id).id)
+    state.ledger.writable.lists.unlink(list_to_manage(state, person, id).id)
     return _back(id)
 
 
 @router.post("/lists/{id}/annotate", dependencies=[annotator])
 def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
-    """To the page on which the list's query is labelled to the end; first to where somebody says their name."""
-    return RedirectResponse(to_annotate(state, at, id) if at.who else "/annotate", 303)
+    """To the page on which the list's words are labelled to the end, the nearest photos and its own among them."""
+    if not at.who:  # first to where somebody says their name
+        return RedirectResponse("/annotate", 303)
+    lists, snapshot = state.ledger.readable.lists, state.snapshots.current()
+    one = lists.find(id)
+    words = [text for query in lists.queries(one.id) if (text := params_of(query.address).q)]
+    query = query_of_words(at, state.settings.refused, words[0] if words else one.name)
+    if not at.store.candidates(query):
+        grow_list(at, state.snapshots, query)
+    there = {candidate.image for candidate in at.store.candidates(query)}
+    rows = snapshot.rows_by_id([image for image in lists.photos(one.id) if image not in there])
+    if (rows >= 0).any():
+        at.store.narrow(query)  # these were chosen and not ranked, which an audit has to know
+        list_rows(at.store, query, snapshot.view, rows[rows >= 0].tolist())
+    return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
 
 
 def _back(id: str) -> Response:

@@ -1,4 +1,4 @@
-// Lists: a link in one press, chosen photos put on a list, a folder on the server. Forms do the rest without scripts.
+// Lists: a link in one press, chosen photos put on a list. Forms do the rest without scripts.
 "use strict";
 (() => {
   const find = (what, within = document) => within.querySelector(what);
@@ -117,19 +117,6 @@
     addEventListener("click", (event) => { for (const menu of openMenus()) if (!menu.contains(event.target)) menu.open = false; }, true);
     addEventListener("keydown", (event) => {
       if (event.key === "Escape") for (const menu of openMenus()) { menu.open = false; find("summary", menu).focus(); }
-    });
-  }
-
-  // -- a folder on the server
-  for (const box of document.querySelectorAll("[data-album]")) {
-    box.hidden = false;
-    box.addEventListener("click", async (event) => {
-      const kind = event.target.dataset?.kind, told = find("[role=status]", box);
-      if (!kind) return;
-      try {
-        const made = await call("POST", `/v1/lists/${box.dataset.album}/album`, { kind });
-        told.textContent = `${made.files} files in ${made.folder}${made.failed.length ? `; ${made.failed.length} are left out` : ""}.`;
-      } catch (error) { told.textContent = sentence(error.message); }
     });
   }
 })();

@@ -1,4 +1,4 @@
-"""Small pictures of a gallery's photos, each made once and kept in a folder of folders.
+"""Small pictures of a gallery's photos, each made once and kept in a folder of folders; pictures to search with.
 
 A file is shown only if it is the one that was indexed: its bytes have the digest that is its id. What has another kind
 of id (imported rows) must lie within its root, links followed. So no path leads out of the gallery's roots.
@@ -18,7 +18,7 @@ from threading import BoundedSemaphore, Lock
 
 from fastapi.responses import FileResponse
 
-from eyespot.photos.pictures import BadPicture, thumbnail
+from eyespot.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.photos.sources import read_again
 from eyespot.photos.videos.addresses import frame_of
 from eyespot.photos.videos.facts import id_at
@@ -141,3 +141,70 @@ def video_response(id: str, places: Iterable[PicturePlace]) -> FileResponse:
                     headers={"Content-Disposition": "inline"},
                 )
     raise Problem(404, "there is no such video, or it has changed since it was indexed; bring the gallery up to date")
+
+
+# -- pictures that people bring, looked through before they are kept, named by their bytes alone -------------------
+
+KEPT = 500  # pictures; the longest unused goes first
+_changing = Lock()  # two who bring pictures at once would write, and count, over each other
+
+
+def keep(folder: Path, data: bytes, most: int) -> str:
+    """The digest under which a picture is kept; `Problem` for what is too large or no whole picture."""
+    if len(data) > most:
+        raise Problem(413, f"the picture has more than {most >> 20} MiB; send a smaller one")
+    try:
+        small = thumbnail(data, SMALL)
+    except BadPicture as bad:
+        raise Problem(422, f"this cannot be searched with: {bad.reason}") from None
+    digest = id_of(data)
+    place = _place(folder, digest)
+    with _changing:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(_small(place), lambda file: file.write(small))
+        write_whole(place, lambda file: file.write(data))
+        # The longest unused of too many; one of them may be gone already by another server's hand
+        used: dict[Path, int] = {}
+        for one in folder.glob("??/*"):
+            with suppress(FileNotFoundError):
+                if not one.suffix and not one.name.startswith("."):
+                    used[one] = one.stat().st_mtime_ns
+        for one in sorted(used, key=lambda one: used[one])[: max(0, len(used) - KEPT)]:
+            one.unlink(missing_ok=True)
+            _small(one).unlink(missing_ok=True)
+    return digest
+
+
+def upload_jpeg(folder: Path, digest: str) -> bytes:
+    """A kept picture as a small JPEG; `Problem` if it is not kept."""
+    if not is_digest(digest):
+        raise Problem(404, "there is no such picture")
+    try:
+        small = _small(_place(folder, digest)).read_bytes()
+    except OSError:
+        raise Problem(404, "the picture is not kept any more; bring it again") from None
+    _used(folder, digest)
+    return small
+
+
+def searched_with(folder: Path, digest: str) -> Path:
+    """Where a kept picture lies; `Problem` if it is not kept."""
+    place = _place(folder, digest)
+    if not place.is_file():
+        raise Problem(404, "the picture that was searched with is not kept any more; drop it into the page again")
+    _used(folder, digest)
+    return place
+
+
+def _used(folder: Path, digest: str) -> None:
+    """From now on others are longer unused; where nothing may be written nothing is forgotten either."""
+    with suppress(OSError):
+        os.utime(_place(folder, digest))
+
+
+def _place(folder: Path, digest: str) -> Path:
+    return folder / digest[:2] / digest
+
+
+def _small(place: Path) -> Path:
+    return place.with_name(f"{place.name}.jpg")

@@ -1,1 +1,0 @@
-"""Pictures that the server keeps: thumbnails of the gallery, and what people bring to search with."""
