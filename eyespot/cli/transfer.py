@@ -26,7 +26,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.formats.imports.photo_facts import PhotoFacts
-    from eyespot.formats.imports.registered import ImportSource, VectorImport
+    from eyespot.formats.imports.registered import ImportSource
 
 importing = typer.Typer(no_args_is_help=True, help="Bring vectors, facts and labels of other programs into a gallery.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
@@ -78,7 +78,7 @@ def import_hdf5(
     """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
     from eyespot.formats.imports import hdf5
 
-    _import(hdf5.source(places), gallery, encoder, json, copy, hdf5.WhereItCan())
+    _import(hdf5.source(places), gallery, encoder, json, copy)
 
 
 @importing.command("inquire-cache")
@@ -145,10 +145,9 @@ def _import(
     encoder: str | None,
     json: bool,
     copy: bool,
-    in_place: VectorImport | None = None,
 ) -> None:
     from eyespot import rooms
-    from eyespot.formats.imports.registered import Copied, InPlace, take_in
+    from eyespot.formats.imports.registered import take_in
 
     place, known = gallery_here(gallery, writes=True), rooms.names("encoders")
     if encoder is None:
@@ -160,9 +159,8 @@ def _import(
             f"{encoder} is no encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
             "-e open_clip:MODEL/WEIGHTS"
         )
-    way = Copied() if copy else in_place or InPlace()
     with progress_bar() as progress:
-        done = take_in(place, source, encoder, way, progress)
+        done = take_in(place, source, encoder, copy=copy, progress=progress)
     note_all(done.notes)
     if json:
         print_json({"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards})

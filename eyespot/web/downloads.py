@@ -21,7 +21,7 @@ from fastapi import Response
 from starlette.responses import StreamingResponse
 
 from eyespot.formats.albums import file_names
-from eyespot.formats.exported import tells_too_much
+from eyespot.formats.exporting import tells_too_much
 from eyespot.formats.exports.camtrap_dp import TrapPhoto, described, is_placed, package
 from eyespot.photos.attribution import attribution_of
 from eyespot.search.contact_sheet import Tile, html_pieces

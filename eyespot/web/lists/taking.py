@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from eyespot.curate.annotate.candidates import list_rows
 from eyespot.formats.albums import album_folder, copy_hits, link_hits
-from eyespot.formats.exported import tells_too_much
+from eyespot.formats.exporting import tells_too_much
 from eyespot.ledger.photo_lists import PhotoList
 from eyespot.storage.tables import csv_bytes
 from eyespot.types import UsageError
