@@ -5,6 +5,7 @@ Who or where is left out unless it is asked for.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -247,6 +248,15 @@ def caption_column(rows: ExportRows) -> str | None:
     """The column that says in words what a picture shows."""
     spelled = {name.lower(): name for name in reversed(rows.columns.schema.names)}
     return next((spelled[name] for name in CAPTIONS if name in spelled), None)
+
+
+def boxes_of(text: Any) -> list[tuple[str, float, list[float]]]:
+    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if it is no such JSON."""
+    try:
+        listed = json.loads(text) if isinstance(text, str) else []
+        return [(str(kind), float(sure), [float(x), float(y), float(w), float(h)]) for kind, sure, x, y, w, h in listed]
+    except (ValueError, TypeError):
+        return []
 
 
 def plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,9 +35,6 @@ from eyespot.photos.places import Root
 from eyespot.storage.digests import GONE, damaged_files, new_digested
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 FORMAT = 2  # 1 had no segments; it is read as well

@@ -97,19 +97,18 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             summary.damaged = integrity.faults(gallery, options.progress)
         return summary
     except (OSError, sqlite3.OperationalError) as error:
-        raise EyespotError(_no_room(gallery, error)) from error
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        what = (
+            f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
+        )
+        if "locked" in reason:
+            what = f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
+        elif is_forbidden(error):
+            what = f"{gallery} may not be written ({reason}); choose another place with -g"
+        raise EyespotError(what) from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged index gives
         sqlite.check(gallery / INDEX)
         raise
-
-
-def _no_room(gallery: Path, error: Exception) -> str:
-    reason = (getattr(error, "strerror", None) or str(error)).lower()
-    if "locked" in reason:
-        return f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
-    if is_forbidden(error):
-        return f"{gallery} may not be written ({reason}); choose another place with -g"
-    return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 
 
 class _IndexJob:
@@ -299,8 +298,7 @@ class _IndexJob:
     def _repair_facts(self) -> None:
         for shard, rows in self.index.shard_rows().items():
             folder = disk.shard_path(self.gallery, shard)
-            look = integrity.look_at_facts if self._must_read(folder) else integrity.glance_at_facts
-            if why := integrity.why_damaged(look, folder, "", rows):
+            if why := integrity.why_damaged(folder, "", rows, full=self._must_read(folder)):
                 self.gone |= set() if folder.is_dir() else {shard}
                 make_folder(folder)
                 self._write_items(folder, shard)
@@ -328,8 +326,7 @@ class _IndexJob:
         lacking = [(stem, shard) for stem in self.encoders for shard in shards if (stem, shard) not in self.complete]
         for stem, shard in lacking:
             folder = disk.shard_path(self.gallery, shard)
-            look = integrity.look_at_vectors if self._must_read(folder) else integrity.glance_at_vectors
-            why = integrity.why_damaged(look, folder, stem, shards[shard])
+            why = integrity.why_damaged(folder, stem, shards[shard], full=self._must_read(folder))
             if why and recovery.rewrite_note(folder, stem, self.encoders[stem]):
                 self.summary.notes.append(f"{folder} had a damaged note of its vectors ({why}); it is written again")
                 continue
@@ -375,24 +372,19 @@ class _IndexJob:
         if note is not None:
             vectors = np.array(disk.map_vectors(folder, stem))
         for start in range(0, len(lacking), _STRETCH):  # a kill in a segment costs a stretch of it
-            self._embed_rows(shard, stem, vectors, {row: rows[row] for row in lacking[start : start + _STRETCH]})
+            row_of = {rows[row].id: row for row in lacking[start : start + _STRETCH]}
+            places = [place for row in row_of.values() for place in zip(rows[row].roots, rows[row].paths, strict=True)]
+            planned = [PlannedPicture(shard, root, self.index.seen(root, path)) for root, path in places]
+            filled: list[int] = []
+            with self._reader(None, {stem: encoder}, len(planned)) as reader:
+                batches = Batches(stem, encoder, reader)
+                for read in reader.read_all(planned, self.index.roots()):
+                    self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)
+                    if (row := row_of.pop(read.id or "", None)) is not None:
+                        filled.append(row)
+                        batches.add(read.pixels[stem])
+                vectors[filled] = batches.vectors()
+            self.summary.embedded += len(filled)
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
         if not lacking and note is None:
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
-
-    def _embed_rows(self, shard: int, stem: str, vectors: Vectors, lacking: Mapping[int, StoredRow]) -> None:
-        """Put the vectors of these rows of a shard in place, (rows, dim), where their pictures are there."""
-        encoder = self.encoders[stem]
-        places = [place for row in lacking.values() for place in zip(row.roots, row.paths, strict=True)]
-        planned = [PlannedPicture(shard, root, self.index.seen(root, path)) for root, path in places]
-        row_of = {picture.id: row for row, picture in lacking.items()}
-        filled: list[int] = []
-        with self._reader(None, {stem: encoder}, len(planned)) as reader:
-            batches = Batches(stem, encoder, reader)
-            for read in reader.read_all(planned, self.index.roots()):
-                self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)
-                if (row := row_of.pop(read.id or "", None)) is not None:
-                    filled.append(row)
-                    batches.add(read.pixels[stem])
-            vectors[filled] = batches.vectors()
-        self.summary.embedded += len(filled)

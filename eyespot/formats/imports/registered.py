@@ -21,7 +21,6 @@ from eyespot.formats.imports.items import (
     KnownHashes,
     Layout,
     Naming,
-    PartTarget,
     item_hashes,
     key_hashes,
     labels_of,
@@ -215,7 +214,7 @@ class _Import:
         again = repeated(key_hashes(facts, naming), known)
         shard = self._unfinished()
         with new_folder(disk.shard_path(self.gallery, shard)) as folder:
-            write_items(folder, facts, naming, PartTarget(shard, root, self.labels), again)
+            write_items(folder, facts, naming, shard=shard, root=root, labels=self.labels, again=again)
             about = disk.SpaceNote(self.space, lost, [], str(part.vectors))
             if copy or not isinstance(array, np.ndarray):
                 dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
