@@ -189,7 +189,6 @@ def described(photos: Sequence[TrapPhoto], name: str, title: str, description: s
     }
     lats, lons = ([photo.facts[name] for photo in photos] for name in ("latitude", "longitude"))
     south, north, west, east = min(lats), max(lats), min(lons), max(lons)
-    corners = [[west, south], [east, south], [east, north], [west, north], [west, south]]
     holders = [{"title": holder, "role": "rightsHolder"} for holder in rights["holders"]]
     licences = {"licenses": [_licence(one) for one in rights["licences"]]} if rights["licences"] else {}
     return {
