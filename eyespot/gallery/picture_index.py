@@ -263,7 +263,8 @@ class PictureIndex(PictureTables):
             mtime = RETRY if out_of_reach else seen.mtime
             rows.append((folder, name, seen.size, mtime, seen.offset, item, failed))
         self.sql.executemany("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        self._mark_stale(items)
+        numbered = ((item,) for item in items if isinstance(item, int))
+        self.sql.executemany(f"INSERT OR IGNORE INTO stale {SHARD_OF.format('?')[1:-1]}", numbered)
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM tallies")
@@ -274,11 +275,6 @@ class PictureIndex(PictureTables):
             return None
         number = self.number_of(id)
         return packed(id) if number is None else number
-
-    def _mark_stale(self, items: Iterable[object]) -> None:
-        shard = SHARD_OF.format("?")
-        marked = ((item,) for item in items if isinstance(item, int))
-        self.sql.executemany(f"INSERT OR IGNORE INTO stale {shard[1:-1]}", marked)
 
     def seen(self, root: int, path: str) -> Seen:
         """A known file as it was when it was last read."""

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
+from eyespot.gallery.arrays import append, begin
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.hashes import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
@@ -179,8 +180,13 @@ def mergeable(gallery: Path, ledger: PictureIndex, most: int = ROWS) -> list[lis
     known, counts = ledger.shard_rows(), ledger.imported_rows()
     for number, place in disk.places_of(gallery, counts).items():
         known[disk.number_of(place)] = known.get(disk.number_of(place), 0) + counts[number]
-    there, indexes = disk.shard_paths(gallery), _covered(gallery)
-    shards = [_looked_at(shard, known, indexes) for shard in there]
+    there = disk.shard_paths(gallery)
+    # The shards that each approximate index was built of: with others in one segment it would be of no use
+    indexes = []
+    for place in sorted(gallery.glob("indexes/*/[!.]*/settings.json")):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            indexes.append({str(shard["shard"]) for shard in json.loads(place.read_bytes())["shards"]})
+    shards = [_shard_at(shard, known, indexes) for shard in there]
     # A shard that is planned or lost is still to be written, and a segment around its number would hide it.
     absent = {*disk.places_of(gallery, ledger.known_shards()).values()}.difference(there)
     shards = sorted(
@@ -206,16 +212,7 @@ def _divided(shards: Iterable[_Shard], most: int) -> list[list[Path]]:
     return groups
 
 
-def _covered(gallery: Path) -> list[set[str]]:
-    """The shards that each approximate index was built of: with others in one segment it would be of no use."""
-    found = []
-    for place in sorted(gallery.glob("indexes/*/[!.]*/settings.json")):
-        with suppress(OSError, ValueError, LookupError, TypeError):
-            found.append({str(shard["shard"]) for shard in json.loads(place.read_bytes())["shards"]})
-    return found
-
-
-def _looked_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -> _Shard:
+def _shard_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -> _Shard:
     """Vectors that were imported in place lie elsewhere; local features stay beside the shard they were made of."""
     import pyarrow.parquet as pq
 
@@ -357,12 +354,11 @@ def _merge_vectors(shards: Sequence[Path], sizes: Sequence[int], stem: str, fold
     missing = [start + row for note, start in zip(notes, starts, strict=False) if note for row in note.missing]
     name, like = f"{stem}.npy", blocks[0]
     with new_digested(folder / name) as file:
-        head = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(file.io, head | {"shape": (sum(sizes), like.shape[1])})
+        begin(file, (sum(sizes), like.shape[1]), like.dtype)
         step = max(1, _BYTES // (like.shape[1] * like.itemsize))
         for block in blocks:
             for at in range(0, len(block), step):
-                file.write(np.ascontiguousarray(block[at : at + step]).tobytes())
+                append(file, block[at : at + step])
     _take_time(folder / name, shards)
     space = next(note for note in notes if note)
     fresh = disk.SpaceNote(space.space, missing, space.fingerprints, None, f"blake2b:{file.hex}", like.dtype.name)

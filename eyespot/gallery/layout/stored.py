@@ -221,14 +221,10 @@ class Landmarks:
         weights = np.where(together, np.maximum(cosines, 1e-3), 0)
         means = (places * weights[:, :, None]).sum(axis=1) / weights.sum(axis=1, keepdims=True)
         means = np.where((cosines.max(axis=1) >= SAME)[:, None], nearest, means)
-        return np.asarray(np.clip(means + _aside(rows), 0, 1), np.float32)
-
-
-def _aside(rows: Rows) -> NDArray[np.float64]:
-    """A small step in a direction that follows from the row's number, (rows, 2)."""
-    turns = (rows * 0.618033988749895) % 1 * 2 * np.pi
-    far = APART * np.sqrt((rows * 0.7548776662466927) % 1)
-    return np.stack([far * np.cos(turns), far * np.sin(turns)], axis=1)
+        # A small step in a direction that follows from the row's number
+        turns, far = (rows * 0.618033988749895) % 1 * 2 * np.pi, APART * np.sqrt((rows * 0.7548776662466927) % 1)
+        aside = np.stack([far * np.cos(turns), far * np.sin(turns)], axis=1)
+        return np.asarray(np.clip(means + aside, 0, 1), np.float32)
 
 
 def place_all(view: View, rows: Rows, landmarks: Landmarks, progress: Progress = no_progress) -> Points:
