@@ -37,7 +37,7 @@ def refuse_on_cluster(adapt: str | None, ray: str | None) -> None:
 
 @contextmanager
 def pool_on(address: str, workers: int) -> Iterator[Any]:
-    """The workers that read and embed instead of threads here, as `Options.hands` takes them."""
+    """The workers that read and embed instead of threads here, as `Options.reader_factory` takes them."""
     with _connected(address, workers) as cluster:
         from eyespot.cluster.workers import WorkerPool
 

@@ -47,7 +47,7 @@ GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --
 
 @dataclass(frozen=True)
 class Options:
-    """How to index; the defaults are what most people want. `hands`: what reads and embeds in place of this process."""
+    """How to index; the defaults are what most people want. `reader_factory`: what reads and embeds in place of this process."""
 
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False
@@ -58,7 +58,7 @@ class Options:
     repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
     codes: bool = False  # int8 codes next to the vectors; a space that has some gets the rest anyway
     progress: Progress = no_progress
-    hands: Callable[[Mapping[str, Encoder]], Reader] | None = None
+    reader_factory: Callable[[Mapping[str, Encoder]], Reader] | None = None
     text_reader: TextReader | None = None  # of the text in pictures
 
 
@@ -251,8 +251,8 @@ class _IndexJob:
 
     def _reader(self, gallery: Path | None, encoders: Mapping[str, Encoder], count: int) -> Reader:
         """What reads and embeds `count` pictures; those that a gallery knows already are not decoded."""
-        if self.options.hands:
-            return self.options.hands(encoders)
+        if self.options.reader_factory:
+            return self.options.reader_factory(encoders)
         known = NothingKnown if gallery is None else partial(KnownInIndex, gallery)
         return local_reader(known, encoders, self.options.workers, count)
 

@@ -128,7 +128,7 @@ def add_missing_digests(gallery: Path) -> None:
 
 def faults(gallery: Path, progress: Progress) -> list[Fault]:
     """All that is wrong with a gallery's files, after reading every byte; `UsageError` if there is no gallery."""
-    found = [*_header_faults(gallery), *_ledger_faults(gallery)]
+    found = [*_gallery_faults(gallery)]
     shards = _shards(gallery)
     for done, (shard, rows) in enumerate(sorted(shards.items())):
         progress("checking", done, len(shards))
@@ -154,16 +154,14 @@ def _repair(gallery: Path) -> str:
     return f"repair it with: eyespot index --repair -g {quote(str(gallery))}"
 
 
-def _header_faults(gallery: Path) -> Iterator[Fault]:
+def _gallery_faults(gallery: Path) -> Iterator[Fault]:
+    """Of the header, the ledger and the index."""
     try:
         disk.read_header(gallery)
     except disk.DamagedHeader as error:
         yield Fault("", "", error.reason, _repair(gallery), disk.HEADER)
     if DIGESTS in damaged_files(gallery):
         yield Fault("", "", CHANGED, _repair(gallery), DIGESTS)
-
-
-def _ledger_faults(gallery: Path) -> Iterator[Fault]:
     places = [gallery / copies.LEDGER, gallery / copies.INDEX]
     for place in places:
         if place.exists() or copies.why_changed(place):

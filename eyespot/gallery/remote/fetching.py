@@ -57,8 +57,10 @@ def fetch(url: str, into: Path | None = None, progress: Progress = no_progress, 
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
     if not _is_current(copy, manifest, found[0], part):  # else several may read at once
         with locked(copy):
-            parts = _parts(copy, manifest) | manifest.parts_of(part)
-            Fetch(store, manifest, copy, progress).run(parts, found[0])
+            origin = read_origin(copy)
+            # Of a copy that an older eyespot made, the parts of its files
+            parts = origin.parts if origin else {manifest.part_of(name) for name in fetched_files(copy)}
+            Fetch(store, manifest, copy, progress).run(parts | manifest.parts_of(part), found[0])
     return copy
 
 
@@ -76,12 +78,6 @@ def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:
         manifest = Manifest.of(text, origin.url)
         if not (parts := manifest.parts_of(part)) <= origin.parts:
             Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts, text)
-
-
-def _parts(copy: Path, manifest: Manifest) -> set[str]:
-    """The parts of a copy that have come; of one that an older eyespot made, those of its files."""
-    origin = read_origin(copy)
-    return set(origin.parts) if origin else {manifest.part_of(name) for name in fetched_files(copy)}
 
 
 def _is_current(copy: Path, manifest: Manifest, text: bytes, part: str) -> bool:
@@ -118,9 +114,17 @@ class Fetch:
         except OSError as error:
             if not is_full(error):
                 raise
-            raise self._without_room(missing, have) from error
+            lacking = sum(file.size for name, file in missing.items() if have.get(name) != file.digest)
+            raise EyespotError(
+                f"there is no room for the copy at {quote(str(self.copy))}, which needs up to {lacking / 1e6:,.1f} MB "
+                "more; make room, or set XDG_CACHE_HOME to a larger disk, and run the same line again"
+            ) from error
         write_origin(self.copy, self.store.url, parts, text)
-        self._bring_header(missing, have)
+        if header := missing.get(disk.HEADER):
+            with (self.copy / LOG).open("a", encoding="utf-8") as log:
+                downloads = Downloads(self.store, ByteProgress(no_progress, 0, 0))
+                for _ in downloads.bring([(self.copy / disk.HEADER, header)]):
+                    note_file(log, have, disk.HEADER, header)
         self._drop(wanted, have)
         remember(self.copy, have)
 
@@ -140,14 +144,6 @@ class Fetch:
         if missing:
             bar.tell()
 
-    def _bring_header(self, missing: dict[str, File], have: dict[str, str]) -> None:
-        if header := missing.get(disk.HEADER):
-            with (self.copy / LOG).open("a", encoding="utf-8") as log:
-                for _, file in Downloads(self.store, ByteProgress(no_progress, 0, 0)).bring(
-                    [(self.copy / disk.HEADER, header)]
-                ):
-                    note_file(log, have, disk.HEADER, file)
-
     def _drop(self, wanted: dict[str, File], have: dict[str, str]) -> None:
         """What is no more of the gallery, and what had come of a part that is not wanted and has changed since."""
         for name in set(have) - set(wanted):
@@ -164,13 +160,6 @@ class Fetch:
             growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
             for part in set(parts) - growing:
                 part.unlink(missing_ok=True)
-
-    def _without_room(self, missing: dict[str, File], have: dict[str, str]) -> EyespotError:
-        lacking = sum(file.size for name, file in missing.items() if have.get(name) != file.digest)
-        return EyespotError(
-            f"there is no room for the copy at {quote(str(self.copy))}, which needs up to {lacking / 1e6:,.1f} MB more;"
-            " make room, or set XDG_CACHE_HOME to a larger disk, and run the same line again"
-        )
 
 
 def _place(copy: Path, name: str) -> Path:
