@@ -47,7 +47,10 @@ GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --
 
 @dataclass(frozen=True)
 class Options:
-    """How to index; the defaults are what most people want. `reader_factory`: what reads and embeds in place of this process."""
+    """How to index; the defaults are what most people want.
+
+    reader_factory: makes what reads and embeds in place of this process.
+    """
 
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False
