@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,12 +25,9 @@ from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.looked import Looked
-from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
 from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.video_frames import video_counts
-from eyespot.photos.decode_processes import least_rows, local_reader
-from eyespot.photos.decode_workers import NothingKnown, Reader
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.places import numbers_of
 from eyespot.photos.sources import Root, is_there, roots_of
@@ -40,6 +38,10 @@ from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
+
+if TYPE_CHECKING:  # a run that finds nothing new reads no picture
+    from eyespot.gallery.making import ShardInMaking
+    from eyespot.photos.decode_workers import Reader
 
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget
@@ -143,7 +145,7 @@ class _IndexJob:
         self._write_header()
         self._embed_planned()  # what a killed run left
         looked = self._look(roots or [root for root in self.index.roots().values() if root.kind != "import"])
-        self.index.make_plan(self.options.shard_rows, self.options.retry_failed, least_rows(self.encoders))
+        self.index.make_plan(self.options.shard_rows, self.options.retry_failed, self.encoders)
         self._write_header()
         self._embed_planned()
         self._forget_gone(looked)
@@ -167,8 +169,6 @@ class _IndexJob:
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
         return self.summary
-
-    # -- what there is to do --------------------------------------------------------------------------------
 
     def _remove(self) -> None:
         roots = self.index.roots()
@@ -236,16 +236,15 @@ class _IndexJob:
         plan = self.index.planned()
         if not plan:
             return
+        from eyespot.gallery.making import Batches, ShardInMaking
+
         total, done = sum(plan.values()), 0
-        planned = (
-            picture for shard in dict.fromkeys(shard for shard, _ in plan) for picture in self.index.plan_of(shard)
-        )
+        planned = chain.from_iterable(map(self.index.plan_of, dict.fromkeys(shard for shard, _ in plan)))
         with self._reader(self.gallery, self.encoders, total) as reader:
             reads = reader.read_all(planned, roots)
             for shard, group in groupby(reads, key=lambda read: read.planned.shard):
-                building = ShardInMaking(
-                    {stem: Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()}
-                )
+                batches = {stem: Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()}
+                building = ShardInMaking(batches)
                 for read in group:
                     building.add(read, self.index.is_known)
                     done += read.planned.seen.offset >= VIDEO  # frames are no files of the plan
@@ -256,6 +255,9 @@ class _IndexJob:
         """What reads and embeds `count` pictures; those that a gallery knows already are not decoded."""
         if self.options.reader_factory:
             return self.options.reader_factory(encoders)
+        from eyespot.photos.decode_processes import local_reader
+        from eyespot.photos.decode_workers import NothingKnown
+
         known = NothingKnown if gallery is None else partial(KnownInIndex, gallery)
         return local_reader(known, encoders, self.options.workers, count)
 
@@ -346,6 +348,8 @@ class _IndexJob:
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
                 rows = list(self.index.rows_of(shard))
                 if self._can_repair(folder, rows, "no sound perceptual hashes"):
+                    from eyespot.gallery.making import hashes_again
+
                     with self._reader(None, self.encoders, len(rows)) as reader:
                         write_hashes(folder, hashes_again(self.index, shard, rows, reader))
 
@@ -369,6 +373,8 @@ class _IndexJob:
 
     def _fill(self, shard: int, stem: str, rows: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
         """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""
+        from eyespot.gallery.making import Batches
+
         encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
         lacking = [row for row in (note.missing if note else range(len(rows))) if rows[row].paths]
         vectors = np.zeros((len(rows), encoder.space.dim), np.float32)  # (rows, dim)

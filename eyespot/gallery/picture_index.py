@@ -22,7 +22,7 @@ from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.storage.copies import FOLDER, INDEX, LEDGER, name_of
 from eyespot.storage.digests import sound_digests
-from eyespot.types import EyespotError
+from eyespot.types import Encoder, EyespotError
 
 __all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "ReadResult", "StoredRow"]
 
@@ -183,10 +183,12 @@ class PictureIndex(PictureTables):
 
     # -- planning -------------------------------------------------------------------------------------------
 
-    def make_plan(self, shard_rows: int | None, retry_failed: bool, least: int = 64) -> None:
+    def make_plan(
+        self, shard_rows: int | None, retry_failed: bool, encoders: Mapping[str, Encoder] | None = None
+    ) -> None:
         """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too.
 
-        Shards have `shard_rows` rows; if None, by the size of the job, and `least` or more.
+        Shards have `shard_rows` rows; if None, by the size of the job, and as many or more as the encoders ask for.
         """
         if retry_failed:
             among = ", ".join(map(str, self._looked))
@@ -203,8 +205,10 @@ class PictureIndex(PictureTables):
         }
         if not count and not stamps:
             return
+        from eyespot.photos.decode_processes import least_rows
+
         # Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened
-        rows = shard_rows or max(least, min(8192, 1 << max(count // 64, 1).bit_length()))
+        rows = shard_rows or max(least_rows(encoders or {}), min(8192, 1 << max(count // 64, 1).bit_length()))
         first = self.free_shard()
         with self.transaction():
             self.sql.execute(
