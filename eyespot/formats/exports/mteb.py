@@ -21,13 +21,13 @@ def write(rows: ExportRows, folder: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from eyespot.formats.exports.parquet import picture_batches, shown_schema
+    from eyespot.formats.exports.parquet import VECTOR, picture_batches, shown_schema
     from eyespot.formats.hub import write_card
 
     places = {name: f"{name}/{SPLIT}.parquet" for name in TABLES}
     for name in TABLES:
         (folder / name).mkdir()
-    facts = [field for field in rows.columns.schema if field.name != "modality"]
+    facts = [field for field in rows.columns.schema if field.name not in ("modality", VECTOR)]
     schema = shown_schema(pa.schema([*facts, pa.field("modality", pa.string())]))
     ids: list[str] = []
     licences: set[str] = set()
