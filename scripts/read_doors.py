@@ -86,17 +86,6 @@ def webdataset(place: Path) -> Found:
     )
 
 
-def hdf5(place: Path) -> Found:
-    import h5py
-
-    with h5py.File(place / "vectors.hdf5") as file:
-        assert file["features"].ndim == 2
-        names = {name: file["facts"][name].asstr()[:] for name in FACTS if name in file["facts"]}
-        ids = file["index"].asstr()[:]
-        rows = [{"id": id, **{name: values[at] or None for name, values in names.items()}} for at, id in enumerate(ids)]
-    return named("h5py"), facts_of(rows)
-
-
 # -- judgements -------------------------------------------------------------------------------------------------
 
 
@@ -197,7 +186,6 @@ DOORS: dict[str, Callable[[Path], Found]] = {
     "parquet": parquet,
     "coco": coco,
     "webdataset": webdataset,
-    "hdf5": hdf5,
     "beir": beir,
     "mteb": mteb,
     "label-studio": label_studio,

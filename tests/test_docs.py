@@ -68,7 +68,7 @@ NEEDS = {
     r"\bcross_encoder:": "rerank",
     r"--kind (ivf|hnsw)|--index faiss": "faiss",
     r" --ray ": "ray",
-    r"\b(import|export) hdf5\b": "hdf5",
+    r"\bimport hdf5\b": "hdf5",
     r" --ocr\b": "ocr",
     r" --watch\b": "watch",
     r"\beyespot publish\b|\b(s3|gs)://": "remote",

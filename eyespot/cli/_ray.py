@@ -21,7 +21,7 @@ def refuse_on_cluster(adapt: str | None, cluster: ClusterSettings) -> None:
 
 @contextmanager
 def pool_on(settings: ClusterSettings) -> Iterator[Any]:
-    """The workers that read and embed instead of threads here, as `Options.hands` takes them; None without any."""
+    """The workers that read and embed in place of threads here, for `Options.reader_factory`; None without any."""
     if settings.ray is None:
         yield None
         return

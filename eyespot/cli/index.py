@@ -59,7 +59,9 @@ def run(
         def index_once(options: Options) -> None:
             try:
                 with progress_bar() as progress:
-                    summary = update(place, photos or [], encoders, replace(options, progress=progress, hands=pool))
+                    summary = update(
+                        place, photos or [], encoders, replace(options, progress=progress, reader_factory=pool)
+                    )
             except KeyboardInterrupt:
                 warn("interrupted; what is done is kept: run the same line again and it goes on there")
                 raise

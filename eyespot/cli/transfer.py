@@ -18,7 +18,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.formats.imports.photo_facts import PhotoFacts
-    from eyespot.formats.imports.registered import ImportSource, VectorImport
+    from eyespot.formats.imports.registered import ImportSource
 
 importing = group("Bring vectors, facts and labels of other programs into a gallery.")
 exporting = group("Write a gallery, or judgements, in another format.")
@@ -72,7 +72,7 @@ def import_hdf5(
     """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
     from eyespot.formats.imports import hdf5
 
-    _import(hdf5.source(places), into, json, hdf5.WhereItCan())
+    _import(hdf5.source(places), into, json)
 
 
 @importing.command("inquire-cache")
@@ -129,9 +129,9 @@ def import_label_studio(
     print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {view.gallery.path}")
 
 
-def _import(source: ImportSource, into: VectorsFrom, json: bool, in_place: VectorImport | None = None) -> None:
+def _import(source: ImportSource, into: VectorsFrom, json: bool) -> None:
     from eyespot import rooms
-    from eyespot.formats.imports.registered import Copied, InPlace, take_in
+    from eyespot.formats.imports.registered import take_in
 
     encoder, place, known = into.encoder, gallery_here(into.gallery, writes=True), rooms.names("encoders")
     if encoder is None:
@@ -143,9 +143,8 @@ def _import(source: ImportSource, into: VectorsFrom, json: bool, in_place: Vecto
             f"{encoder} is no encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
             "-e open_clip:MODEL/WEIGHTS"
         )
-    way = Copied() if into.copy_vectors else in_place or InPlace()
     with progress_bar() as progress:
-        done = take_in(place, source, encoder, way, progress)
+        done = take_in(place, source, encoder, copy=into.copy_vectors, progress=progress)
     warn_all(done.notes)
     fields = {"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards}
     print_result(fields, (), json)

@@ -94,7 +94,7 @@ class _PixelPlace(NamedTuple):
 class WorkerPool:
     """Workers that index in place of threads here. They begin with the first picture and stay as long as this is open.
 
-    As `Options.hands` it reads and embeds for an indexing run.
+    As `Options.reader_factory` it reads and embeds for an indexing run.
     """
 
     def __init__(self, cluster: Cluster) -> None:

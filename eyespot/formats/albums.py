@@ -9,12 +9,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from filecmp import cmp
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.formats.exported import tells_too_much
-from eyespot.formats.exporting import ExportFailure
+from eyespot.formats.exporting import ExportFailure, tells_too_much
 from eyespot.formats.exports._names import FileNames, safe_name
 from eyespot.photos.found import reason
 from eyespot.photos.names import stored_name
@@ -39,27 +37,7 @@ def copy_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
 
     Raises OSError where the folder cannot be written.
     """
-    make_folder(folder)
-    report, names = AlbumReport([], []), FileNames()
-    videos: set[str] = set()
-    for hit in hits:
-        try:
-            path = _path_of(hit)
-            if (video := file_of(path)) != path:
-                if video not in videos:
-                    report.files.append(_copy_of_video(names, folder, video))
-                videos.add(video)
-                continue
-            data = read_again(path)
-        except OSError as error:
-            report.failed.append(_failure(hit, error))
-            continue
-        file = _free_or_same(names, folder, hit["path"], partial(_holds, data=data))
-        if not file.exists():
-            with new_file(file) as out:
-                out.write(data)
-        report.files.append(file)
-    return report
+    return _write_album(hits, folder, _copying)
 
 
 def link_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
@@ -69,68 +47,74 @@ def link_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
 
     Raises OSError where the folder cannot be written.
     """
+    return _write_album(hits, folder, _linking)
+
+
+_Placing = tuple[Callable[[Path], bool], Callable[[Path], None]]
+"""Whether a file that is there stands for a picture already, and how to write one that does."""
+
+
+def _write_album(hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool], _Placing]) -> AlbumReport:
     make_folder(folder)
     report, names = AlbumReport([], []), FileNames()
     videos: set[str] = set()
     for hit in hits:
         try:
-            path = file_of(_path_of(hit))
+            if hit["path"] is None:
+                raise OSError("only its vector is known, and no place where it lies")
+            path = file_of(str(hit["path"]))
             if path in videos:
                 continue
-            if path != hit["path"]:
-                videos.add(path)
-            status = os.stat(path)
+            is_video = path != hit["path"]
+            is_same, write = placing(path, is_video)
         except OSError as error:
-            in_tar = isinstance(error, NotADirectoryError)
-            reason = OSError("lies in an archive, where nothing can link to it; copy it") if in_tar else error
-            report.failed.append(_failure(hit, reason))
+            report.failed.append(ExportFailure(hit["id"], hit["path"] or "", reason(error)))
             continue
-        file = _free_or_same(names, folder, path, partial(_leads_to, status=status))
+        videos |= {path} if is_video else set()
+        stem, suffix = os.path.splitext(os.path.basename(path))
+        while True:
+            file = folder / names.take(stem, f".{safe_name(suffix[1:])}" if suffix[1:] else "")
+            if not os.path.lexists(file) or is_same(file):
+                break
         if not file.exists():
-            try:
-                file.symlink_to(path)
-            except OSError:
-                if os.name != "nt":
-                    raise
-                os.link(path, file)  # Windows lets only some users make symbolic links
+            write(file)
         report.files.append(file)
     return report
 
 
-def _copy_of_video(names: FileNames, folder: Path, video: str) -> Path:
-    with open(video, "rb") as data:
-        file = _free_or_same(names, folder, video, lambda place: place.is_file() and cmp(place, video, shallow=False))
-        if not file.exists():
-            with new_file(file) as out:
-                shutil.copyfileobj(data, out)
-    return file
+def _copying(path: str, is_video: bool) -> _Placing:
+    if is_video:  # which may be larger than memory
+        os.stat(path)
+
+        def copy(file: Path) -> None:
+            with open(path, "rb") as source, new_file(file) as out:
+                shutil.copyfileobj(source, out)
+
+        return lambda file: file.is_file() and cmp(file, path, shallow=False), copy
+    data = read_again(path)
+
+    def write(file: Path) -> None:
+        with new_file(file) as out:
+            out.write(data)
+
+    return lambda file: file.is_file() and file.stat().st_size == len(data) and file.read_bytes() == data, write
 
 
-def _path_of(hit: Hit) -> str:
-    if hit["path"] is None:
-        raise OSError("only its vector is known, and no place where it lies")
-    return str(hit["path"])
+def _linking(path: str, _is_video: bool) -> _Placing:
+    try:
+        status = os.stat(path)
+    except NotADirectoryError:
+        raise OSError("lies in an archive, where nothing can link to it; copy it") from None
 
+    def link(file: Path) -> None:
+        try:
+            file.symlink_to(path)
+        except OSError:
+            if os.name != "nt":
+                raise
+            os.link(path, file)  # Windows lets only some users make symbolic links
 
-def _failure(hit: Hit, error: OSError) -> ExportFailure:
-    return ExportFailure(hit["id"], hit["path"] or "", reason(error))
-
-
-def _free_or_same(names: FileNames, folder: Path, path: str, same: Callable[[Path], bool]) -> Path:
-    """The file that stands for a picture already, or one that is not there yet."""
-    stem, suffix = os.path.splitext(os.path.basename(path))
-    while True:
-        file = folder / names.take(stem, f".{safe_name(suffix[1:])}" if suffix[1:] else "")
-        if not os.path.lexists(file) or same(file):
-            return file
-
-
-def _holds(file: Path, data: bytes) -> bool:
-    return file.is_file() and file.stat().st_size == len(data) and file.read_bytes() == data
-
-
-def _leads_to(file: Path, status: os.stat_result) -> bool:
-    return file.exists() and os.path.samestat(file.stat(), status)
+    return lambda file: file.exists() and os.path.samestat(file.stat(), status), link
 
 
 def write_table(hits: Sequence[Hit], file: Path, all_columns: bool = False) -> list[str]:

@@ -1,27 +1,41 @@
 """What every export writes: the chosen rows of a gallery with their facts, and their pictures where they can be read.
 
-Nothing here loads pyarrow or numpy before rows are read, so that the help of the command line stays instant.
+Who or where is left out unless it is asked for.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from eyespot.photos.names import shown_name
-from eyespot.types import NothingFound, Progress, UsageError, no_progress
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from eyespot.formats.exports._pictures import PictureFile, picture_of
+from eyespot.gallery.view import View, place_of
+from eyespot.photos.attribution import LICENCES, Attribution, attribution_of, plain_name
+from eyespot.photos.names import shown_name, stored_name
+from eyespot.runs.judged import JudgedQueries
+from eyespot.storage.atomic import is_forbidden, whole_folder
+from eyespot.types import EyespotError, Mask, NothingFound, Progress, Qrels, UsageError, no_progress
 
-    from eyespot.formats.exported import Chunk, ExportColumns
-    from eyespot.formats.exports._pictures import PictureFile
-    from eyespot.gallery.view import View
-    from eyespot.runs.judged import JudgedQueries
-    from eyespot.types import Mask
+_BATCH = 1 << 14  # rows
+# Compared in lower case without separators: Darwin Core, EXIF, Flickr, iNaturalist and img2dataset spell them so.
+PLACES = """
+    latitude longitude lat lon lng long position coordinates location locality place placeguess geotag geolocation geo
+    decimallatitude decimallongitude verbatimlatitude verbatimlongitude verbatimlocality verbatimcoordinates
+"""
+OWNERS = """
+    author owner ownername photographer artist creator user username userid userlogin usernickname login uploader
+    observer observerid observername recordedby identifiedby rightsholder copyright copyrightholder credit attribution
+    byline email realname
+"""
 
 
 @dataclass(frozen=True)
@@ -91,71 +105,84 @@ class ExportReport(NamedTuple):
     notes: list[str]
 
 
-@dataclass
+class ExportColumns(NamedTuple):
+    """The columns that go out, those that do not, and those of `Attribution` that are put together out of others.
+
+    A photo with a licence is handed on with it and with whom it asks to name, for it may not be handed on without.
+    """
+
+    schema: pa.Schema
+    left_out: list[str]
+    derived: list[str]
+
+
+class Chunk(NamedTuple):
+    """Some rows: their facts with whole paths, their vectors (rows, dim), and the first path of each from its root."""
+
+    facts: pa.Table
+    vectors: NDArray[Any]
+    relative: list[str]
+
+
 class ExportRows:
-    """The chosen rows of a space; reading their pictures fills `failed` and counts `converted`."""
+    """The chosen rows of a space; reading their pictures fills `failed` and counts `converted`.
 
-    view: View
-    options: ExportOptions
-    failed: list[ExportFailure] = field(default_factory=list)
-    converted: int = 0
-    notes: list[str] = field(default_factory=list)
+    `columns` go out, `wanted` (rows,) is True for the rows that do, `dtype` is the type of their vectors.
+    """
 
-    @cached_property
-    def wanted(self) -> Mask:
-        """True for the rows that go out, (rows,); `NothingFound` if there are none."""
-        from eyespot.formats.exported import wanted_rows
-
-        return wanted_rows(self.view, self.options.chosen)
-
-    @cached_property
-    def columns(self) -> ExportColumns:
-        """The columns that go out."""
-        from eyespot.formats.exported import columns_of
-
-        return columns_of(self.view, self.options.all_columns)
-
-    @cached_property
-    def dtype(self) -> Any:
-        """The type of the vectors that go out."""
-        import numpy as np
-
-        from eyespot.formats.exported import dtype_of
-
-        return np.dtype(np.float16) if self.options.float16 else dtype_of(self.view)
+    def __init__(self, view: View, options: ExportOptions) -> None:
+        """Raises `NothingFound` if no row goes out."""
+        self.view, self.options = view, options
+        self.failed: list[ExportFailure] = []
+        self.converted = 0
+        self.notes: list[str] = []
+        if not view.live.any():
+            raise NothingFound(f"{view.gallery.path} has no pictures to export; add some with: eyespot index PHOTOS")
+        self.wanted: Mask = view.live if options.chosen is None else view.live & options.chosen
+        if not self.wanted.any():
+            raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
+        self.columns = columns_of(view, options.all_columns)
+        kinds = [np.float16] if options.float16 else [block.dtype for block in view.blocks]
+        self.dtype: np.dtype[Any] = np.dtype(np.result_type(*kinds))
 
     def __len__(self) -> int:
         return int(self.wanted.sum())
 
     def chunks(self) -> Iterator[Chunk]:
-        """Facts as tables, with vectors, some thousand rows at a time."""
-        from eyespot.formats.exported import chunks_of
-
+        """Facts as tables, with vectors, some thousand rows at a time; `paths` are whole."""
         done = 0
-        for chunk in chunks_of(self.view, self.columns, self.wanted):
+        for chunk in self._chunks():
             yield chunk
             done += len(chunk.vectors)
             self.options.progress("exporting", done, len(self))
 
+    def _chunks(self) -> Iterator[Chunk]:
+        masks = np.split(self.wanted, self.view.starts[1:-1])  # a mask (rows,) for each shard
+        for place, block, mask in zip(self.view.tables, self.view.blocks, masks, strict=True):
+            at = 0
+            with pq.ParquetFile(place) as file:
+                for batch in file.iter_batches(_BATCH):
+                    chosen = mask[at : at + len(batch)]
+                    facts = pa.Table.from_batches([batch]).filter(pa.array(chosen))
+                    if len(facts):
+                        first = [(paths or [""])[0] for paths in facts["paths"].to_pylist()]
+                        common = _in_common(self.view, facts, self.columns)
+                        yield Chunk(common, block[at : at + len(batch)][chosen], first)
+                    at += len(batch)
+
     def __iter__(self) -> Iterator[ExportRow]:
-        for done, row in enumerate(self._rows(), 1):
-            yield row
-            self.options.progress("exporting", done, len(self))
-
-    def _rows(self) -> Iterator[ExportRow]:
-        from eyespot.formats.exported import chunks_of
-
-        for chunk in chunks_of(self.view, self.columns, self.wanted):
+        done = 0
+        for chunk in self._chunks():
             for facts, vector, relative in zip(chunk.facts.to_pylist(), chunk.vectors, chunk.relative, strict=True):
                 yield ExportRow(facts, facts.pop("paths"), vector, relative)
+                done += 1
+                self.options.progress("exporting", done, len(self))
 
     def pictures(self, ids: Collection[str] = ()) -> Iterator[tuple[ExportRow, PictureFile]]:
         """The rows whose picture can be read, with its bytes as they go out; the others are added to `failed`.
 
         ids: only these pictures; all without any.
         """
-        from eyespot.formats.exports._pictures import picture_of
-
         for row in self:
             if ids and row.id not in ids:
                 continue
@@ -171,9 +198,6 @@ class ExportRows:
 
         `NothingFound` if there are none; `UsageError` if the options have no judgements.
         """
-        from eyespot.runs.judged import JudgedQueries
-        from eyespot.types import Qrels
-
         given, there = self.options.judged, set(corpus)
         if given is None:
             raise UsageError("this format needs judgements; pass them as ExportOptions(judged=…)")
@@ -203,12 +227,7 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
 
     Raises `UsageError` if the folder holds something, `NothingFound` if there is nothing to write.
     """
-    from eyespot.storage.atomic import is_forbidden, whole_folder
-    from eyespot.types import EyespotError
-
-    rows = ExportRows(view, options)
-    if not len(rows):  # which reads the gallery before a folder is made
-        raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
+    rows = ExportRows(view, options)  # which reads the gallery before a folder is made
     try:
         with whole_folder(out) as folder:
             written = write(rows, folder)
@@ -231,6 +250,15 @@ def caption_column(rows: ExportRows) -> str | None:
     return next((spelled[name] for name in CAPTIONS if name in spelled), None)
 
 
+def boxes_of(text: Any) -> list[tuple[str, float, list[float]]]:
+    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if it is no such JSON."""
+    try:
+        listed = json.loads(text) if isinstance(text, str) else []
+        return [(str(kind), float(sure), [float(x), float(y), float(w), float(h)]) for kind, sure, x, y, w, h in listed]
+    except (ValueError, TypeError):
+        return []
+
+
 def plain(value: Any) -> Any:
     """A fact as JSON has it: times in ISO 8601, infinities and NaN as null."""
     if isinstance(value, date | datetime):
@@ -243,3 +271,56 @@ def plain(value: Any) -> Any:
 def known_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts that say something, as JSON has them."""
     return {name: plain(value) for name, value in facts.items() if value is not None}
+
+
+# -- columns ---------------------------------------------------------------------------------------------------------
+
+
+def tells_too_much(name: str) -> bool:
+    """Whether a column by this name tells where a picture was taken or whose it is."""
+    plain = plain_name(name)
+    return plain in PLACES.split() or names_owner(name) or plain.startswith(("gps", "exif", "embedded"))
+
+
+def names_owner(name: str) -> bool:
+    """Whether a column by this name tells whose a picture is."""
+    return plain_name(name) in OWNERS.split()
+
+
+def _in_common(view: View, facts: pa.Table, columns: ExportColumns) -> pa.Table:
+    """Facts of a shard in the columns of all."""
+    roots = view.gallery.header.roots
+    places = [
+        [stored_name(place_of(roots[number], path)) for number, path in zip(row["roots"], row["paths"], strict=True)]
+        for row in facts.select(["roots", "paths"]).to_pylist()
+    ]
+    made: dict[str, Any] = {"paths": pa.array(places, pa.list_(pa.string()))}
+    if columns.derived:
+        rights = [attribution_of(row)._asdict() for row in facts.drop_columns(["roots", "paths"]).to_pylist()]
+        made |= {name: pa.array([row[name] for row in rights], pa.string()) for name in columns.derived}
+    spelled = {name.lower(): name for name in facts.column_names}
+    for one in columns.schema:
+        if one.name not in made:
+            there = spelled.get(one.name.lower())
+            made[one.name] = pa.nulls(len(facts), one.type) if there is None else facts[there].cast(one.type)
+    return pa.table({name: made[name] for name in columns.schema.names}, schema=columns.schema)
+
+
+def columns_of(view: View, all_columns: bool = False) -> ExportColumns:
+    """The columns of all shards, a name once whatever its case; those left out tell of places and owners."""
+    fields: dict[str, pa.Field[Any]] = {}
+    for table in view.tables:
+        for one in pq.read_schema(table):
+            known = fields.get(one.name.lower(), one)
+            wider = known.type
+            if wider != one.type:
+                wider = pa.float64() if {wider, one.type} == {pa.int64(), pa.float64()} else pa.string()
+            fields[one.name.lower()] = known.with_type(wider)
+    del fields["live"], fields["roots"]
+    licensed = any(plain_name(name) in LICENCES for name in fields)
+    left_out = [] if all_columns else [field.name for field in fields.values() if tells_too_much(field.name)]
+    going = [field for field in fields.values() if field.name not in left_out]
+    names = {field.name.lower() for field in going}
+    derived = [name for name in Attribution._fields if licensed and name not in names]
+    schema = pa.schema([*going, *(pa.field(name, pa.string()) for name in derived)])
+    return ExportColumns(schema, [name for name in left_out if name.lower() not in derived], derived)

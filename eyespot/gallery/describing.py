@@ -6,9 +6,10 @@ Killed at any moment and run again, it goes on with the first shard that is not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -51,17 +52,6 @@ class DescribeSummary:
     failures: list[Undescribed] = field(default_factory=list)
 
 
-_Before = Callable[[int], LocalFeatures | str]
-"""The features of a row as they are, or why it has none."""
-
-
-class _Item(NamedTuple):
-    """A row of a shard: its picture's id and the places where it lies; none for a picture that is gone."""
-
-    id: str
-    places: list[str]
-
-
 def describe(gallery: Path, extractor: Extractor, options: Describing | None = None) -> DescribeSummary:
     """Describe every picture that this extractor, with this number of features, has not described yet.
 
@@ -91,23 +81,36 @@ class _DescribeJob:
     ) -> None:
         self.gallery, self.extractor, self.options = gallery, extractor, options
         self.note = LocalNote.of(extractor, options.count)
-        self.shards = {shard: self._items(shard) for shard in shards or disk.shard_paths(gallery.path)}
+        # The id of each row's picture and the places where it lies; none for a picture that is gone
+        self.shards: dict[Path, list[tuple[str, list[str]]]] = {}
+        for shard in shards or disk.shard_paths(gallery.path):
+            items = self.shards[shard] = []
+            for row in items_table.read_items(shard, ["id", "live", "roots", "paths"]).to_pylist():
+                places = zip(row["roots"], row["paths"], strict=True) if row["live"] else ()
+                items.append((row["id"], [place_of(gallery.root(root), path) for root, path in places]))
         self.seen, self.out_of_reach, self._counting = 0, 0, Lock()
-        self.summary = DescribeSummary(sum(bool(item.places) for items in self.shards.values() for item in items))
+        self.summary = DescribeSummary(sum(bool(places) for items in self.shards.values() for _, places in items))
 
     def run(self) -> DescribeSummary:
         if not self.summary.pictures:
             place = self.gallery.path
             raise NothingFound(f"{place} has no pictures to describe; add some with: eyespot index PHOTOS -g {place}")
-        due = {shard: rows for shard, items in self.shards.items() if (rows := self._due(shard, items))}
+        due: dict[Path, list[int]] = {}
+        for shard, items in self.shards.items():
+            # All of a new shard; else pictures that came back, and what failed if that is asked
+            note = read_local_note(shard, self.note.stem)
+            missing = dict.fromkeys(range(len(items)), GONE) if note is None else note.missing
+            again = {row for row, why in missing.items() if why == GONE or self.options.retry_failed}
+            if rows := [row for row, (_, places) in enumerate(items) if places and row in again]:
+                due[shard] = rows
         total = sum(map(len, due.values()))
         for shard, rows in due.items():
-            self._describe(shard, rows, total)
+            self._write(shard, rows, total, partial(_as_before, DescribedShard(shard, self.note.stem)))
         for shard, items in self.shards.items():
             note = read_local_note(shard, self.note.stem)
             for row, why in (note.missing if note else {}).items():
-                if items[row].places and why != GONE:
-                    self.summary.failures.append(Undescribed(items[row].places[0], why))
+                if items[row][1] and why != GONE:
+                    self.summary.failures.append(Undescribed(items[row][1][0], why))
         return self.summary
 
     def again(self, shard: Path) -> None:
@@ -117,60 +120,48 @@ class _DescribeJob:
         except EyespotError:
             note = None
         failed = {row: why for row, why in note.missing.items() if why != GONE} if note else {}
-        rows = [row for row, item in enumerate(self.shards[shard]) if item.places and row not in failed]
+        rows = [row for row, (_, places) in enumerate(self.shards[shard]) if places and row not in failed]
         self._write(shard, rows, len(rows), lambda row: failed.get(row, GONE), all_in_reach=True)
 
-    def _items(self, shard: Path) -> list[_Item]:
-        items = []
-        for row in items_table.read_items(shard, ["id", "live", "roots", "paths"]).to_pylist():
-            places = zip(row["roots"], row["paths"], strict=True) if row["live"] else ()
-            items.append(_Item(row["id"], [place_of(self.gallery.root(root), path) for root, path in places]))
-        return items
-
-    def _due(self, shard: Path, items: Sequence[_Item]) -> list[int]:
-        """The rows to describe: all of a new shard; else pictures that came back, and what failed if that is asked."""
-        note = read_local_note(shard, self.note.stem)
-        there = [row for row, item in enumerate(items) if item.places]
-        if note is None:
-            return there
-        again = {row for row, why in note.missing.items() if why == GONE or self.options.retry_failed}
-        return [row for row in there if row in again]
-
-    def _describe(self, shard: Path, rows: Sequence[int], total: int) -> None:
-        before = DescribedShard(shard, self.note.stem)
-        known = {} if before.note is None else dict(before.note.missing)
-        self._write(shard, rows, total, lambda row: before.features(row) or known.get(row, GONE))
-
-    def _write(self, shard: Path, rows: Sequence[int], total: int, before: _Before, all_in_reach: bool = False) -> None:
+    def _write(
+        self,
+        shard: Path,
+        rows: Sequence[int],
+        total: int,
+        before: Callable[[int], LocalFeatures | str],
+        all_in_reach: bool = False,
+    ) -> None:
         """A new set of a shard: these rows described, of the others what was known before."""
-        due = set(rows)
+        due, items = set(rows), self.shards[shard]
         with new_local(shard, self.note) as writer, ThreadPoolExecutor(self.options.workers) as pool:
-            fresh = self._fresh(pool, [self.shards[shard][row] for row in rows])
-            for row in range(len(self.shards[shard])):
-                if row in due:
-                    writer.add(next(fresh))
-                    self.seen += 1
-                    self.options.progress("describing", self.seen, total)
-                else:
+            # A bounded number of pictures is in memory
+            pictures = ordered_map(self._read, [items[row] for row in rows], pool, AHEAD * self.options.workers)
+            for row in range(len(items)):
+                if row not in due:
                     writer.add(before(row))
+                    continue
+                picture = next(pictures)
+                if isinstance(picture, str):
+                    writer.add(picture)
+                else:
+                    self.summary.described += 1
+                    writer.add(self.extractor.describe(picture, self.options.count))
+                self.seen += 1
+                self.options.progress("describing", self.seen, total)
             if all_in_reach and self.out_of_reach:
                 raise EyespotError(f"{self.out_of_reach} photos are out of reach")
 
-    def _fresh(self, pool: ThreadPoolExecutor, items: Sequence[_Item]) -> Iterator[LocalFeatures | str]:
-        """Features or a reason for each, while a bounded number of pictures is in memory."""
-        for picture in ordered_map(self._read, items, pool, AHEAD * self.options.workers):
-            if isinstance(picture, str):
-                yield picture
-            else:
-                self.summary.described += 1
-                yield self.extractor.describe(picture, self.options.count)
-
-    def _read(self, item: _Item) -> Any:
+    def _read(self, item: tuple[str, list[str]]) -> Any:
         """The picture, or why there is none."""
-        picture = reread(item.id, item.places, self.extractor.min_side)
+        picture = reread(*item, self.extractor.min_side)
         if not isinstance(picture, NotReread):
             return picture
         if picture.is_away:
             with self._counting:
                 self.out_of_reach += 1
         return picture.reason
+
+
+def _as_before(described: DescribedShard, row: int) -> LocalFeatures | str:
+    known = {} if described.note is None else described.note.missing
+    return described.features(row) or known.get(row, GONE)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,9 +35,6 @@ from eyespot.photos.places import Root
 from eyespot.storage.digests import GONE, damaged_files, new_digested
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 FORMAT = 2  # 1 had no segments; it is read as well
@@ -204,21 +201,16 @@ def last_number(gallery: Path) -> int:
 
 def _places(gallery: Path) -> list[tuple[Path, bool]]:
     """Every finished folder of shards in order, and whether a wider one holds its rows too."""
-    folder = gallery / "shards"
-    places = [folder / name for name in _names(gallery) if _NAME.fullmatch(name)]
+    folder, names = gallery / "shards", list[str]()
+    with suppress(FileNotFoundError, NotADirectoryError):
+        names = os.listdir(folder)
+    places = [folder / name for name in names if _NAME.fullmatch(name)]
     places.sort(key=lambda place: (number_of(place), -span_of(place)[1]))
     found, end = [], -1
     for place in places:
         found.append((place, span_of(place)[1] <= end))
         end = max(end, span_of(place)[1])
     return found
-
-
-def _names(gallery: Path) -> list[str]:
-    try:
-        return os.listdir(gallery / "shards")
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 @dataclass(frozen=True)

@@ -54,17 +54,6 @@ def _dataset(path: Path, name: str) -> Any:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[tuple[Any, Any]]:
-    """A new file to fill, and the type of its texts."""
-    from eyespot.rooms import needs
-
-    with needs("hdf5"):
-        import h5py
-    with h5py.File(path, "w") as file:
-        yield file, h5py.string_dtype()
-
-
-@contextmanager
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield

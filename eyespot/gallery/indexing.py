@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,12 +25,9 @@ from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.looked import Looked
-from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
 from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.video_frames import video_counts
-from eyespot.photos.decode_processes import least_rows, local_reader
-from eyespot.photos.decode_workers import NothingKnown, Reader
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.places import numbers_of
 from eyespot.photos.sources import Root, is_there, roots_of
@@ -41,13 +39,20 @@ from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, d
 from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
 
+if TYPE_CHECKING:  # a run that finds nothing new reads no picture
+    from eyespot.gallery.making import ShardInMaking
+    from eyespot.photos.decode_workers import Reader
+
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to index; the defaults are what most people want. `hands`: what reads and embeds in place of this process."""
+    """How to index; the defaults are what most people want.
+
+    reader_factory: makes what reads and embeds in place of this process.
+    """
 
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False
@@ -58,7 +63,7 @@ class Options:
     repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
     codes: bool = False  # int8 codes next to the vectors; a space that has some gets the rest anyway
     progress: Progress = no_progress
-    hands: Callable[[Mapping[str, Encoder]], Reader] | None = None
+    reader_factory: Callable[[Mapping[str, Encoder]], Reader] | None = None
     text_reader: TextReader | None = None  # of the text in pictures
 
 
@@ -97,19 +102,18 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             summary.damaged = integrity.faults(gallery, options.progress)
         return summary
     except (OSError, sqlite3.OperationalError) as error:
-        raise EyespotError(_no_room(gallery, error)) from error
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        what = (
+            f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
+        )
+        if "locked" in reason:
+            what = f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
+        elif is_forbidden(error):
+            what = f"{gallery} may not be written ({reason}); choose another place with -g"
+        raise EyespotError(what) from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged index gives
         sqlite.check(gallery / INDEX)
         raise
-
-
-def _no_room(gallery: Path, error: Exception) -> str:
-    reason = (getattr(error, "strerror", None) or str(error)).lower()
-    if "locked" in reason:
-        return f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
-    if is_forbidden(error):
-        return f"{gallery} may not be written ({reason}); choose another place with -g"
-    return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 
 
 class _IndexJob:
@@ -141,7 +145,7 @@ class _IndexJob:
         self._write_header()
         self._embed_planned()  # what a killed run left
         looked = self._look(roots or [root for root in self.index.roots().values() if root.kind != "import"])
-        self.index.make_plan(self.options.shard_rows, self.options.retry_failed, least_rows(self.encoders))
+        self.index.make_plan(self.options.shard_rows, self.options.retry_failed, self.encoders)
         self._write_header()
         self._embed_planned()
         self._forget_gone(looked)
@@ -165,8 +169,6 @@ class _IndexJob:
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
         return self.summary
-
-    # -- what there is to do --------------------------------------------------------------------------------
 
     def _remove(self) -> None:
         roots = self.index.roots()
@@ -234,16 +236,15 @@ class _IndexJob:
         plan = self.index.planned()
         if not plan:
             return
+        from eyespot.gallery.making import Batches, ShardInMaking
+
         total, done = sum(plan.values()), 0
-        planned = (
-            picture for shard in dict.fromkeys(shard for shard, _ in plan) for picture in self.index.plan_of(shard)
-        )
+        planned = chain.from_iterable(map(self.index.plan_of, dict.fromkeys(shard for shard, _ in plan)))
         with self._reader(self.gallery, self.encoders, total) as reader:
             reads = reader.read_all(planned, roots)
             for shard, group in groupby(reads, key=lambda read: read.planned.shard):
-                building = ShardInMaking(
-                    {stem: Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()}
-                )
+                batches = {stem: Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()}
+                building = ShardInMaking(batches)
                 for read in group:
                     building.add(read, self.index.is_known)
                     done += read.planned.seen.offset >= VIDEO  # frames are no files of the plan
@@ -252,8 +253,11 @@ class _IndexJob:
 
     def _reader(self, gallery: Path | None, encoders: Mapping[str, Encoder], count: int) -> Reader:
         """What reads and embeds `count` pictures; those that a gallery knows already are not decoded."""
-        if self.options.hands:
-            return self.options.hands(encoders)
+        if self.options.reader_factory:
+            return self.options.reader_factory(encoders)
+        from eyespot.photos.decode_processes import local_reader
+        from eyespot.photos.decode_workers import NothingKnown
+
         known = NothingKnown if gallery is None else partial(KnownInIndex, gallery)
         return local_reader(known, encoders, self.options.workers, count)
 
@@ -299,8 +303,7 @@ class _IndexJob:
     def _repair_facts(self) -> None:
         for shard, rows in self.index.shard_rows().items():
             folder = disk.shard_path(self.gallery, shard)
-            look = integrity.look_at_facts if self._must_read(folder) else integrity.glance_at_facts
-            if why := integrity.why_damaged(look, folder, "", rows):
+            if why := integrity.why_damaged(folder, "", rows, full=self._must_read(folder)):
                 self.gone |= set() if folder.is_dir() else {shard}
                 make_folder(folder)
                 self._write_items(folder, shard)
@@ -328,8 +331,7 @@ class _IndexJob:
         lacking = [(stem, shard) for stem in self.encoders for shard in shards if (stem, shard) not in self.complete]
         for stem, shard in lacking:
             folder = disk.shard_path(self.gallery, shard)
-            look = integrity.look_at_vectors if self._must_read(folder) else integrity.glance_at_vectors
-            why = integrity.why_damaged(look, folder, stem, shards[shard])
+            why = integrity.why_damaged(folder, stem, shards[shard], full=self._must_read(folder))
             if why and recovery.rewrite_note(folder, stem, self.encoders[stem]):
                 self.summary.notes.append(f"{folder} had a damaged note of its vectors ({why}); it is written again")
                 continue
@@ -346,6 +348,8 @@ class _IndexJob:
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
                 rows = list(self.index.rows_of(shard))
                 if self._can_repair(folder, rows, "no sound perceptual hashes"):
+                    from eyespot.gallery.making import hashes_again
+
                     with self._reader(None, self.encoders, len(rows)) as reader:
                         write_hashes(folder, hashes_again(self.index, shard, rows, reader))
 
@@ -369,30 +373,27 @@ class _IndexJob:
 
     def _fill(self, shard: int, stem: str, rows: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
         """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""
+        from eyespot.gallery.making import Batches
+
         encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
         lacking = [row for row in (note.missing if note else range(len(rows))) if rows[row].paths]
         vectors = np.zeros((len(rows), encoder.space.dim), np.float32)  # (rows, dim)
         if note is not None:
             vectors = np.array(disk.map_vectors(folder, stem))
         for start in range(0, len(lacking), _STRETCH):  # a kill in a segment costs a stretch of it
-            self._embed_rows(shard, stem, vectors, {row: rows[row] for row in lacking[start : start + _STRETCH]})
+            row_of = {rows[row].id: row for row in lacking[start : start + _STRETCH]}
+            places = [place for row in row_of.values() for place in zip(rows[row].roots, rows[row].paths, strict=True)]
+            planned = [PlannedPicture(shard, root, self.index.seen(root, path)) for root, path in places]
+            filled: list[int] = []
+            with self._reader(None, {stem: encoder}, len(planned)) as reader:
+                batches = Batches(stem, encoder, reader)
+                for read in reader.read_all(planned, self.index.roots()):
+                    self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)
+                    if (row := row_of.pop(read.id or "", None)) is not None:
+                        filled.append(row)
+                        batches.add(read.pixels[stem])
+                vectors[filled] = batches.vectors()
+            self.summary.embedded += len(filled)
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
         if not lacking and note is None:
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
-
-    def _embed_rows(self, shard: int, stem: str, vectors: Vectors, lacking: Mapping[int, StoredRow]) -> None:
-        """Put the vectors of these rows of a shard in place, (rows, dim), where their pictures are there."""
-        encoder = self.encoders[stem]
-        places = [place for row in lacking.values() for place in zip(row.roots, row.paths, strict=True)]
-        planned = [PlannedPicture(shard, root, self.index.seen(root, path)) for root, path in places]
-        row_of = {picture.id: row for row, picture in lacking.items()}
-        filled: list[int] = []
-        with self._reader(None, {stem: encoder}, len(planned)) as reader:
-            batches = Batches(stem, encoder, reader)
-            for read in reader.read_all(planned, self.index.roots()):
-                self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)
-                if (row := row_of.pop(read.id or "", None)) is not None:
-                    filled.append(row)
-                    batches.add(read.pixels[stem])
-            vectors[filled] = batches.vectors()
-        self.summary.embedded += len(filled)

@@ -6,7 +6,7 @@ full look reads all. Files of older galleries have no digests until the next `ey
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -26,8 +26,6 @@ from eyespot.storage.digests import (
     sound_digests,
 )
 from eyespot.types import EyespotError, Progress
-
-Look = Callable[[Path, str, int], None]  # shard, space, rows that it should have
 
 
 class Fault(NamedTuple):
@@ -51,10 +49,12 @@ def _vector_files(stem: str) -> list[str]:
     return [f"{stem}.npy", f"{stem}.toml"]
 
 
-def glance_at_vectors(shard: Path, stem: str, rows: int) -> None:
-    """Raise `Damaged` if a space's vectors in a shard are not there or not whole, as far as a glance tells."""
-    place = shard / f"{stem}.npy"
-    refuse_damaged(shard, damaged_at_a_glance(shard, _vector_files(stem)), disk.way_out)
+def check_vectors(shard: Path, stem: str, rows: int, *, full: bool) -> None:
+    """Raise `Damaged` if a space's vectors in a shard are not there or not whole, at a glance or after reading all."""
+    from eyespot.gallery.arrays import survey
+
+    place, names = shard / f"{stem}.npy", _vector_files(stem)
+    refuse_damaged(shard, (damaged_files if full else damaged_at_a_glance)(shard, names), disk.way_out)
     note = disk.read_note(shard, stem)
     if note is None:
         raise Damaged(place, "it has no note", disk.way_out(shard))
@@ -63,51 +63,36 @@ def glance_at_vectors(shard: Path, stem: str, rows: int) -> None:
         raise Damaged(place, f"it holds {len(vectors)} vectors for {rows} pictures", disk.way_out(shard))
     if disk.stem_of(note.space) != stem or note.dtype not in ("", vectors.dtype.name):
         raise Damaged(place, "its note is of other vectors", disk.way_out(shard))
-
-
-def look_at_vectors(shard: Path, stem: str, rows: int) -> None:
-    """The same after reading all of them."""
-    from eyespot.gallery.arrays import survey
-
-    refuse_damaged(shard, damaged_files(shard, _vector_files(stem)), disk.way_out)
-    glance_at_vectors(shard, stem, rows)
-    if sound_digests(shard).keys() >= set(_vector_files(stem)):
+    if not full or sound_digests(shard).keys() >= set(names):
         return
-    place, note = shard / f"{stem}.npy", disk.read_note(shard, stem)
-    assert note is not None
     if note.checksum and f"blake2b:{file_blake2b(place)}" != note.checksum:
         raise Damaged(place, CHANGED, disk.way_out(shard))
-    lost = set(survey(disk.map_vectors(shard, stem)).missing) ^ set(note.missing)
-    if lost:
+    if lost := set(survey(vectors).missing) ^ set(note.missing):
         raise Damaged(place, f"row {min(lost)} holds no vector, or its note is wrong", disk.way_out(shard))
 
 
-def glance_at_facts(shard: Path, _stem: str, rows: int) -> None:
-    """Raise `Damaged` if a shard's table of facts is not there, cut, or of another number of rows."""
-    refuse_damaged(shard, damaged_at_a_glance(shard, [disk.ITEMS]), disk.way_out)
-    if (found := items_table.count_items(shard)) != rows:
-        raise Damaged(shard / disk.ITEMS, f"it has {found} rows, not {rows}", disk.way_out(shard))
-
-
-def look_at_facts(shard: Path, _stem: str, rows: int) -> None:
-    """The same after reading all of it."""
+def check_facts(shard: Path, rows: int, *, full: bool) -> None:
+    """The same for a shard's table of facts, which has so many rows."""
     import pyarrow.parquet as pq
 
-    refuse_damaged(shard, damaged_files(shard, [disk.ITEMS]), disk.way_out)
-    glance_at_facts(shard, "", rows)
-    with (
-        whole(shard / disk.ITEMS, lambda: disk.way_out(shard)) as place,
-        pq.ParquetFile(place, page_checksum_verification=True) as file,
-    ):
-        file.read()
+    refuse_damaged(shard, (damaged_files if full else damaged_at_a_glance)(shard, [disk.ITEMS]), disk.way_out)
+    if (found := items_table.count_items(shard)) != rows:
+        raise Damaged(shard / disk.ITEMS, f"it has {found} rows, not {rows}", disk.way_out(shard))
+    if full:
+        with (
+            whole(shard / disk.ITEMS, lambda: disk.way_out(shard)) as place,
+            pq.ParquetFile(place, page_checksum_verification=True) as file,
+        ):
+            file.read()
 
 
-def why_damaged(look: Look, shard: Path, stem: str, rows: int) -> str:
-    """What a look finds wrong; empty if nothing is, or if the vectors were never made."""
-    if stem and not _is_begun(shard, stem):
-        return ""
+def why_damaged(shard: Path, stem: str, rows: int, *, full: bool) -> str:
+    """What is wrong with a shard's facts (without a stem) or vectors; empty if nothing is, or they were never made."""
     try:
-        look(shard, stem, rows)
+        if not stem:
+            check_facts(shard, rows, full=full)
+        elif _is_begun(shard, stem):
+            check_vectors(shard, stem, rows, full=full)
     except Damaged as error:
         return error.reason
     return ""
@@ -143,7 +128,7 @@ def add_missing_digests(gallery: Path) -> None:
 
 def faults(gallery: Path, progress: Progress) -> list[Fault]:
     """All that is wrong with a gallery's files, after reading every byte; `UsageError` if there is no gallery."""
-    found = [*_header_faults(gallery), *_ledger_faults(gallery)]
+    found = [*_gallery_faults(gallery)]
     shards = _shards(gallery)
     for done, (shard, rows) in enumerate(sorted(shards.items())):
         progress("checking", done, len(shards))
@@ -169,16 +154,14 @@ def _repair(gallery: Path) -> str:
     return f"repair it with: eyespot index --repair -g {quote(str(gallery))}"
 
 
-def _header_faults(gallery: Path) -> Iterator[Fault]:
+def _gallery_faults(gallery: Path) -> Iterator[Fault]:
+    """Of the header, the ledger and the index."""
     try:
         disk.read_header(gallery)
     except disk.DamagedHeader as error:
         yield Fault("", "", error.reason, _repair(gallery), disk.HEADER)
     if DIGESTS in damaged_files(gallery):
         yield Fault("", "", CHANGED, _repair(gallery), DIGESTS)
-
-
-def _ledger_faults(gallery: Path) -> Iterator[Fault]:
     places = [gallery / copies.LEDGER, gallery / copies.INDEX]
     for place in places:
         if place.exists() or copies.why_changed(place):
@@ -211,13 +194,16 @@ def _shard_faults(shard: Path, rows: int | None) -> Iterator[Fault]:
     if DIGESTS in damaged:  # the next repair looks at what the files hold
         yield Fault(shard.name, "", damaged[DIGESTS], disk.way_out(shard), DIGESTS)
         return
-    looks = [(look_at_facts, ""), *((look_at_vectors, stem) for stem in stems if _is_begun(shard, stem))]
-    for look, stem in looks:
+    for stem in ["", *(stem for stem in stems if _is_begun(shard, stem))]:
         names = {*_vector_files(stem)} if stem else {disk.ITEMS}
         if names & damaged.keys():
             continue
         try:
-            look(shard, stem, items_table.count_items(shard) if rows is None else rows)
+            count = items_table.count_items(shard) if rows is None else rows
+            if stem:
+                check_vectors(shard, stem, count, full=True)
+            else:
+                check_facts(shard, count, full=True)
         except EyespotError as error:
             reason = error.reason if isinstance(error, Damaged) else str(error)
             file = error.name if isinstance(error, Damaged) else min(names)

@@ -17,11 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.gallery.arrays import append, begin
 from eyespot.gallery.disk import way_out
 from eyespot.gallery.files import refuse_damaged, whole
 from eyespot.gallery.view import View
@@ -100,18 +101,18 @@ class DescribedShard:
 
     @cached_property
     def _arrays(self) -> list[NDArray[Any]]:
-        return [self._mapped(name) for name in ("offsets", "descriptors", "keypoints")]
-
-    def _mapped(self, name: str) -> NDArray[Any]:
-        place = _folder(self.shard, self.stem) / f"{name}.npy"
-        refuse_damaged(place.parent, damaged_at_a_glance(place.parent, [place.name]), lambda _: way_out(self.shard))
-        with whole(place, lambda: way_out(self.shard)):
-            with place.open("rb") as file:
-                np.lib.format.read_magic(file)
-                is_empty = 0 in np.lib.format.read_array_header_1_0(file)[0]
-            mode: Literal["r"] | None = None if is_empty else "r"  # no system maps nothing
-            array: NDArray[Any] = np.load(place, mmap_mode=mode, allow_pickle=False)
-            return array
+        folder, arrays = _folder(self.shard, self.stem), list[NDArray[Any]]()
+        places = [folder / f"{name}.npy" for name in ("offsets", "descriptors", "keypoints")]
+        damaged = damaged_at_a_glance(folder, [place.name for place in places])
+        refuse_damaged(folder, damaged, lambda _: way_out(self.shard))
+        for place in places:
+            with whole(place, lambda: way_out(self.shard)):
+                with place.open("rb") as file:
+                    np.lib.format.read_magic(file)
+                    is_empty = 0 in np.lib.format.read_array_header_1_0(file)[0]
+                # No system maps nothing
+                arrays.append(np.load(place, mmap_mode=None if is_empty else "r", allow_pickle=False))
+        return arrays
 
 
 class Described:
@@ -211,23 +212,17 @@ class _Growing:
         """More rows, (n, width)."""
         if self.file is None:
             self.kind, self.width, self.file = rows.dtype, rows.shape[1], self.place.open("wb")
-            self._head(self.file)
+            begin(self.file, (0, self.width), self.kind)
         if rows.dtype != self.kind or rows.shape[1:] != (self.width,):
             raise ValueError(f"rows of {rows.dtype} {rows.shape} after {self.kind} ({self.width},)")
-        self.file.write(np.ascontiguousarray(rows).tobytes())
+        append(self.file, rows)
         self.rows += len(rows)
 
     def close(self) -> None:
         """Write the true number of rows."""
         with self.file or self.place.open("wb") as file:
-            file.seek(0)
-            self._head(file)
-
-    def _head(self, file: IO[bytes]) -> None:
-        # numpy leaves room in a header for any number of rows, for this very use
-        shape = (self.rows, self.width)
-        described = {"descr": np.lib.format.dtype_to_descr(self.kind), "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, described)
+            file.seek(0)  # numpy leaves room in a header for any number of rows, for this very use
+            begin(file, (self.rows, self.width), self.kind)
 
 
 def _folder(shard: Path, stem: str) -> Path:

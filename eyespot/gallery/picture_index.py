@@ -22,7 +22,7 @@ from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.storage.copies import FOLDER, INDEX, LEDGER, name_of
 from eyespot.storage.digests import sound_digests
-from eyespot.types import EyespotError
+from eyespot.types import Encoder, EyespotError
 
 __all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "ReadResult", "StoredRow"]
 
@@ -183,10 +183,12 @@ class PictureIndex(PictureTables):
 
     # -- planning -------------------------------------------------------------------------------------------
 
-    def make_plan(self, shard_rows: int | None, retry_failed: bool, least: int = 64) -> None:
+    def make_plan(
+        self, shard_rows: int | None, retry_failed: bool, encoders: Mapping[str, Encoder] | None = None
+    ) -> None:
         """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too.
 
-        Shards have `shard_rows` rows; if None, by the size of the job, and `least` or more.
+        Shards have `shard_rows` rows; if None, by the size of the job, and as many or more as the encoders ask for.
         """
         if retry_failed:
             among = ", ".join(map(str, self._looked))
@@ -203,8 +205,10 @@ class PictureIndex(PictureTables):
         }
         if not count and not stamps:
             return
+        from eyespot.photos.decode_processes import least_rows
+
         # Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened
-        rows = shard_rows or max(least, min(8192, 1 << max(count // 64, 1).bit_length()))
+        rows = shard_rows or max(least_rows(encoders or {}), min(8192, 1 << max(count // 64, 1).bit_length()))
         first = self.free_shard()
         with self.transaction():
             self.sql.execute(
@@ -263,7 +267,8 @@ class PictureIndex(PictureTables):
             mtime = RETRY if out_of_reach else seen.mtime
             rows.append((folder, name, seen.size, mtime, seen.offset, item, failed))
         self.sql.executemany("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        self._mark_stale(items)
+        numbered = ((item,) for item in items if isinstance(item, int))
+        self.sql.executemany(f"INSERT OR IGNORE INTO stale {SHARD_OF.format('?')[1:-1]}", numbered)
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM tallies")
@@ -274,11 +279,6 @@ class PictureIndex(PictureTables):
             return None
         number = self.number_of(id)
         return packed(id) if number is None else number
-
-    def _mark_stale(self, items: Iterable[object]) -> None:
-        shard = SHARD_OF.format("?")
-        marked = ((item,) for item in items if isinstance(item, int))
-        self.sql.executemany(f"INSERT OR IGNORE INTO stale {shard[1:-1]}", marked)
 
     def seen(self, root: int, path: str) -> Seen:
         """A known file as it was when it was last read."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -128,7 +128,10 @@ def repair_members(gallery: Path, record: PictureIndex, look: LookAtFiles) -> li
     notes, shards = [], disk.shard_paths(gallery)
     for at, segment in enumerate(shards):
         first, last = disk.span_of(segment)
-        if first == last or not (look(segment, [MEMBERS]) or _has_no_members(segment)):
+        members: list[Member] = []
+        with suppress(EyespotError):
+            members = members_of(segment)
+        if first == last or (members and not look(segment, [MEMBERS])):
             continue
         imported = {number: rows for number, rows in record.imported_rows().items() if first <= number <= last}
         counts = imported or dict(enumerate(record.span_rows(first), first))
@@ -141,13 +144,6 @@ def repair_members(gallery: Path, record: PictureIndex, look: LookAtFiles) -> li
             file.write(json.dumps([asdict(Member(number, rows)) for number, rows in counts.items()]).encode())
         notes.append(f"{segment} had lost the list of its shards; it is written again")
     return notes
-
-
-def _has_no_members(segment: Path) -> bool:
-    try:
-        return not members_of(segment)
-    except EyespotError:
-        return True
 
 
 def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:
@@ -194,28 +190,23 @@ def _take_in(record: PictureIndex, shard: Path) -> None:
     sources = [note for note in notes if note.source]
     if sources:
         stem, form = disk.stem_of(sources[0].space), str(rows[0]["id"]).partition(":")[0] if rows else ""
-        values = (disk.number_of(shard), rows[0]["roots"][0] if rows else 0, len(rows), form, stem, sources[0].source)
-        record.sql.execute("INSERT INTO imported VALUES (?, ?, ?, ?, ?, ?)", values)
+        imported = (disk.number_of(shard), rows[0]["roots"][0] if rows else 0, len(rows), form, stem, sources[0].source)
+        record.sql.execute("INSERT INTO imported VALUES (?, ?, ?, ?, ?, ?)", imported)
         return
     if any(record.is_known(row["id"]) for row in rows):
         raise EyespotError(
             f"{shard} holds pictures that the index knows elsewhere; move that folder away and run again"
         )
-    numbers = record.add_pictures(disk.number_of(shard), {row["id"]: _measured(row) for row in rows})
+    measured = {row["id"]: {name: row[name] for name in _MEASURED if row.get(name) is not None} for row in rows}
+    for facts in measured.values():
+        facts |= {"taken": facts["taken"].isoformat()} if "taken" in facts else {}
+    numbers = record.add_pictures(disk.number_of(shard), measured)
     for row in rows:
-        texts.take_back(record, numbers[row["id"]], row)
-        _take_paths(record, numbers[row["id"]], row)
-
-
-def _measured(row: dict[str, Any]) -> dict[str, Any]:
-    measured = {name: row[name] for name in _MEASURED if row.get(name) is not None}
-    return measured | ({"taken": measured["taken"].isoformat()} if "taken" in measured else {})
-
-
-def _take_paths(record: PictureIndex, number: int, row: dict[str, Any]) -> None:
-    for root, path in zip(row["roots"], row["paths"], strict=True):
-        frame = frame_of(path)
-        place = -1 if frame is None else place_of_frame(frame.ms)
-        folder, name = split(path)
-        values = (record.folder(root, folder), name, row["size"], RETRY, place, number, None)
-        record.sql.execute("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        number = numbers[row["id"]]
+        texts.take_back(record, number, row)
+        for root, path in zip(row["roots"], row["paths"], strict=True):
+            frame = frame_of(path)
+            place = -1 if frame is None else place_of_frame(frame.ms)
+            folder, name = split(path)
+            values = (record.folder(root, folder), name, row["size"], RETRY, place, number, None)
+            record.sql.execute("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?, ?, ?, ?)", values)

@@ -8,7 +8,7 @@ one, or damaged, they are not used. Nothing else is lost with them, and `complet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged
-from eyespot.gallery.row_pages import prefetch_facts
+from eyespot.kernels.prefetch import MOST as MOST_PREFETCHED
+from eyespot.kernels.prefetch import prefetch_bytes
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 
@@ -32,6 +33,8 @@ REPEATED = 8  # a text that comes so many times on average is a number of a dict
 _SOURCE = b"items"  # the digest of the table
 
 Numbers = NDArray[np.uint64]
+RowNumbers = NDArray[np.int64]
+Spans = tuple[RowNumbers, RowNumbers]  # addresses: of the first byte, and behind the last one
 
 
 class IdIndex(NamedTuple):
@@ -133,6 +136,72 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.string() if pa.types.is_large_string(kind) else kind
+
+
+# -- the parts of a mapped batch that rows lie in: a row is a few bytes in many places of the file ------------------
+
+
+def prefetch_facts(batch: pa.RecordBatch, rows: RowNumbers) -> None:
+    """Let the system read these rows of all columns together; where texts begin has to be read before the texts.
+
+    Does nothing for more rows than are worth it.
+    """
+    if not 0 < len(rows) <= MOST_PREFETCHED:
+        return
+    columns = [_places(column, rows) for column in batch.columns]
+    while columns:
+        spans = [next(column, None) for column in columns]
+        there = [one for one in spans if one is not None]
+        if there:
+            prefetch_bytes(*(np.concatenate(ends) for ends in zip(*there, strict=True)))
+        columns = [column for column, one in zip(columns, spans, strict=True) if one is not None]
+
+
+def _places(column: Any, rows: RowNumbers) -> Iterator[Spans]:
+    """Where rows of a column lie, one step after the other: each is found in what the step before has read."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.indices
+    buffers, at = column.buffers(), rows + column.offset
+    if not len(rows) or len(buffers) < 2 or buffers[1] is None:
+        return
+    if buffers[0] is not None:
+        yield _bytes(buffers[0], at // 8, 1)
+    if pa.types.is_boolean(column.type):
+        yield _bytes(buffers[1], at // 8, 1)
+    elif pa.types.is_primitive(column.type):
+        yield _bytes(buffers[1], at, column.type.bit_width // 8)
+    else:
+        yield from _long_places(column, buffers, at)
+
+
+def _long_places(column: Any, buffers: Sequence[Any], at: RowNumbers) -> Iterator[Spans]:
+    """The same for texts and lists, whose rows lie between two offsets each; of other types nothing is known."""
+    import pyarrow as pa
+
+    kinds = {pa.string(): np.int32, pa.large_string(): np.int64}
+    is_list = pa.types.is_list(column.type)
+    if not is_list and column.type not in kinds:
+        return
+    offsets: Any = np.frombuffer(buffers[1], kinds.get(column.type, np.int32))
+    yield _bytes(buffers[1], at, offsets.itemsize, 2)
+    first, stop = offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
+    if is_list:
+        yield from _places(column.values, _ranges(first, stop))
+    elif buffers[2] is not None:
+        yield buffers[2].address + first, buffers[2].address + stop
+
+
+def _bytes(buffer: Any, at: RowNumbers, width: int, count: int = 1) -> Spans:
+    first = buffer.address + at * width
+    return first, first + count * width
+
+
+def _ranges(first: RowNumbers, stop: RowNumbers) -> RowNumbers:
+    """All numbers from each first to its stop."""
+    counts = stop - first
+    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
 
 
 # -- numbers of ids -----------------------------------------------------------------------------------------

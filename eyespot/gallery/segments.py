@@ -16,7 +16,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, groupby
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
+from eyespot.gallery.arrays import append, begin
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.hashes import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
@@ -118,7 +119,8 @@ def settle(gallery: Path, ledger: PictureIndex) -> None:
     for segment in disk.shard_paths(gallery):
         if "-" in segment.name:
             _move_rows(ledger, segment)
-    _remove([*disk.merged_paths(gallery), *gallery.glob("shards/.*-*.part")])
+    for folder in (*disk.merged_paths(gallery), *gallery.glob("shards/.*-*.part")):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _move_rows(ledger: PictureIndex, segment: Path) -> None:
@@ -126,11 +128,6 @@ def _move_rows(ledger: PictureIndex, segment: Path) -> None:
     first, last = disk.span_of(segment)
     if ledger.has_shards(first + 1, last):
         ledger.move_rows([(member.number, member.rows) for member in members_of(segment)], last)
-
-
-def _remove(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, grace: float = GRACE) -> Merged:
@@ -183,8 +180,13 @@ def mergeable(gallery: Path, ledger: PictureIndex, most: int = ROWS) -> list[lis
     known, counts = ledger.shard_rows(), ledger.imported_rows()
     for number, place in disk.places_of(gallery, counts).items():
         known[disk.number_of(place)] = known.get(disk.number_of(place), 0) + counts[number]
-    there, indexes = disk.shard_paths(gallery), _covered(gallery)
-    shards = [_looked_at(shard, known, indexes) for shard in there]
+    there = disk.shard_paths(gallery)
+    # The shards that each approximate index was built of: with others in one segment it would be of no use
+    indexes = []
+    for place in sorted(gallery.glob("indexes/*/[!.]*/settings.json")):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            indexes.append({str(shard["shard"]) for shard in json.loads(place.read_bytes())["shards"]})
+    shards = [_shard_at(shard, known, indexes) for shard in there]
     # A shard that is planned or lost is still to be written, and a segment around its number would hide it.
     absent = {*disk.places_of(gallery, ledger.known_shards()).values()}.difference(there)
     shards = sorted(
@@ -210,16 +212,7 @@ def _divided(shards: Iterable[_Shard], most: int) -> list[list[Path]]:
     return groups
 
 
-def _covered(gallery: Path) -> list[set[str]]:
-    """The shards that each approximate index was built of: with others in one segment it would be of no use."""
-    found = []
-    for place in sorted(gallery.glob("indexes/*/[!.]*/settings.json")):
-        with suppress(OSError, ValueError, LookupError, TypeError):
-            found.append({str(shard["shard"]) for shard in json.loads(place.read_bytes())["shards"]})
-    return found
-
-
-def _looked_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -> _Shard:
+def _shard_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -> _Shard:
     """Vectors that were imported in place lie elsewhere; local features stay beside the shard they were made of."""
     import pyarrow.parquet as pq
 
@@ -284,7 +277,8 @@ def merge(
 def _remove_due(old: list[tuple[float, Sequence[Path]]]) -> None:
     """Remove the shards whose time has come, and take them off the list."""
     while old and old[0][0] <= time.monotonic():
-        _remove(old.pop(0)[1])
+        for folder in old.pop(0)[1]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _refuse_full(gallery: Path, groups: Sequence[Sequence[Path]], together: int) -> None:
@@ -307,30 +301,24 @@ def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
         write_row_store(folder)
         for note in disk.read_notes(shards[0]):
             _merge_vectors(shards, sizes, disk.stem_of(note.space), folder)
-        names = [HASHES, LINKS] if all(map(_has_links, shards)) else [HASHES]
+        # Links that are not there or older than the facts: the next index run makes them for the segment
+        times = [[_time_of(shard / name) for name in (disk.ITEMS, LINKS)] for shard in shards]
+        names = [HASHES, LINKS] if all(0 < items <= links for items, links in times) else [HASHES]
         for name in (name for name in names if (shards[0] / name).exists()):
             with new_digested(folder / name) as file:
                 for shard in shards:
                     file.write((shard / name).read_bytes())
             _take_time(folder / name, shards)
-        members = [member for shard, rows in zip(shards, sizes, strict=True) for member in _members(shard, rows)]
+        members = []
+        for shard, rows in zip(shards, sizes, strict=True):
+            stems = {f"{disk.stem_of(note.space)}.npy" for note in disk.read_notes(shard)}
+            vectors = {name: digest for name, digest in sound_digests(shard).items() if name in stems}
+            members += members_of(shard) or [Member(disk.number_of(shard), rows, vectors)]
         with new_digested(folder / MEMBERS) as file:
             file.write(json.dumps([asdict(member) for member in members]).encode())
         write_digests(folder, sound_digests(folder))  # newer than the times that were set, so a glance finds no change
         disk.write_header(gallery, disk.read_or_rebuild_header(gallery))  # from now on with the format of segments
     return place
-
-
-def _has_links(shard: Path) -> bool:
-    """Whether its links are there and no older than its facts; else the next index run makes them for the segment."""
-    times = [(shard / name).stat().st_mtime_ns for name in (disk.ITEMS, LINKS) if (shard / name).exists()]
-    return len(times) == 2 and times[0] <= times[1]
-
-
-def _members(shard: Path, rows: int) -> list[Member]:
-    names = {f"{disk.stem_of(note.space)}.npy" for note in disk.read_notes(shard)}
-    vectors = {name: digest for name, digest in sound_digests(shard).items() if name in names}
-    return members_of(shard) or [Member(disk.number_of(shard), rows, vectors)]
 
 
 def _merge_facts(shards: Sequence[Path], folder: Path) -> None:
@@ -344,28 +332,18 @@ def _merge_facts(shards: Sequence[Path], folder: Path) -> None:
         new_digested(folder / disk.ITEMS) as file,
         pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer,
     ):
-        for table in _tables(shards, schema):
-            writer.write_table(table, row_group_size=disk.LARGE)
+        waiting: list[pa.Table] = []
+        for shard in shards:  # some thousand rows at a time, lest small shards leave many small row groups
+            table = items_table.read_items(shard)
+            columns = [
+                table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(len(table), one.type)
+                for one in schema
+            ]
+            waiting.append(pa.table(columns, schema=schema))
+            if sum(map(len, waiting)) >= _PIECE or shard == shards[-1]:
+                writer.write_table(pa.concat_tables(waiting), row_group_size=disk.LARGE)
+                waiting = []
     _take_time(folder / disk.ITEMS, shards)
-
-
-def _tables(shards: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The facts of all rows in pieces of some thousand, lest small shards leave many small row groups."""
-    import pyarrow as pa
-
-    waiting: list[pa.Table] = []
-    for shard in shards:
-        table = items_table.read_items(shard)
-        columns = [
-            table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(len(table), one.type)
-            for one in schema
-        ]
-        waiting.append(pa.table(columns, schema=schema))
-        if sum(map(len, waiting)) >= _PIECE:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)
 
 
 def _merge_vectors(shards: Sequence[Path], sizes: Sequence[int], stem: str, folder: Path) -> None:
@@ -376,12 +354,11 @@ def _merge_vectors(shards: Sequence[Path], sizes: Sequence[int], stem: str, fold
     missing = [start + row for note, start in zip(notes, starts, strict=False) if note for row in note.missing]
     name, like = f"{stem}.npy", blocks[0]
     with new_digested(folder / name) as file:
-        head = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(file.io, head | {"shape": (sum(sizes), like.shape[1])})
+        begin(file, (sum(sizes), like.shape[1]), like.dtype)
         step = max(1, _BYTES // (like.shape[1] * like.itemsize))
         for block in blocks:
             for at in range(0, len(block), step):
-                file.write(np.ascontiguousarray(block[at : at + step]).tobytes())
+                append(file, block[at : at + step])
     _take_time(folder / name, shards)
     space = next(note for note in notes if note)
     fresh = disk.SpaceNote(space.space, missing, space.fingerprints, None, f"blake2b:{file.hex}", like.dtype.name)
@@ -394,5 +371,10 @@ def _merge_vectors(shards: Sequence[Path], sizes: Sequence[int], stem: str, fold
 
 def _take_time(place: Path, shards: Sequence[Path]) -> None:
     """Give a file the time of the newest that it was made of: what was made of those does not count as outdated."""
-    times = [(shard / place.name).stat().st_mtime_ns for shard in shards]
-    os.utime(place, ns=(max(times), max(times)))
+    newest = max(_time_of(shard / place.name) for shard in shards)
+    os.utime(place, ns=(newest, newest))
+
+
+def _time_of(place: Path) -> int:
+    """When a file was written; 0 if it is not there."""
+    return place.stat().st_mtime_ns if place.exists() else 0

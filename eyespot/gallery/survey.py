@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from eyespot.gallery.reading import NoPictureIndex, reading
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.sources import Met, Root, Seen, Unreadable, scan_counting
-
-_Known = Callable[[Root, str], Seen | None]
 
 
 @dataclass
@@ -43,25 +41,14 @@ class PictureSurvey:
 def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
     """Look through the roots and compare with the gallery's index, if there is one."""
     counted = PictureSurvey()
-    with _known(gallery) as known:
+    with ExitStack() as stack:
+        index, numbers = None, dict[str, int]()
+        with suppress(NoPictureIndex):
+            index = stack.enter_context(reading(gallery))
+            numbers = {root.path: number for number, root in index.roots().items()}
         for root in dict.fromkeys(roots):
             for record in scan_counting(root, counted.skipped):
-                counted.add(record, known(root, record.path))
+                number = numbers.get(root.path)
+                known = None if index is None or number is None else index.known_file(number, record.path)
+                counted.add(record, known)
     return counted
-
-
-@contextmanager
-def _known(gallery: Path) -> Iterator[_Known]:
-    with ExitStack() as open_things:
-        try:
-            ledger = open_things.enter_context(reading(gallery))
-        except NoPictureIndex:
-            yield lambda _root, _path: None
-            return
-
-        numbers = {root.path: number for number, root in ledger.roots().items()}
-
-        def known(root: Root, path: str) -> Seen | None:
-            return ledger.known_file(numbers[root.path], path) if root.path in numbers else None
-
-        yield known

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,9 +64,8 @@ def read_texts(index: PictureIndex, reader: TextReader, again: bool, progress: P
     """Read the text of every picture that was not read, with `again` of those that failed; each shard that is done."""
     waiting = unread(index, again)
     done = 0
-    load = partial(_reread, min_side=reader.min_side)
     with ThreadPoolExecutor(1) as pool:  # it takes far longer to read a picture than to decode it
-        pictures = ordered_map(load, waiting, pool, AHEAD)
+        pictures = ordered_map(lambda one: reread(one.id, one.places, reader.min_side), waiting, pool, AHEAD)
         for shard, group in groupby(zip(waiting, pictures, strict=True), key=lambda pair: pair[0].shard):
             for unread_picture, picture in group:
                 _read(index, reader, unread_picture, picture)
@@ -113,10 +111,6 @@ def take_back(index: PictureIndex, number: int, row: Mapping[str, Any]) -> None:
 
 
 # -- reading ------------------------------------------------------------------------------------------------
-
-
-def _reread(unread_picture: UnreadPicture, min_side: int | None) -> Image | NotReread:
-    return reread(unread_picture.id, unread_picture.places, min_side)
 
 
 def _read(index: PictureIndex, reader: TextReader, unread_picture: UnreadPicture, picture: Image | NotReread) -> None:

@@ -138,7 +138,8 @@ class WordIndex:
 
     def borne(self, taxa: Sequence[int]) -> list[str]:
         """The names that stand beside photos for these taxa, or for what belongs to them."""
-        return self._ask(lambda table: _borne(table, taxa)) if taxa else []
+        question = f"SELECT DISTINCT name FROM borne WHERE taxon IN ({', '.join('?' * len(taxa))})"
+        return self._ask(lambda table: [name for (name,) in table.execute(question, taxa)]) if taxa else []
 
     def counts(self, words: Sequence[str]) -> list[int]:
         """How many rows hold each word."""
@@ -173,7 +174,9 @@ class WordIndex:
         found: dict[int, list[str]] = {key: [] for key in keys}
         if not words or not found:
             return found
-        layout = self._columns_of(self.version)
+        if self._current.version != (version := self.version):
+            self._current = _SourceColumns(version, self.columns, {})
+        layout = self._current
         if layout.distinct <= self._listed and not any(word.names for word in words):
             return self._listed_sources(words, found, layout)
         roots = disk.read_header(self.gallery).roots
@@ -206,11 +209,6 @@ class WordIndex:
             found[key] = sorted(names, key=layout.order(self.gallery, key // ROWS).index)
         return found
 
-    def _columns_of(self, version: Hashable) -> _SourceColumns:
-        if self._current.version != version:
-            self._current = _SourceColumns(version, self.columns, {})
-        return self._current
-
 
 class _SourceColumns(NamedTuple):
     """The columns of one version of the table, and for shards that were needed the order in which they have them."""
@@ -240,11 +238,6 @@ def _columns(table: sqlite3.Connection) -> list[str]:
 
 def _query_words(words: Sequence[QueryWord | str]) -> list[QueryWord]:
     return [QueryWord(word) if isinstance(word, str) else word for word in words]
-
-
-def _borne(table: sqlite3.Connection, taxa: Sequence[int]) -> list[str]:
-    question = f"SELECT DISTINCT name FROM borne WHERE taxon IN ({', '.join('?' * len(taxa))})"
-    return [name for (name,) in table.execute(question, taxa)]
 
 
 def _joined(of_words: Sequence[Sequence[PostingList]], of_names: Sequence[Sequence[KeyList]]) -> MatchingRows:

@@ -136,13 +136,10 @@ def _texts(
         lines = zip(some, items_table.read_rows(shard, some).select(there).to_pylist(), strict=True)
     for row, facts in lines:
         if facts["live"]:
-            texts: list[str | None] = [_label_text(facts.get(name)) for name in columns]
+            values = [str(facts.get(name) or "") for name in columns]
+            # An address says nothing
+            texts = [text if text and not re.match(r"\w+://\S+$", text) else None for text in values]
             yield row, [*texts, *_names(facts["roots"], facts["paths"], roots)]
-
-
-def _label_text(value: Any) -> str | None:
-    """A text; an address says nothing."""
-    return str(value) if value and not re.match(r"\w+://\S+$", str(value)) else None
 
 
 def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Root]) -> tuple[str, str]:

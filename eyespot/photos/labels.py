@@ -1,6 +1,7 @@
-"""Label columns beside the photos: `metadata.csv` as in the HF imagefolder layout, lists of paths, COCO, tar sidecars.
+"""Rows of a list of pictures in any format: delimited text, JSON lines, parquet, COCO JSON; and sidecars in tars.
 
-Malformed rows are named with their file and line; the good rest is read.
+Each row is a file, its facts and the line where they stand, whatever the format. Malformed rows are named with their
+line, and the good rest is read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import math
 import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -22,17 +23,24 @@ MEASURED = frozenset(
 )
 MAX_FIELD = 1 << 20  # characters
 LABELS_LOST = "labels cannot be read: "  # how the reason of a file that gives no labels as a whole begins
+_HALF = "holds half a character (a lone surrogate) or a NUL"
+_BATCH = 4096  # rows of parquet
+_BUFFER = 1 << 20  # bytes of a parquet column that is being read; without it a column's whole chunk would be
+
+RawRow = tuple[int, str, dict[str, Any] | str]
+"""A line (in COCO JSON an image by its place), the column that names its file, and the row or what is wrong with it."""
 
 
 class LabelRow(NamedTuple):
-    """One picture's labels; `file` is relative to the folder of the label file."""
+    """One picture's labels; `file` is relative to the folder of the list, `line` is where it stands there."""
 
     file: str
     facts: dict[str, Any]
+    line: int
 
 
 class LabelError(NamedTuple):
-    """A row that cannot be used (in COCO JSON: an image by its place); line 0 is the file as a whole."""
+    """A row that cannot be used; line 0 is the file as a whole."""
 
     line: int
     reason: str
@@ -43,31 +51,38 @@ def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelErr
 
     `keyed`: of a parquet file that names no files but keys, as img2dataset's do: `file` is the key.
     """
+    lost = ""
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
-        yield from _rows(place, keyed)
+        for line, column, row in _READERS.get(place.suffix.lower(), _delimited)(place, keyed):
+            yield LabelError(line, row) if isinstance(row, str) else _label_row(row, column, line)
     except UnicodeDecodeError:
-        yield _lost("not UTF-8; save it as UTF-8 and run again")
+        lost = "not UTF-8; save it as UTF-8 and run again"
     except OSError as error:
-        yield _lost(reason(error))
+        lost = reason(error)
     except (csv.Error, ValueError) as error:
-        yield _lost(str(error).partition("\n")[0])
+        lost = str(error).partition("\n")[0]
+    if lost:
+        yield LabelError(0, LABELS_LOST + lost)
+
+
+def _label_row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
+    file, facts = row.pop(column), _label_columns(row)
+    if not isinstance(file, str) or not file.strip():
+        return LabelError(line, f"has an empty {column}")
+    if "\0" in file or not _can_be_stored({column: file, **facts}):
+        return LabelError(line, _HALF)
+    return LabelRow(file.strip(), facts, line)
 
 
 def names_keys(place: Path) -> bool:
     """Whether a table is a parquet file with a column `key` and none that names the picture."""
-    from eyespot.photos.parquet import columns_of
-
     try:
-        names = list(columns_of(place)) if place.suffix.lower() == ".parquet" else []
+        names = list(_parquet_columns(place)) if place.suffix.lower() == ".parquet" else []
     except (OSError, ValueError):
         return False
     return "key" in names and _file_column(names) is None
-
-
-def _lost(why: str) -> LabelError:
-    return LabelError(0, LABELS_LOST + why)
 
 
 def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any] | LabelError | None:
@@ -83,6 +98,9 @@ def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> d
         return LabelError(0, "is no JSON object")
     facts = _label_columns(row)
     return facts if _can_be_stored(facts) else LabelError(0, _HALF)
+
+
+# -- columns and values ---------------------------------------------------------------------------------------------
 
 
 def kind_of(value: Any) -> str:
@@ -107,63 +125,6 @@ def wider(one: str, other: str) -> str:
     """The kind that holds both."""
     order = ("int", "float", "text")
     return order[max(order.index(one), order.index(other))]
-
-
-def _rows(place: Path, keyed: bool) -> Iterator[LabelRow | LabelError]:
-    """Each row of a list, read as the ending of its name says."""
-    kind = place.suffix.lower()
-    if kind == ".json":
-        from eyespot.photos.coco_json import rows_of as images_of
-
-        yield from (_row(row, "file_name", number) for number, row in images_of(place))
-    elif kind == ".parquet":
-        from eyespot.photos.parquet import columns_of, rows_of
-
-        columns = columns_of(place)
-        column = "key" if keyed else _file_column(list(columns))
-        if column is None:
-            why = _no_file_column(list(columns))
-            yield _lost(f"{why}; pictures inside a parquet file have to be saved as files first")
-            return
-        inside = f"its {column} lies inside the parquet file; save it as a file first"
-        for line, row in enumerate(rows_of(place, columns), 1):
-            yield _row(inside if row[column] is None and columns[column] != column else row, column, line)
-    elif kind == ".jsonl":
-        with place.open(encoding="utf-8-sig") as file:
-            for line, text in enumerate(file, 1):
-                if text.strip():
-                    found = _object(text)
-                    column = _file_column([*(found or ())])
-                    why = "is no JSON object" if found is None else _no_file_column(list(found))
-                    yield LabelError(line, why) if found is None or column is None else _row(found, column, line)
-    else:
-        with place.open(encoding="utf-8-sig", newline="") as file:
-            names, lines = read_delimited(file)
-            column = _file_column(names)
-            yield from [_lost(_no_file_column(names))] if column is None else (_row(r, column, n) for n, r in lines)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _row(row: dict[str, Any] | str, column: str, line: int) -> LabelRow | LabelError:
-    """A row as labels; `row` is what is wrong with one that could not be read."""
-    if isinstance(row, str):
-        return LabelError(line, row)
-    file, facts = row.pop(column), _label_columns(row)
-    if not isinstance(file, str) or not file.strip():
-        return LabelError(line, f"has an empty {column}")
-    if "\0" in file or not _can_be_stored({column: file, **facts}):
-        return LabelError(line, _HALF)
-    return LabelRow(file.strip(), facts)
-
-
-_HALF = "holds half a character (a lone surrogate) or a NUL"
 
 
 def _can_be_stored(facts: dict[str, Any]) -> bool:
@@ -197,14 +158,130 @@ def _no_file_column(names: list[str]) -> str:
     return f"has no column file_name that names the picture; there are: {', '.join(names[:12]) or 'none'}"
 
 
-# -- delimited text, as spreadsheets and field programs write it: with commas, semicolons or tabs ---------------
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# -- formats --------------------------------------------------------------------------------------------------------
+
+
+def _json_lines(place: Path, _keyed: bool) -> Iterator[RawRow]:
+    with place.open(encoding="utf-8-sig") as file:
+        for line, text in enumerate(file, 1):
+            if text.strip():
+                row = _object(text)
+                column = _file_column([*(row or ())])
+                why = "is no JSON object" if row is None else _no_file_column([*row])
+                yield (line, "", why) if row is None or column is None else (line, column, row)
+
+
+def _coco(place: Path, _keyed: bool) -> Iterator[RawRow]:
+    from eyespot.photos.coco_json import images_of
+
+    return ((number, "file_name", image) for number, image in images_of(place))
+
+
+def _parquet(place: Path, keyed: bool) -> Iterator[RawRow]:
+    """Plain columns only, in the forms that JSON has; pictures inside the file are not read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = _parquet_columns(place)
+    column = "key" if keyed else _file_column([*columns])
+    if column is None:
+        raise ValueError(
+            f"{_no_file_column([*columns])}; pictures inside a parquet file have to be saved as files first"
+        )
+    inside = f"its {column} lies inside the parquet file; save it as a file first"
+    before = 0
+    try:
+        with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
+            for batch in file.iter_batches(_BATCH, columns=[*columns.values()]):
+                values = [_plain(batch.column(batch.schema.names.index(name))).to_pylist() for name in columns]
+                for line, row in enumerate(zip(*values, strict=True), before + 1):
+                    named = dict(zip(columns, row, strict=True))
+                    has_none = named[column] is None and columns[column] != column
+                    yield line, column, inside if has_none else named
+                before += len(batch)
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+
+
+def _parquet_columns(place: Path) -> dict[str, str]:
+    """The plain columns, and what is read for each: its own name, or `image.path` of Hugging Face's structs with bytes.
+
+    Raises ValueError for a file that is no parquet.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def is_text(kind: Any) -> bool:
+        return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+    columns: dict[str, str] = {}
+    try:
+        schema = pq.read_schema(place)
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+    moments = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_time)
+    plain = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, *moments)
+    for field in schema:
+        kind: Any = field.type
+        if field.name in columns:
+            continue
+        if pa.types.is_struct(kind):
+            at = kind.get_field_index("path")
+            if at >= 0 and is_text(kind.field(at).type):
+                columns[field.name] = f"{field.name}.path"
+            continue
+        value = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if is_text(value) or any(test(value) for test in plain):
+            columns[field.name] = field.name
+    return columns
+
+
+def _plain(column: Any) -> Any:
+    """Text, numbers and truth values; moments in the form of ISO 8601."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_struct(column.type):
+        column = column.field(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_decimal(column.type) or pa.types.is_floating(column.type):
+        return column.cast(pa.float64(), safe=False)
+    if not pa.types.is_temporal(column.type):
+        return column
+    text = pc.replace_substring(column.cast(pa.string()), " ", "T")
+    return pc.replace_substring_regex(text, r"\.0+(Z|[+-]\d{4})?$", r"\1")
+
+
+def _delimited(place: Path, _keyed: bool) -> Iterator[RawRow]:
+    with place.open(encoding="utf-8-sig", newline="") as file:
+        names, rows = read_delimited(file)
+        if (column := _file_column(names)) is None:
+            raise ValueError(_no_file_column(names))
+        yield from ((line, column, row) for line, row in rows)
+
+
+_READERS: dict[str, Callable[[Path, bool], Iterator[RawRow]]] = {
+    ".json": _coco,
+    ".jsonl": _json_lines,
+    ".parquet": _parquet,
+}
+
 
 DelimitedRow = tuple[int, dict[str, str] | str]
 """A line, and its fields by name or what is wrong with it."""
 
 
 def read_delimited(file: IO[str]) -> tuple[list[str], Iterator[DelimitedRow]]:
-    """The names of the columns, and the rows below them, one at a time.
+    """The names of the columns of delimited text, as spreadsheets and field programs write it, and its rows.
 
     The header decides what separates fields, or a line `sep=;` above it, as Excel writes one.
     """

@@ -177,18 +177,18 @@ def scan_with_table(place: str) -> Iterator[Record]:
     if table is None:
         yield from scan_tar(place)
         return
-    keyed, head = names_keys(table), ""
-    # A key without a picture is one that could not be downloaded: the table knows of it, the tar does not
+    keyed = names_keys(table)
+    # By the name or key that the table has for them: `tar -cf train.tar ./train` calls its members `./train/…`. A key
+    # without a picture is one that could not be downloaded: the table knows of it, the tar does not.
     pictures: dict[str, list[str]] = {}
     for record in scan_tar(place):
-        if isinstance(record, Seen) and keyed:
-            pictures.setdefault(os.path.basename(split_key(record.path)[0]), []).append(record.path)
-        elif isinstance(record, Seen) and record.path.startswith("./"):  # as `tar -cf train.tar ./train` calls them
-            head = "./"
+        if isinstance(record, Seen):
+            name = os.path.basename(split_key(record.path)[0]) if keyed else posixpath.normpath(record.path)
+            pictures.setdefault(name, []).append(record.path)
         yield record
     for row in label_rows(table, keyed):
         if isinstance(row, LabelError):
             yield Unreadable(f"{table.name}:{row.line}" if row.line else table.name, row.reason)
         else:
-            paths = pictures.get(row.file, []) if keyed else [head + posixpath.normpath(row.file)]
-            yield from (Labels(path, row.facts) for path in paths)
+            name = row.file if keyed else posixpath.normpath(row.file)
+            yield from (Labels(path, row.facts) for path in pictures.get(name, [] if keyed else [name]))

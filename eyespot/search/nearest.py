@@ -54,10 +54,10 @@ def naming_damage(view: View) -> Iterator[None]:
     try:
         yield
     except NotFiniteVectors:
-        from eyespot.gallery.integrity import look_at_vectors  # which a search of sound vectors never needs
+        from eyespot.gallery.integrity import check_vectors  # which a search of sound vectors never needs
 
         for shard, block in zip(view.shards, view.blocks, strict=True):
-            look_at_vectors(shard, view.stem, len(block))
+            check_vectors(shard, view.stem, len(block), full=True)
         raise
 
 

@@ -19,7 +19,7 @@ from fastapi import Response
 from starlette.responses import StreamingResponse
 
 from eyespot.formats.albums import file_names
-from eyespot.formats.exported import tells_too_much
+from eyespot.formats.exporting import tells_too_much
 from eyespot.search.contact_sheet import Tile, html_pieces
 from eyespot.storage.tables import csv_bytes
 from eyespot.types import UsageError

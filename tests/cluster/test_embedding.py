@@ -55,12 +55,12 @@ def test_the_gallery_has_the_bytes_of_a_plain_one(
     tmp_path: Path, photos: Path, shards: list[object], starter: Encoder
 ) -> None:
     with WorkerPool(Cluster(3)) as crew:
-        summary = made(tmp_path, photos, starter, Options(shard_rows=20, hands=crew))
+        summary = made(tmp_path, photos, starter, Options(shard_rows=20, reader_factory=crew))
 
     assert (summary.embedded, len(summary.failures)) == (COUNT, 2)
     assert contents(tmp_path) == shards and len(shards) > 2
     with WorkerPool(Cluster(4000)) as crew:  # more than there is room for, if they began
-        assert made(tmp_path, photos, starter, Options(hands=crew)).embedded == 0
+        assert made(tmp_path, photos, starter, Options(reader_factory=crew)).embedded == 0
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
@@ -72,7 +72,7 @@ def test_killed_workers_leave_the_same_gallery(
     while hit < kills:
         job += 1
         with WorkerPool(Cluster(2)) as crew, killing(Embedder, kills - hit, 0.5) as dead:
-            made(tmp_path / str(job), photos, starter, Options(shard_rows=20, hands=crew))
+            made(tmp_path / str(job), photos, starter, Options(shard_rows=20, reader_factory=crew))
         hit += len(dead)
 
         assert contents(tmp_path / str(job)) == shards
@@ -85,8 +85,8 @@ def test_new_photos_join_a_gallery_that_was_made_without_workers(
     shutil.copytree(plain, gallery)
     draw(more / "a" / "new.jpg", 1000)
     with WorkerPool(Cluster(2)) as crew:
-        summary = made(gallery, more, starter, Options(hands=crew))
+        summary = made(gallery, more, starter, Options(reader_factory=crew))
 
     assert (summary.embedded, summary.pictures) == (1, COUNT + 1)
     with pytest.raises(EyespotError, match="--workers"), WorkerPool(Cluster(4, cpus=2)) as crew:
-        made(tmp_path / "none", photos, starter, Options(hands=crew))  # more than there is room for
+        made(tmp_path / "none", photos, starter, Options(reader_factory=crew))  # more than there is room for

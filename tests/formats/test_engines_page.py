@@ -15,9 +15,12 @@ import pytest
 import eyespot
 from eyespot.formats.exporting import ExportOptions, export
 from eyespot.formats.exports import parquet
+from eyespot.formats.imports import clip_retrieval, hdf5
+from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.view import Gallery, View
 from tests.cli.conftest import copy_of_sample_gallery
 from tests.lazy_import import requires
+from tests.worlds.galleries import opened
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 BLOCKS = [
@@ -76,6 +79,24 @@ def test_the_feed_of_vespa_has_a_document_a_line(view: View, monkeypatch: pytest
     assert len({document["put"] for document in documents}) == 208
     assert set(documents[5]["fields"]) == {"picture_id", "vector", "width", "height"}
     np.testing.assert_allclose(documents[5]["fields"]["vector"]["values"], view.vectors([5])[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("place", ["clip", "vectors.hdf5"])
+def test_folders_and_files_of_vectors_come_in_again(
+    view: View, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    inward: Any = clip_retrieval
+    if place != "clip":
+        pytest.importorskip("h5py")
+        inward = hdf5
+    run("img_emb" if place == "clip" else "h5py", view, monkeypatch)
+    take_in(tmp_path / "again", inward.source([view.gallery.path.parent / place]), "starter")
+    again = opened(tmp_path / "again")
+
+    assert [fact["id"].partition(":")[2] for fact in again.facts(range(208))] == [
+        fact["id"] for fact in view.facts(range(208))
+    ]
+    np.testing.assert_array_equal(again.vectors(range(208)), view.vectors(range(208)))
 
 
 def test_the_answer_among_candidates_is_the_exact_one(view: View, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -77,16 +76,6 @@ def test_datasets_reads_pictures_and_every_fact(view: View, tmp_path: Path, name
     assert [first[column] for column in ("title", "license", "kind")] == [fact["title"], fact["license"], fact["kind"]]
     assert first["author"] == (fact["author"] if fact["license"] else None)
     assert "latitude" not in split["columns"]
-
-
-def test_h5py_reads_vectors_ids_and_facts(view: View, tmp_path: Path) -> None:
-    written("hdf5", view, tmp_path / "out", float16=True)
-    with h5py.File(tmp_path / "out" / "vectors.hdf5") as file:
-        ids, titles = file["index"].asstr()[:].tolist(), file["facts/title"].asstr()[:].tolist()
-        assert [(fact["id"], fact["title"]) for fact in facts_of(view.gallery.path)] == list(
-            zip(ids, titles, strict=True)
-        )
-        np.testing.assert_array_equal(file["features"], view.vectors(range(9)).astype(np.float16))
 
 
 def test_shards_are_indexed_again_with_their_facts(view: View, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def named(rows: int, first: int = 0) -> list[str]:
 
 
 def take(gallery: Path, *places: Path) -> Imported:
-    return take_in(gallery, hdf5.source(places), "open_clip:ViT-B-32/openai", hdf5.WhereItCan())
+    return take_in(gallery, hdf5.source(places), "open_clip:ViT-B-32/openai")
 
 
 def test_vectors_in_one_piece_stay_where_they_are_and_what_changes_there_is_told(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from eyespot import rooms
 from eyespot.formats.imports import npy
-from eyespot.formats.imports.registered import Copied, take_in
+from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.reading import reading
@@ -258,7 +258,7 @@ def test_what_else_reads_it_says_the_same(gallery: Path, tmp_path: Path, reader:
             with Judgements(gallery / "ledger.sqlite") as known:
                 known.queries()
         else:
-            take_in(gallery, npy.source([tmp_path]), "other", Copied())
+            take_in(gallery, npy.source([tmp_path]), "other", copy=True)
 
 
 def test_a_damaged_ledger_leaves_the_index_as_it_is(gallery: Path) -> None:
@@ -319,7 +319,7 @@ def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     pytest.importorskip("faiss")
     vectors = np.random.default_rng(1).normal(size=(2000, 16)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-    take_in(tmp_path / "gallery", npy.source([tmp_path / "vectors.npy"]), "other", Copied())
+    take_in(tmp_path / "gallery", npy.source([tmp_path / "vectors.npy"]), "other", copy=True)
     view = opened(tmp_path / "gallery")
     settings = {**request.param, "probes": 1, "depth": 100}
     with building(view) as place:

@@ -13,7 +13,7 @@ import pytest
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.formats.imports import npy
-from eyespot.formats.imports.registered import InPlace, take_in
+from eyespot.formats.imports.registered import take_in
 from eyespot.gallery import disk
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, has_codes, write_codes
@@ -77,7 +77,7 @@ def test_codes_that_were_lost_are_made_again_alike(coded: Path) -> None:
 
 def test_a_coded_import_whose_vectors_are_away_stops_nothing(tmp_path: Path, photos: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(4, dtype=np.float32))
-    take_in(tmp_path / "g", npy.source([tmp_path / "vectors.npy"]), "open_clip:a/b", InPlace())
+    take_in(tmp_path / "g", npy.source([tmp_path / "vectors.npy"]), "open_clip:a/b")
     index_gallery(tmp_path / "g", encoders=(), codes=True)
     (tmp_path / "vectors.npy").unlink()
     done = index_gallery(tmp_path / "g", photos)

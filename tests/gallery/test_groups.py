@@ -17,7 +17,7 @@ from PIL import ExifTags, Image
 
 from eyespot import sample
 from eyespot.formats.imports import npy
-from eyespot.formats.imports.registered import InPlace, take_in
+from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.groups.listing import file_groups
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.stored import LINKS, Groups
@@ -211,7 +211,7 @@ def test_imported_photos_without_their_pictures_are_bursts_by_time_and_camera(tm
         "camera": ["trap", "", "trap", "other", "trap", "trap", None, None],
     }
     pq.write_table(pa.table(table), tmp_path / "items.parquet")
-    take_in(tmp_path / "gallery", npy.source([tmp_path]), "starter", InPlace())
+    take_in(tmp_path / "gallery", npy.source([tmp_path]), "starter")
 
     index_gallery(tmp_path / "gallery")
 

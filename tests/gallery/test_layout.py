@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.layout.clusters import BETWEEN, cluster_cells, cluster_of
 from eyespot.gallery.layout.embedding import FEWEST, flat_map, principal_components, trustworthiness
-from eyespot.gallery.layout.placing import APART, TOGETHER, Landmarks
 from eyespot.gallery.layout.stored import (
+    APART,
+    TOGETHER,
+    Landmarks,
     LayoutOptions,
     extend_layout,
     make_layout,

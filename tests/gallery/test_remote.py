@@ -176,10 +176,10 @@ def test_addresses_that_cannot_be_used_cost_a_sentence(tmp_path: Path) -> None:
 
 def test_vectors_that_lie_elsewhere_are_not_published(tmp_path: Path) -> None:
     from eyespot.formats.imports import npy
-    from eyespot.formats.imports.registered import InPlace, take_in
+    from eyespot.formats.imports.registered import take_in
 
     np.save(tmp_path / "vectors.npy", np.eye(3, 512, dtype=np.float32))
-    take_in(tmp_path / "gallery", npy.source([tmp_path / "vectors.npy"]), "starter", InPlace())
+    take_in(tmp_path / "gallery", npy.source([tmp_path / "vectors.npy"]), "starter")
     with raises(UsageError):
         publish(tmp_path / "gallery", at(tmp_path))
 

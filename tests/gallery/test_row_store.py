@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, items_table, row_pages, row_store
+from eyespot.gallery import disk, items_table, row_store
 from eyespot.gallery.remote import fetch, publish
 from eyespot.gallery.row_store import IdIndex, find_ids, find_rows, numbers_of, numbers_of_column, take_rows
 from eyespot.gallery.segments import compact
@@ -179,10 +179,10 @@ def test_what_is_read_of_rows_beforehand_is_their_bytes(table: list[dict[str, An
     wanted = np.array(data.draw(st.lists(st.integers(0, len(table) - 1), min_size=1, max_size=9)), np.int64)
     seen: list[tuple[np.ndarray, np.ndarray]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_pages, "prefetch_bytes", lambda first, stop: seen.append((first, stop)))
+        patch.setattr(row_store, "prefetch_bytes", lambda first, stop: seen.append((first, stop)))
         batch = row_store.open_rows(shard_of(Path(folder) / "shard", table))
         assert batch is not None
-        row_pages.prefetch_facts(batch, wanted)
+        row_store.prefetch_facts(batch, wanted)
         spans = [span for first, stop in seen for span in zip(first.tolist(), stop.tolist(), strict=True)]
 
         buffers = [one for column in batch.columns for one in column.buffers() if one is not None]

@@ -57,6 +57,16 @@ def test_coco_json_beside_a_tar_labels_its_pictures_also_where_their_names_begin
     assert found == {f"{head}{name}": "Mungos mungo" for name in names}
 
 
+def test_coco_json_beside_a_tar_labels_members_with_and_without_a_dot_as_they_are_called(tmp_path: Path) -> None:
+    """As a tar of a folder is that somebody added to."""
+    members = ["./train/a.jpg", "train/b.jpg", "./train/c.jpg", "train/c.jpg"]
+    place = tar(tmp_path / "train.tar", dict.fromkeys(members, b"a"))
+    coco(tmp_path / "train.json", ["train/a.jpg", "./train/b.jpg", "train/c.jpg"])
+    assert {path: facts["category"] for path, facts in labels(met(place)).items()} == dict.fromkeys(
+        members, "Mungos mungo"
+    )
+
+
 def shard(folder: Path, number: int, sidecars: bool = False) -> Path:
     """A shard as img2dataset leaves it: two pictures, and a third that could not be downloaded."""
     keys = [f"{number:05d}{at:04d}" for at in range(3)]

@@ -14,7 +14,7 @@ from eyespot import rooms
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.formats.imports import clip_retrieval
-from eyespot.formats.imports.registered import InPlace, take_in
+from eyespot.formats.imports.registered import take_in
 from eyespot.types import Encoder, Vectors
 
 WORDS = "a heron"
@@ -48,7 +48,7 @@ def gallery(folder: Path, photos: int = 60, relevant: int = 10) -> Path:
     np.save(folder / "source/img_emb/img_emb_0.npy", vectors(photos, relevant))
     facts = {"image_path": [str(folder / "source" / name) for name in names], "key": names, "kind": kinds}
     pq.write_table(pa.table(facts), folder / "source/metadata/metadata_0.parquet")
-    take_in(folder / "gallery", clip_retrieval.source([folder / "source"]), "starter", InPlace())
+    take_in(folder / "gallery", clip_retrieval.source([folder / "source"]), "starter")
     return folder / "gallery"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.formats.imports import npy
-from eyespot.formats.imports.registered import Copied, take_in
+from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.view import Gallery, View
 
 DIM = 512  # of the built-in encoder, whose name the vectors get
@@ -27,7 +27,7 @@ def take(gallery: Path, vectors: np.ndarray, name: str = "one", encoder: str = "
     folder = gallery.parent / name
     folder.mkdir(parents=True)
     np.save(folder / "vectors.npy", vectors)
-    take_in(gallery, npy.source([folder]), encoder, Copied())
+    take_in(gallery, npy.source([folder]), encoder, copy=True)
     return view_of(gallery)
 
 

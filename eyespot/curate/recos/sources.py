@@ -19,7 +19,7 @@ import numpy as np
 from eyespot import rooms
 from eyespot.curate._world import PhotoWorld
 from eyespot.curate.set_folder import attributions
-from eyespot.formats.exported import names_owner
+from eyespot.formats.exporting import names_owner
 from eyespot.gallery.texts import BOXES, READ_BY
 from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
 from eyespot.photos.labels import MEASURED

@@ -123,12 +123,12 @@ def _deployments(photos: Sequence[TrapPhoto]) -> Iterator[dict[str, Any]]:
     by_place: dict[str, list[TrapPhoto]] = {}
     for photo in photos:
         by_place.setdefault(photo.place, []).append(photo)
-    for place, its in by_place.items():
-        times = [one.time for one in its]
+    for place, there in by_place.items():
+        times = [one.time for one in there]
         yield {
             "deploymentID": place,
-            "latitude": its[0].facts["latitude"],
-            "longitude": its[0].facts["longitude"],
+            "latitude": there[0].facts["latitude"],
+            "longitude": there[0].facts["longitude"],
             "deploymentStart": min(times),
             "deploymentEnd": max(times),
             "timestampIssues": "true",
@@ -151,6 +151,8 @@ def _medium(photo: TrapPhoto) -> dict[str, Any]:
 
 def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
     """What is seen: one row for the photo, or one for each of its boxes."""
+    from eyespot.formats.exporting import boxes_of
+
     shared = {
         "deploymentID": photo.place,
         "mediaID": photo.facts["id"],
@@ -160,10 +162,13 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
         "observationTags": photo.tags,
         "observationComments": photo.comments,
     }
-    boxes = list(_boxes(photo.facts.get("boxes")))
-    for number, (kind, confidence, box) in enumerate(boxes, 1):
+    boxes = boxes_of(photo.facts.get("boxes"))
+    for number, (kind, confidence, shares) in enumerate(boxes, 1):
+        x, y, width, height = (min(max(share, 0.0), 1.0) for share in shares)
+        corner = {"bboxX": round(min(x, 1 - 1e-4), 4), "bboxY": round(min(y, 1 - 1e-4), 4)}
+        box = corner | {"bboxWidth": max(width, 1e-4), "bboxHeight": max(height, 1e-4)}
         animal = KINDS.get(kind) == "animal"
-        method = {"classificationMethod": "machine", "classificationProbability": confidence}
+        method = {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
         own: dict[str, Any] = {"observationID": f"{photo.observation}-{number}"}
         own |= {"observationType": KINDS.get(kind, "unknown")}
         yield {**shared, **own, **method, **box, "scientificName": photo.species if animal else None}
@@ -171,18 +176,6 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
         kind = "animal" if photo.species else "unclassified"
         only = {"observationID": photo.observation, "observationType": kind, "scientificName": photo.species}
         yield {**shared, **only}
-
-
-def _boxes(text: Any) -> Iterator[tuple[str, float, dict[str, float]]]:
-    """The column `boxes`, [[category, confidence, x, y, width, height], …] in shares of the picture."""
-    try:
-        for kind, confidence, *box in json.loads(text) if isinstance(text, str) else []:
-            x, y, width, height = (min(max(float(share), 0.0), 1.0) for share in box)
-            shares = (round(min(x, 1 - 1e-4), 4), round(min(y, 1 - 1e-4), 4), max(width, 1e-4), max(height, 1e-4))
-            names = ("bboxX", "bboxY", "bboxWidth", "bboxHeight")
-            yield str(kind), round(float(confidence), 4), dict(zip(names, shares, strict=True))
-    except (ValueError, TypeError):
-        return
 
 
 def described(photos: Sequence[TrapPhoto], name: str, title: str, description: str) -> dict[str, Any]:
@@ -194,6 +187,8 @@ def described(photos: Sequence[TrapPhoto], name: str, title: str, description: s
         what: sorted({str(photo.facts[column]) for photo in photos if photo.facts.get(column)})
         for what, column in known.items()
     }
+    lats, lons = ([photo.facts[name] for photo in photos] for name in ("latitude", "longitude"))
+    south, north, west, east = min(lats), max(lats), min(lons), max(lons)
     holders = [{"title": holder, "role": "rightsHolder"} for holder in rights["holders"]]
     licences = {"licenses": [_licence(one) for one in rights["licences"]]} if rights["licences"] else {}
     return {
@@ -212,7 +207,10 @@ def described(photos: Sequence[TrapPhoto], name: str, title: str, description: s
             "individualAnimals": False,
             "observationLevel": ["media"],
         },
-        "spatial": {"type": "Polygon", "coordinates": [_corners(photos)]},
+        "spatial": {
+            "type": "Polygon",
+            "coordinates": [[[west, south], [east, south], [east, north], [west, north], [west, south]]],
+        },
         "temporal": {"start": min(times), "end": max(times)},
         "taxonomic": [{"scientificName": one} for one in species],
         "resources": [_resource(table) for table in TABLES],
@@ -224,13 +222,6 @@ def _licence(text: str) -> dict[str, str]:
     if "://" in text:
         return licence | {"path": text}
     return licence | {"name": re.sub(r"[^-a-zA-Z0-9._]+", "-", text).strip("-") or "other"}
-
-
-def _corners(photos: Sequence[TrapPhoto]) -> list[list[float]]:
-    """The box around all places, counter-clockwise, as GeoJSON has it."""
-    lats, lons = ([photo.facts[name] for photo in photos] for name in ("latitude", "longitude"))
-    south, north, west, east = min(lats), max(lats), min(lons), max(lons)
-    return [[west, south], [east, south], [east, north], [west, north], [west, south]]
 
 
 def _resource(name: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ _HELD = ("id", "width", "height", "licence", "author", "taken", "boxes")  # whic
 
 def write(rows: ExportRows, folder: Path) -> int:
     """`images/` and `annotations.json`; an image's number is its place, and its id in the gallery is `eyespot_id`."""
-    from eyespot.formats.exporting import known_facts
+    from eyespot.formats.exporting import boxes_of, known_facts
     from eyespot.formats.exports._names import FileNames
 
     column = rows.column(rows.options.category) if rows.options.category else None
@@ -30,10 +30,11 @@ def write(rows: ExportRows, folder: Path) -> int:
         (folder / name).write_bytes(picture.data)
         facts, number = known_facts(row.facts), len(images) + 1
         images.append(_image(number, name, picture.size, facts, licences))
-        boxes = list(_boxes(facts.get("boxes"), picture.size))
         if column and facts.get(column) is not None:
             pairs.append((number, categories.of(str(facts[column])), None))
-        pairs += [(number, categories.of(kind), box) for kind, box in boxes]
+        for kind, _, shares in boxes_of(facts.get("boxes")):
+            box = [round(share * side, 1) for share, side in zip(shares, picture.size * 2, strict=True)]
+            pairs.append((number, categories.of(kind), box))
     with (folder / "annotations.json").open("wb") as file:
         write_coco(
             file,
@@ -79,19 +80,6 @@ def _image(number: int, name: str, size: tuple[int, int], facts: dict[str, Any],
     if "taken" in facts:
         own["date_captured"] = facts["taken"]
     return own | {column: value for column, value in facts.items() if column not in (*_HELD, *own)}
-
-
-def _boxes(text: Any, size: tuple[int, int]) -> Iterator[tuple[str, list[float]]]:
-    """Boxes of the column `boxes`, [[category, confidence, x, y, width, height], …] as shares, now in pixels."""
-    try:
-        listed = json.loads(text) if isinstance(text, str) else []
-        for kind, _, *box in listed:
-            x, y, width, height = (
-                round(float(share) * side, 1) for share, side in zip(box, (*size, *size), strict=True)
-            )
-            yield str(kind), [x, y, width, height]
-    except (ValueError, TypeError):
-        return
 
 
 def _annotation(number: int, image: int, category: int, box: list[float] | None) -> dict[str, Any]:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from eyespot.formats.exporting import LabelTask
 from eyespot.storage.atomic import write_whole
 
 if TYPE_CHECKING:
-    from eyespot.formats.exporting import ExportRows
+    from eyespot.formats.exporting import ExportRows, LabelTask
 
 ABOUT = "Write tasks for Label Studio, with the labels that people gave, the labelling interface, and the pictures."
 OPTIONS = ("images_at", "tasks")
@@ -35,7 +34,7 @@ CONFIG = f"""<View>
 
 def write(rows: ExportRows, folder: Path) -> int:
     """A task for each query and picture of its list; without a labelled query one for each picture."""
-    from eyespot.formats.exporting import known_facts
+    from eyespot.formats.exporting import LabelTask, known_facts
 
     wanted: dict[str, list[LabelTask]] = {}
     for task in rows.options.tasks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +21,18 @@ def write(rows: ExportRows, folder: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from eyespot.formats.exports.parquet import shown_schema
+    from eyespot.formats.exports.parquet import VECTOR, picture_batches, shown_schema
     from eyespot.formats.hub import write_card
 
     places = {name: f"{name}/{SPLIT}.parquet" for name in TABLES}
     for name in TABLES:
         (folder / name).mkdir()
-    facts = [field for field in rows.columns.schema if field.name != "modality"]
+    facts = [field for field in rows.columns.schema if field.name not in ("modality", VECTOR)]
     schema = shown_schema(pa.schema([*facts, pa.field("modality", pa.string())]))
     ids: list[str] = []
     licences: set[str] = set()
     with pq.ParquetWriter(folder / places["corpus"], schema, compression="zstd") as writer:
-        for batch in _corpus(rows, schema):
+        for batch in picture_batches(rows, schema, modality="image"):
             writer.write_batch(batch)
             ids += map(str, batch["id"].to_pylist())
             licences |= set(filter(None, batch["licence"].to_pylist())) if "licence" in schema.names else set()
@@ -55,20 +54,3 @@ def write(rows: ExportRows, folder: Path) -> int:
     summary = "Judged pictures, written by `eyespot export mteb`."
     write_card(folder, {name: {SPLIT: place} for name, place in places.items()}, summary, licences)
     return len(ids)
-
-
-def _corpus(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    from eyespot.formats.exports._names import FileNames
-    from eyespot.formats.exports.parquet import AT_ONCE, IMAGE
-
-    names, held = FileNames(), list[dict[str, Any]]()
-    for row, picture in rows.pictures():
-        shown = {"bytes": picture.data, "path": names.take(picture.name, picture.suffix)}
-        held.append({**row.facts, IMAGE: shown, "modality": "image"})
-        if len(held) == AT_ONCE:
-            yield pa.RecordBatch.from_pylist(held, schema)
-            held = []
-    if held:
-        yield pa.RecordBatch.from_pylist(held, schema)

@@ -6,28 +6,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from eyespot.formats.exporting import ExportRows
 
 ABOUT = "Write vectors.npy and items.parquet."
 OPTIONS = ("float16",)
 
 
-class NpyLayout:
-    """`id`, `paths` (whole), then every fact."""
-
-    vectors = "vectors.npy"
-    table = "items.parquet"
-    part_rows = 1 << 62
-
-    def columns(self, facts: pa.Table) -> pa.Table:
-        """The gallery's own columns."""
-        return facts
-
-
 def write(rows: ExportRows, folder: Path) -> int:
-    """Both files; `eyespot import npy` reads them in place."""
-    from eyespot.formats.exports._vectors import write_parts
+    """`id`, `paths` (whole) and every fact; `eyespot import npy` reads both files in place."""
+    import pyarrow.parquet as pq
 
-    return write_parts(rows, folder, NpyLayout())
+    from eyespot.gallery import arrays
+
+    with (
+        (folder / "vectors.npy").open("wb") as vectors,
+        pq.ParquetWriter(folder / "items.parquet", rows.columns.schema) as table,
+    ):
+        arrays.begin(vectors, (len(rows), rows.view.space.dim), rows.dtype)
+        for chunk in rows.chunks():
+            table.write_table(chunk.facts)
+            arrays.append(vectors, chunk.vectors.astype(rows.dtype))
+    return len(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,24 +14,27 @@ if TYPE_CHECKING:
 
 ABOUT = "Write parquet with every fact and vector, and the pictures on request, for datasets, DuckDB and pandas."
 OPTIONS = ("float16", "pictures")
-AT_ONCE = 64  # pictures in memory
+_AT_ONCE = 64  # pictures in memory
 VECTOR, IMAGE = "vector", "image"
 
 
 def write(rows: ExportRows, folder: Path) -> int:
     """`data/train.parquet` with `id`, `paths` (the picture itself instead, on request), every fact, and `vector`."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from eyespot.formats.hub import write_card
 
-    schema = vector_schema(rows)
+    facts = [field for field in rows.columns.schema if field.name != VECTOR]
+    vector = pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(rows.dtype), rows.view.space.dim))
+    schema = pa.schema([*facts, vector])
     licences: set[str] = set()
     written = 0
     (folder / "data").mkdir()
     if rows.options.pictures:
         schema = shown_schema(schema)
     with pq.ParquetWriter(folder / "data" / "train.parquet", schema, compression="zstd") as writer:
-        for batch in _with_pictures(rows, schema) if rows.options.pictures else vector_tables(rows, schema):
+        for batch in picture_batches(rows, schema) if rows.options.pictures else _batches(rows, schema):
             writer.write_batch(batch)
             written += len(batch)
             if "licence" in schema.names:
@@ -38,14 +42,6 @@ def write(rows: ExportRows, folder: Path) -> int:
     text = f"Pictures with vectors of `{rows.view.space.encoder}`, written by `eyespot export parquet`."
     write_card(folder, {"default": {"train": "data/*.parquet"}}, text, licences)
     return written
-
-
-def vector_schema(rows: ExportRows) -> pa.Schema:
-    """Every column that goes out, then `vector`."""
-    import pyarrow as pa
-
-    facts = [field for field in rows.columns.schema if field.name != VECTOR]
-    return pa.schema([*facts, pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(rows.dtype), rows.view.space.dim))])
 
 
 def shown_schema(plain: pa.Schema) -> pa.Schema:
@@ -66,45 +62,34 @@ def _dtype(kind: Any) -> str:
     return {"double": "float64", "float": "float32", "halffloat": "float16"}.get(str(kind), str(kind))
 
 
-def vector_tables(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """All rows in that schema, some thousand at a time."""
+def _batches(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    import numpy as np
     import pyarrow as pa
 
+    kind: Any = schema.field(VECTOR).type
     for chunk in rows.chunks():
+        flat = np.ascontiguousarray(chunk.vectors, rows.dtype).ravel()
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat), kind.list_size)
         columns = {name: chunk.facts[name] for name in schema.names if name != VECTOR}
-        table = pa.table(columns | {VECTOR: _vectors(chunk.vectors, schema)}, schema=schema)
-        yield from table.combine_chunks().to_batches()
+        yield from pa.table(columns | {VECTOR: vectors}, schema=schema).combine_chunks().to_batches()
 
 
-def _vectors(vectors: Any, schema: pa.Schema) -> Any:
-    import numpy as np
-    import pyarrow as pa
-
-    kind = schema.field(VECTOR).type
-    flat = np.ascontiguousarray(vectors, kind.value_type.to_pandas_dtype()).ravel()
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), kind.list_size)
-
-
-def _with_pictures(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    import numpy as np
+def picture_batches(rows: ExportRows, schema: pa.Schema, **constants: str) -> Iterator[pa.RecordBatch]:
+    """The pictures that can be read with their facts, in a schema of `shown_schema`; constants fill columns."""
     import pyarrow as pa
 
     from eyespot.formats.exports._names import FileNames
 
     names = FileNames()
-    held: list[dict[str, Any]] = []
-    vectors: list[Any] = []
-
-    def batch() -> pa.RecordBatch:
-        columns = {name: pa.array([row[name] for row in held], schema.field(name).type) for name in schema.names[:-1]}
-        return pa.record_batch(columns | {VECTOR: _vectors(np.stack(vectors), schema)}, schema=schema)
-
-    for row, picture in rows.pictures():
-        path = names.take(picture.name, picture.suffix)
-        held.append({**row.facts, IMAGE: {"bytes": picture.data, "path": path}})
-        vectors.append(row.vector)
-        if len(held) == AT_ONCE:
-            yield batch()
-            held, vectors = [], []
-    if held:
-        yield batch()
+    pictures = rows.pictures()
+    while some := list(islice(pictures, _AT_ONCE)):
+        held = [
+            {
+                **row.facts,
+                IMAGE: {"bytes": picture.data, "path": names.take(picture.name, picture.suffix)},
+                VECTOR: row.vector.astype(rows.dtype),
+                **constants,
+            }
+            for row, picture in some
+        ]
+        yield pa.RecordBatch.from_pylist(held, schema)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from itertools import accumulate
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.formats.imports.packages import ExportPackage
-from eyespot.formats.imports.photo_facts import KINDS, PhotoFacts, Sighting, sighting_facts
+from eyespot.formats.imports.photo_facts import KINDS, PhotoFacts, Sighting, joined, sighting_facts
 from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
@@ -114,37 +114,14 @@ def _where(row: Mapping[str, str], traps: Mapping[str, Mapping[str, str]]) -> di
     }
 
 
-class _Event(NamedTuple):
-    """An observation of all that a deployment saw from a start to an end."""
-
-    start: datetime
-    end: datetime
-    row: dict[str, str]
-
-
-class _Events:
-    """Events of a deployment in the order of their starts, looked up by a time."""
-
-    def __init__(self, events: Iterable[_Event]) -> None:
-        self._events = sorted(events, key=lambda event: event.start)
-        self._starts = [event.start for event in self._events]
-        self._latest = list(
-            accumulate((event.end for event in self._events), max)
-        )  # the last end among the events up to each
-
-    def during(self, time: datetime) -> list[dict[str, str]]:
-        """The observations at a time; only events that begin by then and do not all end before are looked at."""
-        some = self._events[bisect_left(self._latest, time) : bisect_right(self._starts, time)]
-        return [event.row for event in some if time <= event.end]
-
-
 class _Observations:
     """Observations by their medium, and those of events by sequence and by deployment."""
 
     def __init__(self, package: ExportPackage, table: str) -> None:
         self.media: dict[str, list[dict[str, str]]] = {}
         self.sequences: dict[str, list[dict[str, str]]] = {}
-        events: dict[str, list[_Event]] = {}
+        # Of each deployment, in the order of their starts: start, end, observation
+        self.events: dict[str, list[tuple[datetime, datetime, dict[str, str]]]] = {}
         for _, row in package.rows(table):
             if isinstance(row, str):
                 continue
@@ -155,20 +132,26 @@ class _Observations:
                 self.sequences.setdefault(row["sequenceid"], []).append(row)
             elif start is not None:
                 end = _time(row.get("eventend")) or start
-                events.setdefault(row.get("deploymentid", ""), []).append(_Event(start, end, row))
-        self.events = {deployment: _Events(listed) for deployment, listed in events.items()}
+                self.events.setdefault(row.get("deploymentid", ""), []).append((start, end, row))
+        for events in self.events.values():
+            events.sort(key=itemgetter(0))
+        spans = {name: [end - start for start, end, _ in events] for name, events in self.events.items()}
+        self.longest = {name: max(lengths) for name, lengths in spans.items()}
 
     def of(self, medium: Mapping[str, str]) -> dict[str, Any]:
         """What is seen in a medium."""
         rows = self.media.get(medium.get("mediaid", "")) or self.sequences.get(medium.get("sequenceid", ""))
         time = _time(medium.get("timestamp"))
         if not rows and time is not None:
-            events = self.events.get(medium.get("deploymentid", ""))
-            rows = events.during(time) if events else []
+            deployment = medium.get("deploymentid", "")
+            events, longest = self.events.get(deployment, []), self.longest.get(deployment, timedelta())
+            first = bisect_left(events, time - longest, key=itemgetter(0))
+            some = events[first : bisect_right(events, time, key=itemgetter(0))]
+            rows = [row for _, end, row in some if time <= end]
         rows = rows or []
         facts = sighting_facts([_sighting(row) for row in rows])
         for column, names in _ABOUT.items():
-            facts[column] = "; ".join(sorted({row[name] for row in rows for name in names if name in row})) or None
+            facts[column] = joined(rows, *names)
         ids = {row.get("eventid") or row.get("sequenceid") for row in rows} - {None}
         return facts | {"event": "; ".join(sorted(map(str, ids))) or None}
 

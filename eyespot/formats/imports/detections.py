@@ -16,9 +16,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from eyespot.formats.imports.photo_facts import PhotoFacts
+from eyespot.formats.imports.photo_facts import PhotoFacts, joined_names
 from eyespot.photos.json_lists import lists_of, values_of
 from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
@@ -27,26 +27,24 @@ THRESHOLD = 0.2  # below it MegaDetector's findings are mostly nothing
 SPECIESNET = {"1": "animal", "2": "person", "3": "vehicle"}
 WHOLE = "whole_image_classification"  # SpeciesNet: a class of the whole photo, without a box
 _LISTS = ("images", "predictions")  # MegaDetector's and SpeciesNet's
-_NAMES = ("detection_categories", "classification_categories", "classification_category_descriptions")
-
-
-class _Names(NamedTuple):
-    """What stands for the numbers of kinds and classes; `described` has classes as SpeciesNet writes them."""
-
-    kinds: Mapping[str, str]
-    classes: Mapping[str, str]
-    described: Mapping[str, str]
+_KINDS, _CLASSES, _DESCRIBED = _NAMES = (  # what stands for the numbers of kinds and classes; SpeciesNet's long names
+    *("detection_categories", "classification_categories", "classification_category_descriptions"),
+)
+Names = Mapping[str, Mapping[str, str]]
 
 
 def read(path: Path, threshold: float = THRESHOLD) -> Iterator[PhotoFacts]:
     """Every photo of a file of either kind; `UsageError` if the file as a whole is neither."""
     number = 0
     try:
-        named = values_of(path, _NAMES)
-        names = _Names(*(_texts(named.get(name)) for name in _NAMES))
-        rows = (row for key, part in lists_of(path) if key in _LISTS for row in _listed(path, part))
-        for number, row in enumerate(rows, 1):
-            yield _photo(row, number, names, threshold)
+        found = values_of(path, _NAMES)
+        tables = {name: found[name] if isinstance(found.get(name), dict) else {} for name in _NAMES}
+        names = {name: {str(key): str(value) for key, value in table.items()} for name, table in tables.items()}
+        for key, part in lists_of(path):
+            if key in _LISTS and part is None:
+                refuse(path, "", "has no list `images` (MegaDetector) or `predictions` (SpeciesNet)")
+            for number, row in enumerate(part or () if key in _LISTS else (), number + 1):  # noqa: B020
+                yield _photo(row, number, names, threshold)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except OSError as error:
@@ -57,17 +55,7 @@ def read(path: Path, threshold: float = THRESHOLD) -> Iterator[PhotoFacts]:
         refuse(path, "", "has no photos in a list `images` (MegaDetector) or `predictions` (SpeciesNet)")
 
 
-def _listed(path: Path, part: Iterator[Any] | None) -> Iterator[Any]:
-    if part is None:
-        refuse(path, "", "has no list `images` (MegaDetector) or `predictions` (SpeciesNet)")
-    return part
-
-
-def _texts(value: Any) -> dict[str, str]:
-    return {str(key): str(name) for key, name in value.items()} if isinstance(value, dict) else {}
-
-
-def _photo(row: Any, number: int, names: _Names, threshold: float) -> PhotoFacts:
+def _photo(row: Any, number: int, names: Names, threshold: float) -> PhotoFacts:
     file = (row.get("file") or row.get("filepath")) if isinstance(row, dict) else None
     if not isinstance(file, str):
         return PhotoFacts(f"image {number}", {}, "has no file or filepath")
@@ -80,14 +68,14 @@ def _photo(row: Any, number: int, names: _Names, threshold: float) -> PhotoFacts
         return PhotoFacts(file, {}, "has detections of another shape; expected category, conf and bbox of four")
 
 
-def _facts(row: Mapping[str, Any], names: _Names, threshold: float) -> dict[str, Any]:
+def _facts(row: Mapping[str, Any], names: Names, threshold: float) -> dict[str, Any]:
     sure = [one for one in row.get("detections") or [] if float(one["conf"]) >= threshold]
     boxes: list[list[Any]] = []
     for one in sure:
         x, y, width, height = (round(float(share), 4) for share in one["bbox"])
         if not math.isfinite(x + y + width + height):
             raise ValueError("a box that is nowhere")
-        kinds = names.kinds or SPECIESNET
+        kinds = names[_KINDS] or SPECIESNET
         kind = str(kinds.get(str(one["category"]), one.get("label") or one["category"]))
         if kind != WHOLE:
             boxes.append([kind, round(float(one["conf"]), 4), x, y, width, height])
@@ -101,7 +89,7 @@ def _facts(row: Mapping[str, Any], names: _Names, threshold: float) -> dict[str,
     return facts | _classified(whole or [answer for one in sure if (answer := _answer(one, names))])
 
 
-def _answer(detection: Mapping[str, Any], names: _Names) -> tuple[str, Any] | None:
+def _answer(detection: Mapping[str, Any], names: Names) -> tuple[str, Any] | None:
     """The class of a box and its score: SpeciesNet's final one, else the surest."""
     if final := detection.get("processed_classification"):
         return str(final["class"]), final["score"]
@@ -109,21 +97,19 @@ def _answer(detection: Mapping[str, Any], names: _Names) -> tuple[str, Any] | No
     listed = zip(raw["scores"], raw["classes"], strict=True) if isinstance(raw, dict) else ()
     answers = [(float(score), str(name)) for score, name in listed]
     for key, score in detection.get("classifications") or []:
-        answers.append((float(score), names.described.get(str(key)) or names.classes.get(str(key), str(key))))
+        answers.append((float(score), names[_DESCRIBED].get(str(key)) or names[_CLASSES].get(str(key), str(key))))
     return max(answers)[::-1] if answers else None
 
 
 def _classified(answers: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The columns of classes: names, or SpeciesNet's `id;class;order;family;genus;species;common name`."""
-    found: dict[str, set[str]] = {"species": set(), "common_name": set(), "taxonomy": set()}
+    found: list[tuple[str, str, str]] = []
     for text, _ in answers:
         _, *ranks, common = text.split(";") if text.count(";") == 6 else ("", *[""] * 5, "")
         ranks = ["" if rank == "no cv result" else rank for rank in ranks]
         species = f"{ranks[3]} {ranks[4]}".capitalize() if ranks[3] and ranks[4] else ""
-        found["species"].add(species if ";" in text else text)
-        found["common_name"].add("" if common == "no cv result" else common)
-        found["taxonomy"].add(";".join(filter(None, ranks)))
-    joints = {"species": "; ", "common_name": "; ", "taxonomy": " | "}
-    facts: dict[str, Any] = {name: joints[name].join(sorted(texts - {""})) or None for name, texts in found.items()}
+        taxonomy = ";".join(filter(None, ranks))
+        found.append((species if ";" in text else text, "" if common == "no cv result" else common, taxonomy))
+    facts: dict[str, Any] = dict(joined_names(found))
     scores = [float(score) for _, score in answers if score is not None]
     return facts | {"species_confidence": max(scores, default=None)}

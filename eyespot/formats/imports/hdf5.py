@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from eyespot.formats.imports.items import Layout
-from eyespot.formats.imports.registered import Copied, ImportSource, InPlace, Part, VectorImport
-from eyespot.gallery import disk, hdf5
+from eyespot.formats.imports.registered import ImportSource, Part
+from eyespot.gallery import hdf5
 from eyespot.types import UsageError
 
 LAYOUT = Layout(keys=(hdf5.NAME,), paths=())
@@ -34,17 +31,3 @@ def source(places: Sequence[Path]) -> ImportSource:
             "cannot be searched in place: they are copied"
         )
     return ImportSource("hdf5", files[0].parent, [Part(path.stem, path, path) for path in files], LAYOUT, notes)
-
-
-class WhereItCan:
-    """Files in one piece stay where they are, packed ones are copied at unit length."""
-
-    def lost(self, part: Part, array: Any) -> list[int]:
-        return _way(array).lost(part, array)
-
-    def put(self, folder: Path, array: Any, note: disk.SpaceNote) -> None:
-        _way(array).put(folder, array, note)
-
-
-def _way(array: Any) -> VectorImport:
-    return InPlace() if isinstance(array, np.ndarray) else Copied()

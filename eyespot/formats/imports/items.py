@@ -44,15 +44,6 @@ class Naming:
     layout: Layout
 
 
-@dataclass(frozen=True)
-class PartTarget:
-    """Where a part's rows go: shard and root by number, and the label columns with their kinds."""
-
-    shard: int
-    root: int
-    labels: Mapping[str, str]
-
-
 def labels_of(kinds: Mapping[str, str]) -> dict[str, str]:
     """The columns that become labels: all but those that eyespot keeps under a name of its own."""
     taken = {*MEASURED, *FIXED.names, "image_path"}
@@ -124,23 +115,28 @@ def repeated(hashes: Hashes, known: KnownHashes) -> Mask:
     return again
 
 
-def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarget, again: Mask) -> None:
-    """A shard's table; ids marked in `again` get `#SHARD/ROW` behind them, which no other row has."""
+def write_items(
+    folder: Path, facts: FactTable, naming: Naming, *, shard: int, root: int, labels: Mapping[str, str], again: Mask
+) -> None:
+    """A shard's table; ids marked in `again` get `#SHARD/ROW` behind them, which no other row has.
+
+    labels: the label columns of all shards with their kinds.
+    """
     import pyarrow.parquet as pq
 
-    schema = schema_of(target.labels)
+    schema = schema_of(labels)
     used = {*naming.layout.keys, *naming.layout.paths, *_FACTS}
-    wanted = [name for name in (*facts.kinds, *facts.lists) if name in target.labels or name.lower() in used]
+    wanted = [name for name in (*facts.kinds, *facts.lists) if name in labels or name.lower() in used]
     path = folder / ITEMS
     with new_digested(path) as file, pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
-            ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], target.shard, start)
+            ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], shard, start)
             paths = _listed(batch) if "paths" in naming.layout.paths else None
             if paths is None:
                 texts = _first_filled(batch, naming.layout.paths)
                 ends = np.concatenate([[0], np.cumsum(np.asarray(texts.is_valid()))])  # (rows + 1,)
                 paths = _lists(ends, texts.drop_null())
-            roots = pa.array(np.full(len(paths.values), target.root, np.int32))
+            roots = pa.array(np.full(len(paths.values), root, np.int32))
             places = {"paths": paths, "roots": _lists(paths.offsets, roots)}
             # The fixed columns that the table knows by their names; what does not fit its column is null
             found: dict[str, Column] = {}
@@ -149,7 +145,7 @@ def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarg
                 found[facts_name] = (
                     pa.nulls(len(batch), FIXED.field(facts_name).type) if column is None else fitted(column)
                 )
-            columns = places | found | _labels(batch, target.labels)
+            columns = places | found | _labels(batch, labels)
             columns |= {"id": ids, "live": pa.array(np.ones(len(batch), bool))}
             arrays = [columns[name] for name in schema.names]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -68,12 +68,26 @@ def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
     ]
     counts = [one.count for one in seen if one.count is not None and one.kind != "blank"]
     facts: dict[str, Any] = {"detected": "; ".join(sorted(kinds)) or blank, "count": sum(counts) if counts else None}
-    for name, joint in {"species": "; ", "common_name": "; ", "taxonomy": " | "}.items():
-        facts[name] = joint.join(sorted({getattr(one, name) for one in seen} - {""})) or None
+    facts |= joined_names((one.species, one.common_name, one.taxonomy) for one in seen)
     if boxes:
         facts |= {"detections": len(boxes), "detection_confidence": max(box[1] for box in boxes)}
         facts["boxes"] = json.dumps(boxes, ensure_ascii=False)
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def joined_names(names: Iterable[tuple[str, str, str]]) -> dict[str, str | None]:
+    """The columns of several species, common names and taxonomies, each sorted in one text; None for nothing."""
+    found = list(names)
+    joints = {"species": "; ", "common_name": "; ", "taxonomy": " | "}
+    return {
+        column: joint.join(sorted({one[at] for one in found} - {""})) or None
+        for at, (column, joint) in enumerate(joints.items())
+    }
+
+
+def joined(rows: Iterable[Mapping[str, str]], *columns: str) -> str | None:
+    """All that rows say in these columns, sorted in one text; None where they say nothing."""
+    return "; ".join(sorted({row[column] for row in rows for column in columns if column in row})) or None
 
 
 @dataclass
@@ -139,7 +153,12 @@ class _Places:
     """Where the photos of a gallery lie, looked up by the names that other programs have for them."""
 
     def __init__(self, opened: Gallery, folder: Path) -> None:
-        self.known = {os.path.normpath(place): place for place in _paths(opened)}
+        view = opened.view(opened.stem())
+        self.known: dict[str, str] = {}
+        for shard in view.shards:
+            for row in read_items(shard, ["roots", "paths"]).to_pylist():
+                places = (place_of(opened.root(at), path) for at, path in zip(row["roots"], row["paths"], strict=True))
+                self.known |= {os.path.normpath(place): place for place in places}
         roots = (root.path for root in opened.header.roots.values() if root.kind == "folder")
         self.bases = [str(folder.absolute()), *roots]
 
@@ -149,13 +168,11 @@ class _Places:
             inside = (os.path.normpath(os.path.join(base, name)) for base in self.bases)
             if place := next((self.known[place] for place in inside if place in self.known), None):
                 return [place]
-        ends = (self._ending(name) for name in photo.elsewhere)
-        return next(filter(None, ends), [])
-
-    def _ending(self, name: str) -> list[str]:
-        """The places that end with all parts of this name, in any case."""
-        parts = _parts(name)
-        return [place for place in self.by_end.get(tuple(parts[-2:]), ()) if _parts(place)[-len(parts) :] == parts]
+        for parts in map(_parts, photo.elsewhere):  # in any case
+            alike = self.by_end.get(tuple(parts[-2:]), ())
+            if places := [place for place in alike if _parts(place)[-len(parts) :] == parts]:
+                return places
+        return []
 
     @cached_property
     def by_end(self) -> dict[tuple[str, ...], list[str]]:
@@ -172,11 +189,3 @@ def _parts(name: str) -> list[str]:
     """The parts of a path or address, without its server or drive, as they are compared."""
     plain = _ADDRESS.sub("", name.replace("\\", "/")).casefold()
     return [part for part in plain.split("/") if part not in ("", ".")] or [""]
-
-
-def _paths(opened: Gallery) -> Iterator[str]:
-    view = opened.view(opened.stem())
-    for shard in view.shards:
-        for row in read_items(shard, ["roots", "paths"]).to_pylist():
-            for number, path in zip(row["roots"], row["paths"], strict=True):
-                yield place_of(opened.root(number), path)

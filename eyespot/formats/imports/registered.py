@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from eyespot.formats.imports.items import (
     KnownHashes,
     Layout,
     Naming,
-    PartTarget,
     item_hashes,
     key_hashes,
     labels_of,
@@ -80,58 +79,13 @@ class Imported:
     notes: list[str] = field(default_factory=list)
 
 
-class VectorImport(Protocol):
-    """How vectors come in."""
-
-    def lost(self, part: Part, array: NDArray[Any]) -> list[int]:
-        """Rows without a direction; `EyespotError` if the array cannot be taken in this way."""
-        ...
-
-    def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
-        """Make the array the vectors of the shard in `folder`."""
-        ...
-
-
-class InPlace:
-    """The vectors stay where they are, and must be as a search needs them."""
-
-    def lost(self, part: Part, array: NDArray[Any]) -> list[int]:
-        if array.dtype not in (np.float32, np.float16) or not array.flags.c_contiguous:
-            raise EyespotError(
-                f"{part.vectors} is {array.dtype} in an order or width that cannot be searched in place; "
-                "import it with --copy"
-            )
-        found = arrays.survey(array)
-        if found.odd_row is not None:
-            raise EyespotError(
-                f"{part.vectors} holds vectors that are not of unit length (row {found.odd_row}: "
-                f"{found.odd_length:.4g}); import them normalised with --copy"
-            )
-        return found.missing
-
-    def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
-        disk.write_note(folder, note)
-
-
-class Copied:
-    """The gallery gets vectors of its own at unit length, float16 where the source is, else float32."""
-
-    def lost(self, part: Part, array: NDArray[Any]) -> list[int]:
-        return arrays.survey(array).missing
-
-    def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
-        dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
-        rows, dim = array.shape
-        with new_digested(folder / f"{disk.stem_of(note.space)}.npy") as file:
-            arrays.write(file, (rows, dim), dtype, arrays.normalised(array, dtype))
-        note = replace(note, source=None, checksum=f"blake2b:{file.hex}", dtype=np.dtype(dtype).name)
-        disk.write_note(folder, note)
-
-
 def take_in(
-    gallery: Path, source: ImportSource, encoder: str, way: VectorImport, progress: Progress = no_progress
+    gallery: Path, source: ImportSource, encoder: str, *, copy: bool = False, progress: Progress = no_progress
 ) -> Imported:
     """Import what is not in the gallery yet, as vectors of the encoder of that name; nothing else is changed.
+
+    copy: the gallery gets vectors of its own at unit length, float16 where the source is, else float32. Otherwise they
+    stay where they are, and must be as a search needs them; only vectors that no program can map are copied anyway.
 
     Raises `EyespotError` for vectors or tables that cannot be taken in (before anything of them is registered), for
     sources that changed since they were imported, and when the disk is full.
@@ -142,7 +96,7 @@ def take_in(
             open_things.enter_context(sqlite.whole(gallery / INDEX))
             known = PictureIndex(gallery)
             open_things.callback(known.close)
-            imported = _Import(gallery, known, source, encoder).run(way, progress)
+            imported = _Import(gallery, known, source, encoder).run(copy, progress)
             add_missing_digests(gallery)
             imported.notes += row_store.complete_if_room(gallery, progress)
             return imported
@@ -181,12 +135,10 @@ class _Import:
         known = {name.lower(): kind for name, kind in self.ledger.columns().items()}
         self.labels = {name: wider(kind, known.get(name.lower(), kind)) for name, kind in labels.items()}
 
-    def run(self, way: VectorImport, progress: Progress) -> Imported:
+    def run(self, copy: bool, progress: Progress) -> Imported:
         new = [part for part in self.source.parts if not self._is_in(part)]
         total = sum(len(self.mapped[part]) for part in new)
-        lost = {
-            part: way.lost(part, self.mapped[part]) for part in _report_rows(new, self.mapped, "checking", progress)
-        }
+        lost = {part: self._lost(part, copy) for part in _report_rows(new, self.mapped, "checking", progress)}
         # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
         root = self.ledger.add_root(Root(os.path.join(self.source.folder, ""), "import"))
         self._write_header()
@@ -197,7 +149,7 @@ class _Import:
             for place in dict.fromkeys(disk.places_of(self.gallery, (shard for (shard,) in shards)).values()):
                 known.add(item_hashes(place))
         for part in _report_rows(new, self.mapped, "importing", progress):
-            shard = self._add(part, root, lost[part], way, known)
+            shard = self._add(part, root, lost=lost[part], copy=copy, known=known)
             known.add(item_hashes(disk.shard_path(self.gallery, shard)))
         self._write_header()
         rows = sum(len(array) for array in self.mapped.values())
@@ -239,14 +191,37 @@ class _Import:
 
     # -- what is new ----------------------------------------------------------------------------------------
 
-    def _add(self, part: Part, root: int, lost: list[int], way: VectorImport, known: KnownHashes) -> int:
+    def _lost(self, part: Part, copy: bool) -> list[int]:
+        """Rows without a direction; `EyespotError` if the array cannot be taken in this way."""
+        array = self.mapped[part]
+        copied = copy or not isinstance(array, np.ndarray)
+        if not copied and (array.dtype not in (np.float32, np.float16) or not array.flags.c_contiguous):
+            raise EyespotError(
+                f"{part.vectors} is {array.dtype} in an order or width that cannot be searched in place; "
+                "import it with --copy"
+            )
+        found = arrays.survey(array)
+        if not copied and found.odd_row is not None:
+            raise EyespotError(
+                f"{part.vectors} holds vectors that are not of unit length (row {found.odd_row}: "
+                f"{found.odd_length:.4g}); import them normalised with --copy"
+            )
+        return found.missing
+
+    def _add(self, part: Part, root: int, *, lost: list[int], copy: bool, known: KnownHashes) -> int:
         facts, array = self.facts[part], self.mapped[part]
         naming = Naming(self.source.format, part.name, self.source.layout)
         again = repeated(key_hashes(facts, naming), known)
         shard = self._unfinished()
         with new_folder(disk.shard_path(self.gallery, shard)) as folder:
-            write_items(folder, facts, naming, PartTarget(shard, root, self.labels), again)
-            way.put(folder, array, disk.SpaceNote(self.space, lost, [], str(part.vectors)))
+            write_items(folder, facts, naming, shard=shard, root=root, labels=self.labels, again=again)
+            about = disk.SpaceNote(self.space, lost, [], str(part.vectors))
+            if copy or not isinstance(array, np.ndarray):
+                dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
+                with new_digested(folder / f"{self.stem}.npy") as file:
+                    arrays.write(file, array.shape, dtype, arrays.normalised(array, dtype))
+                about = replace(about, source=None, checksum=f"blake2b:{file.hex}", dtype=np.dtype(dtype).name)
+            disk.write_note(folder, about)
         # Killed before this line, the next import writes the folder anew.
         self.ledger.sql.execute(
             "INSERT INTO imported(shard, root, rows, format, space, source) VALUES (?, ?, ?, ?, ?, ?)",

@@ -1,17 +1,22 @@
-"""Tables of facts that came with somebody's vectors: parquet and CSV, read in batches, whatever their size."""
+"""Tables of facts that came with somebody's vectors: parquet, delimited text and HDF5, read in batches of any size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.parquet as pq
 
 from eyespot.gallery import hdf5
-from eyespot.photos.labels import wider
+from eyespot.photos.labels import kind_of, read_delimited, wider
 from eyespot.types import EyespotError
 
 Column: TypeAlias = Any  # a pyarrow array; its stubs know one type of each function
@@ -20,116 +25,86 @@ BATCH = 1 << 16
 _BUFFER = 1 << 20  # of a column that is being read; without it a column's whole chunk would be
 
 
-class FactTable(Protocol):
-    """A table: `kinds` maps its plain columns to `int`, `float`, `text`, or `` for one that holds nothing."""
+@dataclass(frozen=True)
+class FactTable:
+    """A table: `kinds` maps its plain columns to `int`, `float`, `text`, or `` for one that holds nothing.
+
+    read: its rows in batches with at least the columns that are asked for; others: columns that are lists, structures,
+    bytes, or share a name; lists: those of the others that are lists of text.
+    """
 
     rows: int
     kinds: dict[str, str]
-    others: list[str]  # columns that are lists, structures, bytes, or share a name
-    lists: list[str]  # those of the others that are lists of text
+    read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+    others: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows in order, at least with these columns."""
-        ...
-
-
-def facts_in(place: Path | None, rows: int) -> FactTable:
-    """The table at a path by its suffix; for None one of `rows` rows that says nothing."""
-    if place is None:
-        return NoFacts(rows)
-    if place.suffix.lower() in hdf5.SUFFIXES:
-        return HdfFacts(place, rows)
-    return CsvFacts(place) if place.suffix.lower() == ".csv" else ParquetFacts(place)
-
-
-class NoFacts:
-    """Rows of which nothing is known."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self.kinds: dict[str, str] = {}
-        self.others: list[str] = []
-        self.lists: list[str] = []
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Batches of one nameless, empty column."""
+        """All rows in order, at least with these columns; without any, batches of one nameless, empty column."""
+        if columns:
+            yield from self.read(columns)
+            return
         for start in range(0, self.rows, BATCH):
             yield pa.RecordBatch.from_arrays([pa.nulls(min(BATCH, self.rows - start))], [""])
 
 
-class HdfFacts:
-    """The names of a file's rows, as a table of one column `image_id`."""
+def facts_in(place: Path | None, rows: int) -> FactTable:
+    """The table at a path by its suffix; for None one of `rows` rows that says nothing."""
+    if place is not None and place.suffix.lower() not in hdf5.SUFFIXES:
+        return _delimited(place) if place.suffix.lower() == ".csv" else _parquet(place)
+    count = None if place is None else hdf5.count_names(place)
+    if place is None or count is None:
+        return FactTable(rows, {}, lambda _: iter(()))
 
-    def __init__(self, place: Path, rows: int) -> None:
-        count = hdf5.count_names(place)
-        self.place, self.rows = place, rows if count is None else count
-        self.kinds = {} if count is None else {hdf5.NAME: "text"}
-        self.others: list[str] = []
-        self.lists: list[str] = []
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows in order."""
-        if not self.kinds or not columns:
-            yield from NoFacts(self.rows).batches(columns)
-            return
-        for part in hdf5.names(self.place, BATCH):
+    def read(_columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for part in hdf5.names(place, BATCH):
             yield pa.RecordBatch.from_arrays([pa.array(part, pa.string())], [hdf5.NAME])
 
+    return FactTable(count, {hdf5.NAME: "text"}, read)
 
-class ParquetFacts:
-    """The columns of a parquet file."""
 
-    def __init__(self, place: Path) -> None:
-        import pyarrow.parquet as pq
+def _parquet(place: Path) -> FactTable:
+    with _readable(place), pq.ParquetFile(place) as file:
+        rows, schema = file.metadata.num_rows, file.schema_arrow
 
-        self.place = place
-        with _readable(place), pq.ParquetFile(place) as file:
-            self.rows, schema = file.metadata.num_rows, file.schema_arrow
-        found = {field.name: _kind(field.type) for field in schema if schema.get_field_index(field.name) >= 0}
-        self.kinds = {name: kind for name, kind in found.items() if kind is not None}
-        self.others = [name for name in dict.fromkeys(schema.names) if name not in self.kinds]
-        self.lists = [name for name in self.others if name in found and _lists_text(schema.field(name).type)]
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Batches with these columns."""
-        import pyarrow.parquet as pq
-
-        if not columns:
-            yield from NoFacts(self.rows).batches(columns)
-            return
-        with _readable(self.place), pq.ParquetFile(self.place, buffer_size=_BUFFER) as file:
+    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with _readable(place), pq.ParquetFile(place, buffer_size=_BUFFER) as file:
             for batch in file.iter_batches(BATCH, columns=list(columns)):
                 batch.validate(full=True)  # text that is not UTF-8 would surface much later
                 yield batch
 
+    found = {field.name: _kind(field.type) for field in schema if schema.get_field_index(field.name) >= 0}
+    kinds = {name: kind for name, kind in found.items() if kind is not None}
+    others = [name for name in dict.fromkeys(schema.names) if name not in kinds]
+    return FactTable(rows, kinds, read, others, [n for n in others if n in found and _lists_text(schema.field(n).type)])
 
-class CsvFacts:
-    """The columns of a CSV file; a column is a number if each of its values is."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.rows = 0
-        self.others: list[str] = []
-        self.lists: list[str] = []
-        kinds: dict[str, str] = {}
-        for batch in self.batches(()):
-            self.rows += len(batch)
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                kinds[name] = widest(kinds.get(name, ""), _kind_of_text(column))
-        self.kinds = kinds
+def _delimited(place: Path) -> FactTable:
+    """A table as spreadsheets write it; a column is a number if each of its values is."""
+    rows = 0
+    kinds: dict[str, str] = {}
+    for batch in _batches(place):
+        rows += len(batch)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            values = () if kinds.get(name) == "text" else column.unique().drop_null().to_pylist()
+            kinds[name] = reduce(widest, map(kind_of, values), kinds.get(name, ""))
+    return FactTable(rows, kinds, lambda _: _batches(place))
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Batches with all columns, as text."""
-        from pyarrow import csv
 
-        parse = csv.ParseOptions(newlines_in_values=True)
-        with _readable(self.place):
-            names = csv.open_csv(self.place, parse_options=parse).schema.names
-            text = dict.fromkeys(names, pa.string())
-            convert = csv.ConvertOptions(column_types=text, strings_can_be_null=True, null_values=[""])
-            if len(text) < len(names):
-                raise ValueError("two columns share a name")
-            yield from csv.open_csv(self.place, parse_options=parse, convert_options=convert)
+def _batches(place: Path) -> Iterator[pa.RecordBatch]:
+    """All columns, as text; empty cells are null."""
+    with _readable(place), place.open(encoding="utf-8-sig", newline="") as file:
+        names, lines = read_delimited(file)
+        if len(set(names)) < len(names):
+            raise ValueError("two columns share a name")
+        while rows := list(islice(lines, BATCH)):
+            cells: dict[str, list[str | None]] = {name: [] for name in names}
+            for line, row in rows:
+                if isinstance(row, str):
+                    raise ValueError(f"line {line} {row}")
+                for name, text in row.items():
+                    cells[name].append(text or None)
+            yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in cells.values()], names)
 
 
 def widest(one: str, other: str) -> str:
@@ -141,7 +116,7 @@ def widest(one: str, other: str) -> str:
 def _readable(place: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise EyespotError(f"{place} cannot be read ({reason}); fix it and import again") from error
 
@@ -166,18 +141,3 @@ _TEXTUAL = (
 
 def _lists_text(type: pa.DataType) -> bool:
     return (pa.types.is_list(type) or pa.types.is_large_list(type)) and pa.types.is_string(type.value_type)
-
-
-def _kind_of_text(column: Column) -> str:
-    """As `labels.kind_of` does: a leading zero is part of a code (`007`), not of a number."""
-    column = column.drop_null()
-    if not len(column):
-        return ""
-    short = pc.less_equal(pc.utf8_length(pc.utf8_ltrim(column, "-")), 15)
-    if _all(short, column, r"^-?(0|[1-9][0-9]*)$"):
-        return "int"
-    return "float" if _all(short, column, r"^-?([0-9]+\.[0-9]*|\.[0-9]+|0|[1-9][0-9]*)$") else "text"
-
-
-def _all(short: Column, column: Column, pattern: str) -> bool:
-    return bool(pc.all(pc.and_(short, pc.match_substring_regex(column, pattern))).as_py())

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eyespot.formats.imports.packages import ExportPackage
-from eyespot.formats.imports.photo_facts import PhotoFacts, Sighting, sighting_facts
+from eyespot.formats.imports.photo_facts import PhotoFacts, Sighting, joined, sighting_facts
 from eyespot.types import UsageError
 
 RANKS = ("class", "order", "family", "genus", "species")
@@ -76,19 +76,17 @@ def _of(table: Table, image: Row, column: str) -> Sequence[Row]:
 
 def _facts(seen: Sequence[Row], trap: Row, project: Row) -> dict[str, Any]:
     image = seen[0]
-    joined = {
-        name: "; ".join(sorted({row[column] for row in seen if column in row})) for name, column in _ABOUT.items()
-    }
+    about = {name: joined(seen, column) for name, column in _ABOUT.items()}
     holder = project.get("project_admin_organization") or project.get("project_admin")
     return sighting_facts([one for row in seen if (one := _sighting(row))]) | {
-        **{name: value or None for name, value in joined.items()},
+        **about,
         "deployment": image.get("deployment_id"),
         "location_name": trap.get("placename"),
         "latitude": trap.get("latitude"),
         "longitude": trap.get("longitude"),
         "taken": image.get("timestamp"),
         "project": project.get("project_name") or image.get("project_id"),
-        "licence": joined["licence"] or project.get("image_license"),
+        "licence": about["licence"] or project.get("image_license"),
         "rights_holder": holder,
         "fuzzed": "true" if _is_true(trap.get("fuzzed") or image.get("fuzzed")) else None,
     }

@@ -31,7 +31,10 @@ def cluster_cells(points: Points) -> Cells:
     """The clusters of points (n, 2) in the unit square as a grid of their numbers, the largest first."""
     side = int(np.clip(math.sqrt(len(points)) * FINE, *SIDES))
     counts, _, _ = np.histogram2d(points[:, 1], points[:, 0], bins=side, range=[[0, 1], [0, 1]])
-    density = _smooth(counts)
+    # Blurred by a Gaussian of one cell's width
+    weights, density = np.exp(-0.5 * np.arange(-3, 4) ** 2), counts
+    for axis in (0, 1):
+        density = np.apply_along_axis(np.convolve, axis, density, weights / weights.sum(), "same")
     # Among more photos more hills come by chance: ten times as many need another standard deviation.
     deviations = max(0.5, math.log10(max(1, len(points))) - 2)
     tops = _join_low_passes(density, _summits(density), deviations)
@@ -55,15 +58,6 @@ def cluster_of(points: Points, cells: Cells) -> NDArray[np.int16]:
     at = np.clip((points[known] * side).astype(np.int64), 0, side - 1)
     found[known] = cells[at[:, 1], at[:, 0]]
     return found
-
-
-def _smooth(counts: Density) -> Density:
-    """The counts blurred by a Gaussian of one cell's width."""
-    weights = np.exp(-0.5 * np.arange(-3, 4) ** 2)
-    weights /= weights.sum()
-    for axis in (0, 1):
-        counts = np.apply_along_axis(np.convolve, axis, counts, weights, "same")
-    return counts
 
 
 def _summits(density: Density) -> NDArray[np.int64]:
@@ -94,22 +88,18 @@ def _join_low_passes(density: Density, tops: NDArray[np.int64], deviations: floa
             top = above[top]
         return top
 
-    for height, one, other in _passes(density, tops):
+    # The highest pass between each two neighbouring summits
+    passes: dict[tuple[int, int], float] = {}
+    for here, there in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
+        border = (tops[here] != tops[there]) & (np.minimum(density[here], density[there]) > 0)
+        lower = np.minimum(density[here], density[there])[border].tolist()
+        for one, other, height in zip(tops[here][border].tolist(), tops[there][border].tolist(), lower, strict=True):
+            pair = (min(one, other), max(one, other))
+            passes[pair] = max(passes.get(pair, 0.0), height)
+    for height, one, other in sorted(((height, *pair) for pair, height in passes.items()), reverse=True):
         low, high = sorted((summit(one), summit(other)), key=lambda top: (heights[top], top))
-        chance = deviations * math.sqrt(heights[low] / SPREAD)
-        if low != high and height >= min(PASS * heights[low], heights[low] - chance):
+        by_chance = deviations * math.sqrt(heights[low] / SPREAD)
+        if low != high and height >= min(PASS * heights[low], heights[low] - by_chance):
             above[low] = high
     joined: NDArray[np.int64] = np.vectorize(summit, otypes=[np.int64])(tops)
     return joined
-
-
-def _passes(density: Density, tops: NDArray[np.int64]) -> list[tuple[float, int, int]]:
-    """The highest pass between each two neighbouring summits, the highest first."""
-    highest: dict[tuple[int, int], float] = {}
-    for here, there in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
-        border = (tops[here] != tops[there]) & (np.minimum(density[here], density[there]) > 0)
-        heights = np.minimum(density[here], density[there])[border].tolist()
-        for one, other, height in zip(tops[here][border].tolist(), tops[there][border].tolist(), heights, strict=True):
-            pair = (min(one, other), max(one, other))
-            highest[pair] = max(highest.get(pair, 0.0), height)
-    return sorted(((height, *pair) for pair, height in highest.items()), reverse=True)

@@ -19,17 +19,24 @@ from numpy.typing import NDArray
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.layout.clusters import Cells, cluster_cells
 from eyespot.gallery.layout.embedding import Points, flat_map, trustworthiness
-from eyespot.gallery.layout.placing import LANDMARKS, Landmarks, place_all
 from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import sample_rows
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.digests import sound_digests, text_digest
 from eyespot.storage.locks import locked
-from eyespot.types import NothingFound, Progress, no_progress
+from eyespot.types import NothingFound, Progress, Vectors, no_progress
 
 FOLDER = "map"
+NEIGHBOURS = 5
+LANDMARKS = 20_000  # photos of the computed map that others are compared with
+TOGETHER = 0.04  # of the map's side: neighbours this near to the nearest one draw, too
+APART = 0.002  # of the map's side: at most this far a photo lies beside that place, so that none hides another
+SAME = 1 - 1e-6  # the cosine from which two photos look the same
+AT_ONCE = 1_024  # rows
 SAMPLE = 50_000  # photos that a map is computed with; the others go to their neighbours
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -185,3 +192,46 @@ def read_layout(view: View) -> MapLayout | None:
         return None
     fits = layout.points.shape == (sum(rows for _, rows, _ in shards), 2) and layout.cells.ndim == 2
     return layout if fits and about.get("format") == 1 else None
+
+
+# -- where photos go that the map was not computed with: to their neighbours by look --------------------------------
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Photos of the computed map: unit vectors (n, dim) and points (n, 2)."""
+
+    vectors: Vectors
+    points: Points
+
+    def place(self, vectors: Vectors, rows: Rows) -> Points:
+        """Points (rows, 2) for photos with these unit vectors (rows, dim); each depends on itself alone.
+
+        A photo lies at the mean of those of its five nearest that are together on the map with the very nearest: the
+        mean of two groups far apart would be a place that belongs to neither.
+        """
+        likeness = vectors @ self.vectors.T  # (rows, n)
+        k = min(NEIGHBOURS, len(self.vectors))
+        near = np.argpartition(-likeness, k - 1, axis=1)[:, :k]
+        cosines = np.take_along_axis(likeness, near, axis=1)
+        first = cosines.argmax(axis=1)
+        places = self.points[near]  # (rows, k, 2)
+        nearest = places[np.arange(len(rows)), first]  # (rows, 2)
+        together = np.linalg.norm(places - nearest[:, None], axis=2) <= TOGETHER
+        weights = np.where(together, np.maximum(cosines, 1e-3), 0)
+        means = (places * weights[:, :, None]).sum(axis=1) / weights.sum(axis=1, keepdims=True)
+        means = np.where((cosines.max(axis=1) >= SAME)[:, None], nearest, means)
+        # A small step in a direction that follows from the row's number
+        turns, far = (rows * 0.618033988749895) % 1 * 2 * np.pi, APART * np.sqrt((rows * 0.7548776662466927) % 1)
+        aside = np.stack([far * np.cos(turns), far * np.sin(turns)], axis=1)
+        return np.asarray(np.clip(means + aside, 0, 1), np.float32)
+
+
+def place_all(view: View, rows: Rows, landmarks: Landmarks, progress: Progress = no_progress) -> Points:
+    """Points (rows, 2) of many rows of a view, some at a time."""
+    points = [np.zeros((0, 2), np.float32)]
+    for start in range(0, len(rows), AT_ONCE):
+        part = rows[start : start + AT_ONCE]
+        points.append(landmarks.place(view.vectors(part), part))
+        progress("placing", start + len(part), len(rows))
+    return np.concatenate(points)

@@ -7,6 +7,7 @@ What has come whole is kept up to date; `complete` brings a part when a command 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -15,25 +16,21 @@ from collections.abc import Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
+from typing import IO, NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.remote.downloads import ByteProgress, Downloads, is_full, part_of
-from eyespot.gallery.remote.local_copy import (
-    LOG,
-    fetched_files,
-    name_of,
-    note_file,
-    read_origin,
-    remember,
-    write_origin,
-)
-from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, File, Manifest
+from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, OURS, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
-from eyespot.storage.atomic import put_folder
-from eyespot.storage.digests import DIGESTS, sound_digests
+from eyespot.storage.atomic import new_file, put_folder
+from eyespot.storage.digests import BLAKE2B, DIGESTS, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
+STATE = disk.FETCHED
+LOG = f"{STATE}l"  # a line for each file that has come since the state was written: `.fetched.jsonl`
+ORIGIN = ".origin.json"  # the address, the parts that are whole, and the name of the next one
+PUBLISHED = ".published-{}.json"  # `gallery.json` as it was when these parts came
 _COMING = ".coming"  # at the end of a segment's hidden name, while its files are on their way
 
 
@@ -60,8 +57,10 @@ def fetch(url: str, into: Path | None = None, progress: Progress = no_progress, 
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
     if not _is_current(copy, manifest, found[0], part):  # else several may read at once
         with locked(copy):
-            parts = _parts(copy, manifest) | manifest.parts_of(part)
-            Fetch(store, manifest, copy, progress).run(parts, found[0])
+            origin = read_origin(copy)
+            # Of a copy that an older eyespot made, the parts of its files
+            parts = origin.parts if origin else {manifest.part_of(name) for name in fetched_files(copy)}
+            Fetch(store, manifest, copy, progress).run(parts | manifest.parts_of(part), found[0])
     return copy
 
 
@@ -79,12 +78,6 @@ def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:
         manifest = Manifest.of(text, origin.url)
         if not (parts := manifest.parts_of(part)) <= origin.parts:
             Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts, text)
-
-
-def _parts(copy: Path, manifest: Manifest) -> set[str]:
-    """The parts of a copy that have come; of one that an older eyespot made, those of its files."""
-    origin = read_origin(copy)
-    return set(origin.parts) if origin else {manifest.part_of(name) for name in fetched_files(copy)}
 
 
 def _is_current(copy: Path, manifest: Manifest, text: bytes, part: str) -> bool:
@@ -121,9 +114,17 @@ class Fetch:
         except OSError as error:
             if not is_full(error):
                 raise
-            raise self._without_room(missing, have) from error
+            lacking = sum(file.size for name, file in missing.items() if have.get(name) != file.digest)
+            raise EyespotError(
+                f"there is no room for the copy at {quote(str(self.copy))}, which needs up to {lacking / 1e6:,.1f} MB "
+                "more; make room, or set XDG_CACHE_HOME to a larger disk, and run the same line again"
+            ) from error
         write_origin(self.copy, self.store.url, parts, text)
-        self._bring_header(missing, have)
+        if header := missing.get(disk.HEADER):
+            with (self.copy / LOG).open("a", encoding="utf-8") as log:
+                downloads = Downloads(self.store, ByteProgress(no_progress, 0, 0))
+                for _ in downloads.bring([(self.copy / disk.HEADER, header)]):
+                    note_file(log, have, disk.HEADER, header)
         self._drop(wanted, have)
         remember(self.copy, have)
 
@@ -143,14 +144,6 @@ class Fetch:
         if missing:
             bar.tell()
 
-    def _bring_header(self, missing: dict[str, File], have: dict[str, str]) -> None:
-        if header := missing.get(disk.HEADER):
-            with (self.copy / LOG).open("a", encoding="utf-8") as log:
-                for _, file in Downloads(self.store, ByteProgress(no_progress, 0, 0)).bring(
-                    [(self.copy / disk.HEADER, header)]
-                ):
-                    note_file(log, have, disk.HEADER, file)
-
     def _drop(self, wanted: dict[str, File], have: dict[str, str]) -> None:
         """What is no more of the gallery, and what had come of a part that is not wanted and has changed since."""
         for name in set(have) - set(wanted):
@@ -167,13 +160,6 @@ class Fetch:
             growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
             for part in set(parts) - growing:
                 part.unlink(missing_ok=True)
-
-    def _without_room(self, missing: dict[str, File], have: dict[str, str]) -> EyespotError:
-        lacking = sum(file.size for name, file in missing.items() if have.get(name) != file.digest)
-        return EyespotError(
-            f"there is no room for the copy at {quote(str(self.copy))}, which needs up to {lacking / 1e6:,.1f} MB more;"
-            " make room, or set XDG_CACHE_HOME to a larger disk, and run the same line again"
-        )
 
 
 def _place(copy: Path, name: str) -> Path:
@@ -195,3 +181,76 @@ def _date_digests(copy: Path, names: Iterable[str], manifest: Manifest) -> None:
         if listed and all(file is None or file.digest == listed[name] for name, file in files):
             now = time.time_ns()
             os.utime(copy / folder / DIGESTS, ns=(now, now))
+
+
+# -- what a copy knows of itself: which files have come, of which published state, which parts are whole ------------
+
+
+class CopyOrigin(NamedTuple):
+    """Where a copy comes from, the parts that have come whole, and the file that says what was published by then."""
+
+    url: str
+    parts: frozenset[str]
+    published: str
+
+    def text(self, copy: Path) -> bytes:
+        """`gallery.json` as it was published; `EyespotError` if the copy has lost it."""
+        with suppress(OSError):
+            if name_of(text := (copy / self.published).read_bytes()) == self.published:
+                return text
+        raise EyespotError(f"{copy} does not know any more what it has; name its address, as in: -g {self.url}")
+
+
+def read_origin(copy: Path) -> CopyOrigin | None:
+    """None for a folder that is no copy, or was made by an older eyespot, which noted none."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads((copy / ORIGIN).read_bytes())
+        return CopyOrigin(str(found["url"]), frozenset(map(str, found["parts"])), Path(found["published"]).name)
+    return None
+
+
+def name_of(text: bytes) -> str:
+    """The name in a copy of what is published: one of its content."""
+    return PUBLISHED.format(BLAKE2B(text).hexdigest()[:12])
+
+
+def write_origin(copy: Path, url: str, parts: Iterable[str], text: bytes) -> None:
+    """Note it in one step, with the `gallery.json` that was read there."""
+    published = name_of(text)
+    with new_file(copy / published) as file:
+        file.write(text)
+    with new_file(copy / ORIGIN) as file:
+        Path(file.name).chmod(0o600)  # an address may hold a password
+        file.write(json.dumps({"url": url, "parts": sorted(parts), "published": published}).encode())
+    for other in copy.glob(PUBLISHED.format("*")):
+        if other.name != published:
+            other.unlink(missing_ok=True)
+
+
+def fetched_files(copy: Path) -> dict[str, str]:
+    """The digests of the files that were fetched, by their names."""
+    found: list[object] = []
+    with suppress(OSError, ValueError, AttributeError):
+        found += json.loads((copy / STATE).read_bytes()).items()
+    with suppress(OSError, ValueError), (copy / LOG).open("rb") as log:  # the last line may be cut
+        found += map(json.loads, log)
+    have: dict[str, str] = {}
+    for line in found:
+        match line:
+            case [str(name), str(digest)] | (str(name), str(digest)) if OURS.fullmatch(name):
+                have[name] = digest
+    return have
+
+
+def remember(copy: Path, have: dict[str, str]) -> None:
+    """Write the state whole, which takes the place of the log: a log whose last line is cut is never added to."""
+    with new_file(copy / STATE) as state:
+        state.write(json.dumps(have).encode())
+    (copy / LOG).unlink(missing_ok=True)
+
+
+def note_file(log: IO[str], have: dict[str, str], name: str, file: File) -> None:
+    """One more file has come."""
+    have[name] = file.digest
+    log.write(json.dumps([name, file.digest]) + "\n")
+    log.flush()

@@ -6,13 +6,15 @@ at again, and those that have changed are sent too, until nothing has.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.remote.manifest import (
@@ -98,7 +100,13 @@ class Publication:
 
     def run(self, judged: Ledger | None, check: bool) -> PublishResult:
         """Once through; `Conflict` if another publication came first, after which it can run again."""
-        before, version = self._manifest(check)
+        found = self.store.read(MANIFEST)
+        before, version = Manifest(), found and found[1]
+        try:
+            before = Manifest.of(found[0], self.store.url) if found else before
+        except DamagedManifest:
+            if not check:  # which mends it
+                raise
         sizes = self.store.sizes()
         sound = self._sound(before, sizes) if check else None
         files = self._send_gallery(before, sizes, sound)
@@ -110,26 +118,20 @@ class Publication:
         known = sum(file.at not in self.sent for file in files.values())
         return PublishResult(len(self.sent), sum(self.sent.values()), known)
 
-    def _manifest(self, check: bool) -> tuple[Manifest, str | None]:
-        """What is published, and its version; nothing where it is damaged and shall be mended."""
-        found = self.store.read(MANIFEST)
-        if found is None:
-            return Manifest(), None
-        try:
-            return Manifest.of(found[0], self.store.url), found[1]
-        except DamagedManifest:
-            if not check:
-                raise
-            return Manifest(), found[1]
-
     def _sound(self, before: Manifest, sizes: dict[str, int]) -> set[str]:
         """The names at the address whose bytes are what their names or `gallery.json` say, after reading them all."""
         digests = {file.at: file.digest for file in before.files.values()}
         digests |= {name: table.digest for name, table in before.tables.items()}
         names = [name for name in sizes if name in digests or _DIGITS.search(name)]
         total, done, sound = sum(sizes[name] for name in names), 0, set()
-        work = partial(_digest_at, self.store, sizes)
-        for name, digest in zip(names, ordered_map(work, names, self.store.transfers, 64), strict=True):
+
+        def digest_of(name: str) -> str:
+            digest = BLAKE2B()
+            for piece in self.store.pieces(name, sizes[name]):
+                digest.update(piece)
+            return digest.hexdigest()
+
+        for name, digest in zip(names, ordered_map(digest_of, names, self.store.transfers, 64), strict=True):
             # Also a file that no sound `gallery.json` lists has the first digits of its digest in its name.
             if digest == digests[name] if name in digests else f".{digest[:12]}" in name:
                 sound.add(name)
@@ -171,7 +173,9 @@ class Publication:
             with (self.gallery / name).open("rb") as source:
                 if LocalState.of(os.fstat(source.fileno())) != state:
                     raise ChangedMeanwhile
-                file = self._described[item] = _described(name, state, source)
+                digest = hashlib.file_digest(source, BLAKE2B).hexdigest()
+                file = File(published_name(name, digest), state.size, digest, state.mtime_ns)
+                self._described[item] = file
                 if not self._is_there(file, sizes, sound):
                     source.seek(0)
                     self.store.send(source, file.at)
@@ -213,36 +217,18 @@ class Publication:
         return tables, first + rows
 
 
-def _digest_at(store: Store, sizes: dict[str, int], name: str) -> str:
-    digest = BLAKE2B()
-    for piece in store.pieces(name, sizes[name]):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def _described(name: str, state: LocalState, source: IO[bytes]) -> File:
-    digest = BLAKE2B()
-    while piece := source.read(1 << 20):
-        digest.update(piece)
-    return File(published_name(name, digest.hexdigest()), state.size, digest.hexdigest(), state.mtime_ns)
-
-
 def _states(gallery: Path) -> dict[str, LocalState]:
     """The gallery's files as they are, those of approximate indexes among them; the header last."""
-    return {name: LocalState.of(status) for name, status in _statuses(gallery)}
-
-
-def _statuses(gallery: Path) -> Iterator[tuple[str, os.stat_result]]:
     merged = {shard.name for shard in disk.merged_paths(gallery)}  # whose rows are in a segment, which is sent
     # Walked, not globbed: a folder may be removed meanwhile.
     walks = (os.walk(gallery / part) for part in ("indexes", "shards"))
     places = sorted(Path(folder, name) for walk in walks for folder, _, names in walk for name in names)
+    states = {}
     for place in [*places, gallery / disk.HEADER]:
         name = place.relative_to(gallery).as_posix()
         is_merged = name.startswith("shards/") and name.split("/")[1] in merged
         if OURS.fullmatch(name) and "/." not in name and not is_merged:
-            try:
+            with suppress(FileNotFoundError):
                 if place.is_file():
-                    yield name, place.stat()
-            except FileNotFoundError:
-                continue
+                    states[name] = LocalState.of(place.stat())
+    return states

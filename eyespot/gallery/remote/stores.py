@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from eyespot import rooms
 from eyespot.gallery.remote.manifest import mended
@@ -33,49 +33,6 @@ class Conflict(Exception):
     """Another publication came first."""
 
 
-class Store(Protocol):
-    """The files below an address, by their names there; whatever goes wrong is explained in one sentence.
-
-    transfers: how many files, or ranges of one, to send or read at once. ranges: whether a range can be read alone.
-    """
-
-    url: str
-    transfers: int
-    ranges: bool
-
-    def read(self, name: str) -> tuple[bytes, str] | None:
-        """A small file, and what tells this version of it from others; None if it is not there."""
-        ...
-
-    def replace(self, name: str, data: bytes, version: str | None) -> None:
-        """In place of that version (None: of none), whole or not at all; `Conflict` if there is another by now."""
-        ...
-
-    def sizes(self) -> dict[str, int]:
-        """The bytes of every file that is there."""
-        ...
-
-    def send(self, source: IO[bytes], name: str) -> None:
-        """A file of this machine."""
-        ...
-
-    def pieces(self, name: str, size: int) -> Iterator[bytes]:
-        """The bytes of a file, some at a time, which should be `size` in all; `EyespotError` if it is not there."""
-        ...
-
-    def range(self, name: str, start: int, stop: int) -> bytes:
-        """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """A file that may be gone already."""
-        ...
-
-    def lock(self) -> AbstractContextManager[None]:
-        """One publisher at a time, where a lock can hold that; `EyespotError` if another has it."""
-        ...
-
-
 def address_of(place: Path | str) -> str | None:
     """The address that is meant, also where a `Path` was made of it, which drops a slash; None for a local folder."""
     found = ADDRESS.fullmatch(str(place))
@@ -92,8 +49,7 @@ def store_at(url: str) -> Store:
         import fsspec
     with _explain_errors(url):
         fs, root = fsspec.core.url_to_fs(url)
-    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
-    return FolderStore(url, Path(root)) if protocols & set(HERE) else AddressStore(url, fs, root, protocols)
+    return Store(url, fs, root)
 
 
 def transfers() -> int:
@@ -104,72 +60,23 @@ def transfers() -> int:
     return int(given)
 
 
-class FolderStore:
-    """A folder, which publishers lock."""
+class Store:
+    """The files below an address, by their names there; whatever goes wrong is explained in one sentence.
 
-    ranges = True
+    transfers: how many files, or ranges of one, to send or read at once. ranges: whether a range can be read alone.
+    """
 
-    def __init__(self, url: str, root: Path) -> None:
-        self.url, self.root, self.transfers = url, root, transfers()
-
-    def read(self, name: str) -> tuple[bytes, str] | None:
-        with _explain_errors(self.url), suppress(FileNotFoundError):
-            return (self.root / name).read_bytes(), ""
-        return None
-
-    def replace(self, name: str, data: bytes, version: str | None) -> None:
-        with _explain_errors(self.url), self._new(name) as file:
-            file.write(data)
-
-    def sizes(self) -> dict[str, int]:
-        with _explain_errors(self.url):
-            files = (Path(place, name) for place, _, names in os.walk(self.root) for name in names)
-            return {file.relative_to(self.root).as_posix(): file.stat().st_size for file in files}
-
-    def send(self, source: IO[bytes], name: str) -> None:
-        with _explain_errors(self.url), self._new(name) as file:
-            shutil.copyfileobj(source, file, PIECE)
-
-    def pieces(self, name: str, size: int) -> Iterator[bytes]:
-        return _pieces(lambda: (self.root / name).open("rb"), self.url, name)
-
-    def range(self, name: str, start: int, stop: int) -> bytes:
-        with _explain_errors(self.url):
-            try:
-                with (self.root / name).open("rb") as file:
-                    file.seek(start)
-                    return file.read(stop - start)
-            except FileNotFoundError:
-                raise _missing(self.url, name) from None
-
-    def remove(self, name: str) -> None:
-        with _explain_errors(self.url):
-            (self.root / name).unlink(missing_ok=True)
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            with _explain_errors(self.url):
-                make_folder(self.root)
-                stack.enter_context(locked(self.root))
-            yield
-
-    def _new(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        make_folder((self.root / name).parent)
-        return new_file(self.root / name)
-
-
-class AddressStore:
-    """Whatever else fsspec reaches, by the client that fsspec names for it."""
-
-    def __init__(self, url: str, fs: Any, root: str, protocols: set[str]) -> None:
+    def __init__(self, url: str, fs: Any, root: str) -> None:
         self.url, self.fs, self.root, self.transfers = url, fs, root, transfers()
-        self.ranges = bool(protocols & OBJECTS)
+        protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+        self.folder = None if protocols.isdisjoint(HERE) else Path(root)  # which publishers lock
+        self.puts_whole, self.compares = bool(protocols & OBJECTS), bool(protocols & S3)
+        self.ranges = self.puts_whole or self.folder is not None
         # A plain web server sends a file from its beginning alone, and whole, whatever range it is asked for
         self._streaming = {"block_size": 0} if protocols & WEB else {}
-        self.puts_whole, self.compares = bool(protocols & OBJECTS), bool(protocols & S3)
 
     def read(self, name: str) -> tuple[bytes, str] | None:
+        """A small file, and what tells this version of it from others; None if it is not there."""
         with _explain_errors(self.url), suppress(FileNotFoundError):
             while True:
                 self.fs.invalidate_cache()
@@ -181,19 +88,24 @@ class AddressStore:
         return None
 
     def replace(self, name: str, data: bytes, version: str | None) -> None:
+        """In place of that version (None: of none), whole or not at all; `Conflict` if there is another by now."""
         with _explain_errors(self.url):
-            self._make_folder(name)
             if self.compares:
                 self._put_if(name, data, version)
                 return
             if (now := self.read(name)) and now[1] != version:
                 raise Conflict
             part = f"{name}.{os.getpid()}.part"
-            self.fs.pipe_file(self._at(name if self.puts_whole else part), data)
-            if not self.puts_whole:
+            if self.puts_whole or self.folder:
+                with self._new(name) as target:
+                    target.write(data)
+            else:
+                with self._new(part) as target:
+                    target.write(data)
                 self.fs.mv(self._at(part), self._at(name))
 
     def sizes(self) -> dict[str, int]:
+        """The bytes of every file that is there."""
         with _explain_errors(self.url), suppress(FileNotFoundError):
             self.fs.invalidate_cache()
             found = self.fs.find(self.root, detail=True)
@@ -201,35 +113,51 @@ class AddressStore:
         return {}
 
     def send(self, source: IO[bytes], name: str) -> None:
-        with _explain_errors(self.url):
-            self._make_folder(name)
-            with self.fs.open(self._at(name), "wb") as target:
-                shutil.copyfileobj(source, target, PIECE)
+        """A file of this machine."""
+        with _explain_errors(self.url), self._new(name) as target:
+            shutil.copyfileobj(source, target, PIECE)
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
-        if size > PIECE:
-            yield from _pieces(lambda: self.fs.open(self._at(name), "rb", **self._streaming), self.url, name)
-            return
-        with _explain_errors(self.url):  # one request, where a file that is opened costs two
+        """The bytes of a file, some at a time, which should be `size` in all; `EyespotError` if it is not there."""
+        with _explain_errors(self.url):
             try:
-                yield bytes(self.fs.cat_file(self._at(name)))
+                if size <= PIECE:  # one request, where a file that is opened costs two
+                    yield bytes(self.fs.cat_file(self._at(name)))
+                    return
+                with self.fs.open(self._at(name), "rb", **self._streaming) as file:
+                    while piece := file.read(PIECE):
+                        yield piece
             except FileNotFoundError:
-                raise _missing(self.url, name) from None
+                raise self._missing(name) from None
 
     def range(self, name: str, start: int, stop: int) -> bytes:
+        """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""
         with _explain_errors(self.url):
             try:
                 return bytes(self.fs.cat_file(self._at(name), start=start, end=stop))
             except FileNotFoundError:
-                raise _missing(self.url, name) from None
+                raise self._missing(name) from None
 
     def remove(self, name: str) -> None:
+        """A file that may be gone already."""
         with _explain_errors(self.url), suppress(FileNotFoundError):
             self.fs.rm_file(self._at(name))
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Nothing holds others off here: who comes second notices when `gallery.json` is put in place."""
-        return nullcontext()
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """One publisher at a time in a folder; `EyespotError` if another has it.
+
+        Nothing holds others off elsewhere: who comes second notices when `gallery.json` is put in place.
+        """
+        with ExitStack() as stack:
+            if self.folder is not None:
+                with _explain_errors(self.url):
+                    make_folder(self.folder)
+                    stack.enter_context(locked(self.folder))
+            yield
+
+    def _missing(self, name: str) -> EyespotError:
+        return EyespotError(f"{self.url}/{name} is missing; {mended(self.url)}")
 
     def _put_if(self, name: str, data: bytes, version: str | None) -> None:
         conditions = {"mode": "create"} if version is None else {"IfMatch": version}
@@ -249,25 +177,17 @@ class AddressStore:
     def _at(self, name: str) -> str:
         return f"{self.root}/{name}"
 
-    def _make_folder(self, name: str) -> None:
-        if self.puts_whole:  # no folders there; s3fs would look for the bucket each time, and make a misspelled one
-            return
-        with suppress(NotImplementedError):
-            self.fs.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
-
-
-def _pieces(open_file: Callable[[], IO[bytes]], url: str, name: str) -> Iterator[bytes]:
-    with _explain_errors(url):
-        try:
-            with open_file() as file:
-                while piece := file.read(PIECE):
-                    yield piece
-        except FileNotFoundError:
-            raise _missing(url, name) from None
-
-
-def _missing(url: str, name: str) -> EyespotError:
-    return EyespotError(f"{url}/{name} is missing; {mended(url)}")
+    def _new(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        if self.folder is not None:
+            make_folder((self.folder / name).parent)
+            return new_file(self.folder / name)
+        if (
+            not self.puts_whole
+        ):  # elsewhere there are no folders; s3fs would look for the bucket, and make a misspelled one
+            with suppress(NotImplementedError):
+                self.fs.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
+        target: AbstractContextManager[IO[bytes]] = self.fs.open(self._at(name), "wb")
+        return target
 
 
 @contextmanager

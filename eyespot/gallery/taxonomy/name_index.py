@@ -92,8 +92,9 @@ def add_names(gallery: Path, place: Path, progress: Progress = no_progress) -> N
         _run(table, _STAGES)
         failures: list[NameFailure] = []
         failed = _stage(table, read_names(place), failures, progress)
-        number, base = (_next(table, what) for what in ("files.number", "taxa.id"))
-        _run(table, _JOIN, base=base - 1, file=number)
+        (number,) = table.execute("SELECT ifnull(max(number), 0) + 1 FROM files").fetchone()
+        (base,) = table.execute("SELECT ifnull(max(id), 0) FROM taxa").fetchone()
+        _run(table, _JOIN, base=base, file=number)
         counts = [
             table.execute(question, (number,)).fetchone()[0]
             for question in (
@@ -155,11 +156,6 @@ def _drop(table: sqlite3.Connection, name: str) -> None:
     table.execute(f"DELETE FROM names WHERE taxon IN (SELECT id FROM taxa WHERE file IN ({files}))", (name,))
     table.execute(f"DELETE FROM taxa WHERE file IN ({files})", (name,))
     table.execute("DELETE FROM files WHERE name = ?", (name,))
-
-
-def _next(table: sqlite3.Connection, what: str) -> int:
-    name, _, column = what.partition(".")
-    return int(table.execute(f"SELECT COALESCE(max({column}), 0) + 1 FROM {name}").fetchone()[0])
 
 
 def _stage(table: sqlite3.Connection, rows: Iterator[Found], failures: list[NameFailure], progress: Progress) -> int:
