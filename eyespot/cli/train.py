@@ -54,13 +54,12 @@ def quari(
     ),
     preset: str = typer.Option(
         "identity",
-        help="Architecture and recipe: identity (starts at the frozen space), released (the authors' code), paper, or "
-        "arxiv-2025-05 (their code of that month).",
+        help="Architecture and recipe: identity (starts at the frozen space), released (the authors' code), paper.",
     ),
     loss: str = typer.Option(
         None,
-        help="symmetric (the paper's), linear (the released image-to-query term), paired-maps.",
-        show_default="symmetric; arxiv-2025-05 paired-maps",
+        help="symmetric (the paper's), linear (the released image-to-query term).",
+        show_default="symmetric",
     ),
     keep_anyway: bool = flag(
         "--keep-anyway", "Name the model also if it is not shown to find more than the vectors as they are."

@@ -180,36 +180,24 @@ class FirstToken:
 
     Every picture is asked for probabilities, whatever came with the others, so that its verdict depends on its own
     reply. One token is enough for a word; where it was not, all answers may be longer from then on. Where yes and no
-    are not among the likeliest, vLLM gives the probabilities of tokens that are named. A server whose first reply has
-    no probabilities may have an endpoint for decisions (/v1/systemone), which words the question in its own way.
+    are not among the likeliest, vLLM gives the probabilities of tokens that are named.
     """
 
     wording: JudgePrompt
     tokens: int  # the most that an answer in words may have
-    special: str = ""
+    fallbacks: ClassVar[Mapping[str, str]] = {Words.special: Words.sentence}
+    special: ClassVar[str] = ""
     seen: int = 0
     doubtful: int = 0
     _most: int = 1  # tokens of an answer
-    _tried: bool = False  # whether it is known if the server's own decision is needed
-    _decision: SystemOne | None = None
     _named: Mapping[str, Any] | None = None  # what names the answers' tokens to the server; None: it was never needed
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    @property
-    def fallbacks(self) -> dict[str, str]:
-        """What may stand in for the probabilities, the finest first."""
-        return {SystemOne.special: SystemOne.sentence, Words.special: Words.sentence}
-
     def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        if self._decision is not None:
-            return self._decision(endpoint, sight), SystemOne.special
         named = self._named
         reply = self._reply(endpoint, sight, named)
         if reply.logprobs:
-            self._tried = True
             return self._probable(reply.logprobs, endpoint, sight, may_name=named is None), ""
-        if (verdict := self._decided(endpoint, sight)) is not None:
-            return verdict, SystemOne.special
         try:
             return in_words(reply, self.wording), Words.special
         except BadAnswer as why:
@@ -225,7 +213,12 @@ class FirstToken:
             reason = f"{neither}; the likeliest is {token!r}"
             if bare(token) in EXCUSES:
                 raise Declined(reason)
-            if may_name and self._can_name_tokens(endpoint):
+            if may_name:  # the server is asked once whether tokens can be named
+                with self._lock, suppress(*ENDS):
+                    if self._named is None:
+                        numbers = token_numbers(endpoint, self.wording)
+                        self._named = {"logprob_token_ids": numbers} if numbers else {}
+            if may_name and self._named:
                 yes, no = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
                 reason = "" if yes or no else reason
         with self._lock:
@@ -259,24 +252,6 @@ class FirstToken:
         self._most = self.tokens
         return BadAnswer(str(why))
 
-    def _can_name_tokens(self, endpoint: Endpoint) -> bool:
-        """Whether the answers' tokens can be named to the server; it is asked once."""
-        with self._lock, suppress(*ENDS):
-            if self._named is None:
-                numbers = token_numbers(endpoint, self.wording)
-                self._named = {"logprob_token_ids": numbers} if numbers else {}
-        return bool(self._named)
-
-    def _decided(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
-        """The server's own decision, where its first reply had no probabilities and it has decisions instead."""
-        with self._lock, suppress(*ENDS):
-            if not self._tried:
-                decision = SystemOne(self.wording)
-                verdict = decision.offered(endpoint, sight)
-                self._tried, self._decision = True, decision if verdict is not None else None
-                return verdict
-        return None if self._decision is None else self._decision(endpoint, sight)
-
 
 def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
     """The numbers of the answers' spellings that are one token, from vLLM's own tokenizer; none on other servers."""
@@ -290,39 +265,3 @@ def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
             numbers = answer.get("tokens")
             found += numbers if isinstance(numbers, list) and len(numbers) == 1 else []
     return list(dict.fromkeys(found))
-
-
-@dataclass(frozen=True)
-class SystemOne:
-    """The yes/no decision of a server's /v1/systemone, as transformers and vLLM offer it."""
-
-    wording: JudgePrompt
-    special: ClassVar[str] = "decision"
-    sentence: ClassVar[str] = "its server's own yes/no decision is taken, which puts the question in its own words"
-
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict:
-        return self._verdict(endpoint.request("/systemone", self._request_body(endpoint, sight)))
-
-    def offered(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
-        """The decision, or None where this server has none for this model."""
-        answer = endpoint.request_if_supported("/systemone", self._request_body(endpoint, sight))
-        try:
-            return self._verdict(answer or {})
-        except BadAnswer:
-            return None
-
-    def _request_body(self, endpoint: Endpoint, sight: VisionPrompt) -> dict[str, Any]:
-        names = [f"IMG{number}" for number in range(len(sight.pictures))]
-        pictures = zip(names, sight.pictures, strict=True)
-        return {
-            "model": endpoint.model,
-            "state": " ".join(f"Picture: {name}" for name in names),
-            "questions": {"shown": {"type": "noul", "instructions": sight.question}},
-            "assets": {name: {"type": "image", "format": "jpeg", "data_base64": data} for name, data in pictures},
-        }
-
-    def _verdict(self, data: Mapping[str, Any]) -> Verdict:
-        try:
-            return Verdict(probability=float(data["answers"]["shown"]["noul"]))
-        except (KeyError, TypeError, ValueError):
-            raise BadAnswer("the server's decision has no probability") from None

@@ -2,7 +2,7 @@
 
 The address is OPENAI_BASE_URL or the option `url`, the key OPENAI_API_KEY; a local server needs none. The score is the
 share of yes in the first token of the answer (INQUIRE, appendix on re-ranking). A reply without token probabilities
-counts by its words; a server whose first reply has none is asked for its own yes/no decisions (/v1/systemone) instead.
+counts by its words.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ IN = ("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_rea
 OUT = ("completion_tokens", "output_tokens")
 MOST_TOKENS = 1024  # of an answer, where the protocol wants a limit and none is given
 DATA_URL = "data:image/jpeg;base64,"
-PICTURES = ("data", "data_base64")  # fields that hold a picture in base64, beside URLs of data
 
 
 class Dialect(Protocol):
@@ -63,7 +62,7 @@ def without_pictures(body: Body) -> tuple[dict[str, Any], tuple[str, ...]]:
             return {key: plain(part, key if picture else "") for key, part in value.items()}
         if isinstance(value, list | tuple):
             return [plain(part) for part in value]
-        if not isinstance(value, str) or not (name in PICTURES or value.startswith(DATA_URL)):
+        if not isinstance(value, str) or not (name == "data" or value.startswith(DATA_URL)):
             return value
         pictures.append(hashlib.sha256(b64decode(value.removeprefix(DATA_URL))).hexdigest())
         return f"<picture {len(pictures)}>"

@@ -20,7 +20,6 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.judges import PLAIN, JudgePrompt, ask
-from eyespot.judges._answers import SystemOne
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
@@ -99,18 +98,6 @@ def test_without_probabilities_the_words_count(text: str, score: float, refused:
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [score] * 3
     assert {answer.prompt for answer in answers} == {judge_of(server, answer="words").prompt} != {model.prompt}
-    assert len(server.asked("/v1/systemone")) == 1
-
-
-def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]) -> None:
-    offers = {"/v1/systemone": lambda _: Response(data={"answers": {"shown": {"type": "noul", "noul": 0.375}}})}
-    with Double(then=chat("Yes"), offers=offers) as server:
-        model = judge_of(server)
-        answers = list(model.judge(pairs_of(pictures[:3])))
-
-    assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
-    assert len(server.asked(CHAT)) == 1 and len(server.asked("/v1/systemone")) == 3
-    assert {model.fallbacks[answer.prompt] for answer in answers} == {SystemOne.sentence}
 
 
 @pytest.mark.parametrize(
