@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +85,9 @@ class HitsOut:
         if self.copy or self.album or self.xmp:
             _name_times(hits)
         if self.open:
+            import tempfile
+            import webbrowser
+
             # A folder for temporary files that only this user may read
             page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
             write_html(page, [sheet])

@@ -155,7 +155,7 @@ def _refuse_no_words(results: Run) -> None:
 
 def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
     """For each hit by its image, what put it there."""
-    from eyespot.search.why import reasons
+    from eyespot.search.word_matches import reasons
 
     images = [hit.image for hit in run[query.id]]
     if (run.header.get("by", "look") == "look" and "moved" not in run.header) or not images:
@@ -244,7 +244,7 @@ def _show(shown: SearchOutput, started: float, output: Printing) -> None:
         print_json({**own, **shown.header, "took_ms": took_ms, "items": items})
     else:
         _print(items, shown.column, output.path_end)
-    if output.hits_out.write(items, shown.sheet):
+    if output.hits_out != HitsOut() and output.hits_out.write(items, shown.sheet):
         raise typer.Exit(SOME_FAILED)
 
 
@@ -279,7 +279,7 @@ def _value_text(value: Any, column: str) -> str:
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     """What is printed of each hit; `NothingFound` without any."""
-    from eyespot.search.why import as_fields
+    from eyespot.search.word_matches import as_fields
 
     ((_, hits),) = shown.run.items()
     if not hits:

@@ -179,10 +179,13 @@ class Collection:
     ) -> Stage:
         """The stages that settings name, as `chain_of` makes them, for queries that judged photos move, if any."""
         from eyespot.search.chain import chain_of  # which takes a collection
-        from eyespot.search.feedback import MovedSearch
 
         how: dict[str, Any] = {"k": k, "mask": mask, "rewriting": rewriting, "grouped": grouped, "named": True}
-        return chain_of(self, settings, **how) if feedback is None else MovedSearch(self, settings, feedback, **how)
+        if feedback is None:
+            return chain_of(self, settings, **how)
+        from eyespot.search.feedback import MovedSearch
+
+        return MovedSearch(self, settings, feedback, **how)
 
     def answered(self, query: Query, stage: Stage) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user."""

@@ -16,8 +16,7 @@ from eyespot.search.by_words import WEIGHT, ByWords
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.taught import Contrast, taught
-from eyespot.search.why import reasons
-from eyespot.search.word_matches import label_words, word_matches
+from eyespot.search.word_matches import label_words, reasons, word_matches
 from eyespot.settings.search import StageSettings
 from eyespot.types import Mask, Query, Run, Term, UsageError
 from tests.examples import examples
