@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from eyespot.judges._endpoint import VerdictAndFallback, VisionPrompt
 from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import CUT_OFF as UNFINISHED
-from eyespot.llms.errors import SORRY, BadAnswer, Declined, Halted, Refused
-from eyespot.types import EyespotError, Reply, Token, Verdict
+from eyespot.llms.errors import SORRY, BadAnswer, Declined, Refused
+from eyespot.types import Reply, Token, Verdict
 
 CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
 CUT = " …"  # at the end of such an answer: its last number may be half of one
@@ -155,7 +155,6 @@ def reply_text(reply: Reply) -> str:
 # -- the first token -----------------------------------------------------------------------------------------
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
-ENDS = (EyespotError, Halted)  # the run, but not before an answer that is there already is handed out
 EXCUSES = {"i", "i'm", "i’m", "sorry", "unfortunately"}  # how a refusal begins whose second token nobody has seen
 DOUBTFUL = 0.9  # yes and no together: below this the model would rather have said something else
 
@@ -179,8 +178,7 @@ class FirstToken:
     """p(yes) / (p(yes) + p(no)) from the first token; a reply without probabilities counts by its words.
 
     Every picture is asked for probabilities, whatever came with the others, so that its verdict depends on its own
-    reply. One token is enough for a word; where it was not, all answers may be longer from then on. Where yes and no
-    are not among the likeliest, vLLM gives the probabilities of tokens that are named.
+    reply. One token is enough for a word; where it was not, all answers may be longer from then on.
     """
 
     wording: JudgePrompt
@@ -190,20 +188,18 @@ class FirstToken:
     seen: int = 0
     doubtful: int = 0
     _most: int = 1  # tokens of an answer
-    _named: Mapping[str, Any] | None = None  # what names the answers' tokens to the server; None: it was never needed
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        named = self._named
-        reply = self._reply(endpoint, sight, named)
+        reply = self._reply(endpoint, sight)
         if reply.logprobs:
-            return self._probable(reply.logprobs, endpoint, sight, may_name=named is None), ""
+            return self._probable(reply.logprobs), ""
         try:
             return in_words(reply, self.wording), Words.special
         except BadAnswer as why:
             raise self._short(why) from None
 
-    def _probable(self, tokens: Sequence[Token], endpoint: Endpoint, sight: VisionPrompt, *, may_name: bool) -> Verdict:
+    def _probable(self, tokens: Sequence[Token]) -> Verdict:
         """yes / (yes + no), the score of INQUIRE; without a yes 0, without a no 1."""
         yes, no = shares(tokens, self.wording)
         reason = ""
@@ -213,14 +209,6 @@ class FirstToken:
             reason = f"{neither}; the likeliest is {token!r}"
             if bare(token) in EXCUSES:
                 raise Declined(reason)
-            if may_name:  # the server is asked once whether tokens can be named
-                with self._lock, suppress(*ENDS):
-                    if self._named is None:
-                        numbers = token_numbers(endpoint, self.wording)
-                        self._named = {"logprob_token_ids": numbers} if numbers else {}
-            if may_name and self._named:
-                yes, no = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
-                reason = "" if yes or no else reason
         with self._lock:
             self.seen += 1
             self.doubtful += yes + no < DOUBTFUL
@@ -235,10 +223,10 @@ class FirstToken:
             f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
         ]
 
-    def _reply(self, endpoint: Endpoint, sight: VisionPrompt, named: Mapping[str, Any] | None) -> Reply:
+    def _reply(self, endpoint: Endpoint, sight: VisionPrompt) -> Reply:
         options = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
         try:
-            reply = endpoint.chat(sight.messages, **options, **(named or {}))
+            reply = endpoint.chat(sight.messages, **options)
         except Refused as why:
             if self._most >= self.tokens or not UNFINISHED.search(str(why)):
                 raise
@@ -251,17 +239,3 @@ class FirstToken:
         """One token was perhaps too few for an answer: the next ones may be longer."""
         self._most = self.tokens
         return BadAnswer(str(why))
-
-
-def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
-    """The numbers of the answers' spellings that are one token, from vLLM's own tokenizer; none on other servers."""
-    root = endpoint.address.removesuffix("/v1")
-    found = []
-    for word in (wording.yes, wording.no):
-        for spelling in dict.fromkeys((word, f" {word}", word.lower(), f" {word.lower()}", word.upper())):
-            payload = {"model": endpoint.model, "prompt": spelling, "add_special_tokens": False}
-            if (answer := endpoint.request_if_supported(f"{root}/tokenize", payload)) is None:
-                return []
-            numbers = answer.get("tokens")
-            found += numbers if isinstance(numbers, list) and len(numbers) == 1 else []
-    return list(dict.fromkeys(found))

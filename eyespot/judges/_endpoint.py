@@ -20,6 +20,7 @@ from eyespot.llms.prices import Prices
 from eyespot.llms.protocols import image_message, text_message
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
+from eyespot.photos.places import picture_of
 from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class EndpointJudgeSettings:
     """Options of `load`, with their defaults; `model` are those of the language model (`EndpointSettings`)."""
 
     wording: JudgePrompt | None = None  # None: the judge's own for its answers
-    read: Reader | None = None  # a file to an upright RGB picture; None: Pillow
+    read: Reader = picture_of  # a file to an upright RGB picture
     side: int = SIDE  # pixels of the longer side of what is sent
     workers: int = 8  # requests in flight at once
     answer: str = ""  # words, grades, votes or, where the endpoint can, probabilities
@@ -252,5 +253,5 @@ class EndpointJudgeSettings:
         prices = self.model.get("prices") or llms.read_prices()
         budget = self.model.get("budget") or llms.Budget()
         endpoint = llms.load(name, **{**self.model, "prices": prices, "budget": budget})
-        pictures = llms.JpegEncoder(self.side, self.read)
+        pictures = llms.JpegEncoder(self.read, self.side)
         return EndpointJudge(endpoint, wording, pictures, mode, self.workers, budget, prices)

@@ -185,17 +185,6 @@ class Endpoint:
         self._report(body, reply_of_json(data))
         return data
 
-    def request_if_supported(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The same for a request that not every server knows, with at most two attempts; None if this one does not."""
-        impatient = replace(self, retry=replace(self.retry, attempts=2))
-        try:
-            data = impatient._send_with_retries(path, body, dict)
-        except (StatusError, NoReply) as trouble:
-            self._report(body, trouble=str(trouble))
-            return None
-        self._report(body, reply_of_json(data))
-        return data
-
     def get_if_supported(self, path: str) -> Mapping[str, Any] | None:
         """What the server has under this path (GET), None if nothing; raises what `chat` raises but `Declined`."""
         try:

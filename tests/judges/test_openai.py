@@ -118,23 +118,6 @@ def test_a_judge_is_named_by_its_host_unless_that_is_the_vendors(
     assert rooms.load("judges", "openai:tiny", url=url, key="k").name == name
 
 
-def test_tokens_that_are_not_among_the_likeliest_are_named_where_the_server_lets_one(pictures: list[Path]) -> None:
-    numbers = {"Yes": 7, "No": 8, " Yes": 9}
-
-    def tokenize(seen: Seen) -> Response:
-        return Response(data={"tokens": [numbers[p]] if (p := seen.body["prompt"]) in numbers else [1, 2]})
-
-    def named(seen: Seen) -> Response:
-        return chat("x", {"x": 0.5, "Yes": 0.003, "No": 0.001} if "logprob_token_ids" in seen.body else {"x": 0.5})
-
-    with Double(then=named, offers={"/tokenize": tokenize}) as server:
-        answers = list(judge_of(server).judge(pairs_of(pictures[:3])))
-
-    assert [answer.verdict.probability for answer in answers if answer.verdict] == pytest.approx([0.75] * 3)
-    assert server.seen[-1].body["logprob_token_ids"] == [7, 9, 8]
-    assert len(server.asked(CHAT)) == 4
-
-
 # -- refusals and bad answers ------------------------------------------------------------------------------------
 
 
