@@ -36,7 +36,6 @@ def run(
     norm: str | None = NORM_OPTION,
     ties: str | None = TIES_OPTION,
     per_query: bool = flag("--per-query", "Also print the values of every query."),
-    keys: str = typer.Option("ir-measures", help="The names of measures in JSON: ir-measures or mteb."),
     qrels_format: str | None = QRELS_FORMAT,
     run_format: str | None = RUN_FORMAT,
     json: bool = json_option(),
@@ -56,7 +55,7 @@ def run(
     scoring = scoring_of(measure, preset, norm, ties)
     scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring)
     note_all(scores.notes)
-    values = scores.as_json(per_query, keys)
+    values = scores.as_json(per_query)
     width = max(map(len, values["measures"]))
     lines = []
     for name, facts in values["measures"].items():

@@ -87,15 +87,31 @@ class Endpoint:
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """The model's next message; options (max_tokens, temperature, …) go into the request unchanged.
 
+        What this server refuses of a request is left out of it, and of later ones.
+
         Raises `Declined` (the model or its guard refuses), `NoReply` (no answer to this request), `BudgetSpent`, and
         `EyespotError` for what would fail with every request: a wrong key, an unknown model, an unreachable server.
         """
-        body = {**self.dialect.body(self.model, messages, options), **self.extra}
-        with self.unsupported.one_at_a_time(body):
-            reply = self._accepted_reply(body)
-        if reply.declined:
-            raise Declined(reply.declined)
-        return reply
+        wanted = {**self.dialect.body(self.model, messages, options), **self.extra}
+        while True:
+            body = self.unsupported.adapted(wanted)
+            try:
+                reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
+            except StatusError as trouble:
+                self._report(body, trouble=str(trouble))
+                self._learn_from(body, trouble)
+                continue
+            except NoReply as trouble:
+                self._report(body, trouble=str(trouble))
+                raise
+            reply = reply._replace(changes=changes(wanted, body))
+            self._report(body, reply)
+            if reply.unspoken and self._raised_limit(body):
+                continue
+            self.unsupported.record(reply.changes)
+            if reply.declined:
+                raise Declined(reply.declined)
+            return reply
 
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is sent back once.
@@ -118,26 +134,6 @@ class Endpoint:
                 text_message("user", REPAIR.format(wrong=wrong)),
             ]
         return _parsed(self.chat(conversation, **options).text, form)
-
-    def _accepted_reply(self, wanted: Mapping[str, Any]) -> Reply:
-        """The reply to a request without what this server refuses of it."""
-        while True:
-            body = self.unsupported.adapted(wanted)
-            try:
-                reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
-            except StatusError as trouble:
-                self._report(body, trouble=str(trouble))
-                self._learn_from(body, trouble)
-                continue
-            except NoReply as trouble:
-                self._report(body, trouble=str(trouble))
-                raise
-            reply = reply._replace(changes=changes(wanted, body))
-            self._report(body, reply)
-            if reply.unspoken and self._raised_limit(body):
-                continue
-            self.unsupported.record(reply.changes)
-            return reply
 
     def _report(self, body: Mapping[str, Any], reply: Reply | None = None, trouble: str = "") -> None:
         """Hand on what was sent, with digests in place of pictures, and what came of it."""
