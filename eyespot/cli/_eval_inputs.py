@@ -197,7 +197,7 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
     key = place, options.encoder, options.index or "exact"
     if key not in options.opened:  # once for all rows of a table, with the queries that were encoded for it
         options.opened[key] = Collection(*key), {}
-        options.opened[key][0].means = options.means
+        options.opened[key][0].backend = options.means
     collection, known_queries = options.opened[key]
     return GallerySearcher(
         collection,

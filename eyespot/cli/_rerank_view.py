@@ -53,7 +53,7 @@ class RerankView:
         with judge_stage(self.settings, self.gallery) as stage:
             if self.curve is not None:
                 return self.curve.output(run, query, k, stage)
-            looked = stage.look([query], run)
+            looked = stage.ask([query], run)
             tell_cost(stage, looked)
             first = _first(stage.reranked(run, looked), k or FEW)
             (hits,) = first.values()
@@ -114,7 +114,7 @@ class CalibrationOptions:
         from eyespot.search.calibrated import with_covariate
 
         made = with_covariate(self.of(stage)(query, run), query, stage.ledger)
-        tell_cost(stage, made.looked)
+        tell_cost(stage, made.result)
         if not made.verified:
             return _opinion(made, k or FEW)
         count, hits, exact = made.count, made.curve.hits, made.curve.accuracy.exact
@@ -173,7 +173,7 @@ def _opinion(made: Calibration, k: int) -> SearchOutput:
     (hits,) = first.values()
     sheet.notes = [f"{sentence}.", *first.notes]
     verdicts = {hit.image: _own_verdict(made, hit.image) for hit in hits}
-    return SearchOutput(first, verdicts, {**_header(first), "opinion": opinion._asdict()}, sheet, made.looked)
+    return SearchOutput(first, verdicts, {**_header(first), "opinion": opinion._asdict()}, sheet, made.result)
 
 
 def _calibrated(made: Calibration, k: int, cut: Cut | None, sentences: Sequence[str]) -> SearchOutput:
@@ -192,11 +192,11 @@ def _calibrated(made: Calibration, k: int, cut: Cut | None, sentences: Sequence[
     numbers |= {} if accuracy.exact else {"accuracy": asdict(accuracy)}
     numbers |= {} if made.covariate is None else {"covariate": made.covariate.as_json()}
     numbers |= {} if cut is None else {"likely": cut._asdict()}
-    return SearchOutput(first, verdicts, {**_header(first), **numbers}, sheet, made.looked, "probability")
+    return SearchOutput(first, verdicts, {**_header(first), **numbers}, sheet, made.result, "probability")
 
 
 def _own_verdict(made: Calibration, image: str) -> dict[str, Any]:
     """The judge's answer on a hit as `verdict`, where it looked."""
-    fields = _verdict(made.looked.judgements.get(made.query, {}).get(image))
+    fields = _verdict(made.result.judgements.get(made.query, {}).get(image))
     probability = fields.pop("probability")
     return fields if fields["judge"] is None else {"verdict": probability, **fields}

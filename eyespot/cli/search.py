@@ -99,7 +99,7 @@ def run(
     settings = _with_depth(settings, few)
     started = time.perf_counter()
     collection = open_collection(searched_here(gallery, settings.encoder), settings.encoder, index)
-    collection.means = context.with_resource(means_on(ray, workers)) or collection.means
+    collection.backend = context.with_resource(means_on(ray, workers)) or collection.backend
     mask = _allowed(collection, settings)
     if without_query and settings.filters:
         listed = collection.by_date(mask, few, grouped)

@@ -1,11 +1,10 @@
-"""Verdicts from what a model says: the probabilities of its first token, a word, a grade from 0 to 10, votes."""
+"""Verdicts from what a model says: the probabilities of its first token, a word, a grade from 0 to 10."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import ClassVar
@@ -110,33 +109,6 @@ class Grades:
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} writes grades from 0 to 10: scores are coarse and not calibrated"]
-
-
-@dataclass(frozen=True)
-class Votes:
-    """The same question several times, and the share of yes among the answers that are one of the two."""
-
-    wording: JudgePrompt
-    votes: int
-    tokens: int
-    fallbacks: ClassVar[Mapping[str, str]] = {}
-
-    @property
-    def special(self) -> str:
-        return f"votes={self.votes}"
-
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        votes = []
-        for _ in range(self.votes):
-            with suppress(BadAnswer):
-                reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)
-                votes.append(word_of(reply_text(reply), self.wording))
-        if not votes:
-            raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
-        return Verdict(probability=sum(votes) / len(votes), reason=f"{sum(votes)} of {len(votes)} votes"), ""
-
-    def notes(self, name: str) -> list[str]:
-        return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
 
 
 def in_words(reply: Reply, wording: JudgePrompt) -> Verdict:

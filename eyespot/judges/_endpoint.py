@@ -52,7 +52,7 @@ VerdictAndFallback: TypeAlias = tuple[Verdict, str]
 
 
 class AnswerMode(Protocol):
-    """How a model gives a verdict: by its first token, its words, a grade, several votes."""
+    """How a model gives a verdict: by its first token, its words, a grade."""
 
     @property
     def special(self) -> str:
@@ -198,7 +198,6 @@ def request_fields(text: str) -> dict[str, Any]:
 OPTIONS: dict[str, Callable[[str], Any]] = {
     "url": str,
     "answer": str,
-    "votes": int,
     "answer_tokens": int,
     "side": int,
     "workers": int,
@@ -208,7 +207,7 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "attempts": int,
     "extra": request_fields,
 }
-COUNTS = ("side", "workers", "votes", "answer_tokens")
+COUNTS = ("side", "workers", "answer_tokens")
 
 
 @dataclass(frozen=True)
@@ -219,8 +218,7 @@ class EndpointJudgeSettings:
     read: Reader = picture_of  # a file to an upright RGB picture
     side: int = SIDE  # pixels of the longer side of what is sent
     workers: int = 8  # requests in flight at once
-    answer: str = ""  # words, grades, votes or, where the endpoint can, probabilities
-    votes: int = 5
+    answer: str = ""  # words, grades or, where the endpoint can, probabilities
     answer_tokens: int = 16  # the most that an answer in words may have
     model: Mapping[str, Any] = field(default_factory=dict)
 

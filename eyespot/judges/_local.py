@@ -255,7 +255,9 @@ class PairBatches:
             if len(part) == 1:
                 return [Answer(pairs[0], None, f"the model cannot take this pair: {reason}")]
             return [answer for one in part for answer in self._scored([one])]
-        free_memory()
+        import torch
+
+        torch.cuda.empty_cache()  # where there is no card it does nothing
         if len(part) > 1:
             self.size = len(part) // 2
             return None
@@ -269,14 +271,6 @@ def out_of_memory(error: BaseException) -> bool:
     message = str(error).lower()
     in_words = any(words in message for words in ("out of memory", "not enough memory", "allocate memory"))
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or in_words
-
-
-def free_memory() -> None:
-    """Give back what an accelerator keeps for later."""
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def _first_line(error: Exception) -> str:

@@ -23,7 +23,7 @@ from eyespot.llms.errors import (
     final,
 )
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
-from eyespot.llms.protocols import Dialect, reply_of_json, text_message, usage_of, without_pictures
+from eyespot.llms.protocols import Dialect, text_message, usage_of, without_pictures
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import UnsupportedFields, amendment, changes, left_out, refused, room_to_think
@@ -93,6 +93,14 @@ class Endpoint:
         `EyespotError` for what would fail with every request: a wrong key, an unknown model, an unreachable server.
         """
         wanted = {**self.dialect.body(self.model, messages, options), **self.extra}
+        with self.unsupported.one_at_a_time(wanted):
+            reply = self._accepted_reply(wanted)
+        if reply.declined:
+            raise Declined(reply.declined)
+        return reply
+
+    def _accepted_reply(self, wanted: Mapping[str, Any]) -> Reply:
+        """The reply to a request without what this server refuses of it."""
         while True:
             body = self.unsupported.adapted(wanted)
             try:
@@ -109,8 +117,6 @@ class Endpoint:
             if reply.unspoken and self._raised_limit(body):
                 continue
             self.unsupported.record(reply.changes)
-            if reply.declined:
-                raise Declined(reply.declined)
             return reply
 
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
@@ -178,7 +184,8 @@ class Endpoint:
         except StatusError as trouble:
             self._report(body, trouble=str(trouble))
             raise final(trouble, self.address, self.model) from None
-        self._report(body, reply_of_json(data))
+        text, model = json.dumps(data, ensure_ascii=False), str(data.get("model") or "")
+        self._report(body, Reply(text, None, usage_of(data), "", model=model))  # no message: word for word
         return data
 
     def get_if_supported(self, path: str) -> Mapping[str, Any] | None:

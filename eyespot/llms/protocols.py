@@ -6,7 +6,6 @@ Messages are lists of dicts in the form of OpenAI's chat completions; Anthropic'
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -44,12 +43,6 @@ def usage_of(data: Body) -> Spent:
     counts = usage if isinstance(usage, dict) else {}
     tokens = [sum(count for name in names if isinstance(count := counts.get(name), int)) for names in (IN, OUT)]
     return Spent(tokens_in=max(0, tokens[0]), tokens_out=max(0, tokens[1]))
-
-
-def reply_of_json(data: Body) -> Reply:
-    """An answer that is no message, word for word."""
-    text = json.dumps(data, ensure_ascii=False)
-    return Reply(text, None, usage_of(data), "", model=str(data.get("model") or ""))
 
 
 def without_pictures(body: Body) -> tuple[dict[str, Any], tuple[str, ...]]:

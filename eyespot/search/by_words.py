@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.label_learning import MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
-from eyespot.search.taught import MOST, Contrast, taught
 from eyespot.search.word_matches import WordMatches, plain_words, under, without_parts, word_matches
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
@@ -121,7 +121,7 @@ class ByWords:
             if self.teach and len(found.whole):
                 few = np.linspace(0, len(found.whole) - 1, min(MOST, len(found.whole))).astype(np.int64)
                 labelled = self.view.vectors(found.whole[few].tolist())
-                vectors[at], teaching = taught(vectors[at], labelled, self._contrast)
+                vectors[at], teaching = learned(vectors[at], labelled, self._contrast)
                 if teaching.weight:
                     teachings[query.id] = teaching._replace(photos=len(found.whole))
         # Photos with words to avoid go down, and as many others move up

@@ -87,10 +87,10 @@ class QueryParts:
         """Why a photo with this unit vector (dim,) has its score."""
         terms = []
         cosines = (self.term_vectors @ photo).tolist()
-        for term, its, rest in zip(self.query.terms, cosines, self.without_term, strict=True):
-            adds = None if self.length is None else term.weight * its / self.length
+        for term, cosine, rest in zip(self.query.terms, cosines, self.without_term, strict=True):
+            adds = None if self.length is None else term.weight * cosine / self.length
             without = None if rest is None else float(rest @ photo)
-            terms.append(TermShare(term.text or "the picture", term.weight, its, adds, without))
+            terms.append(TermShare(term.text or "the picture", term.weight, cosine, adds, without))
         words = [WordShare(word, float(rest @ photo)) for word, rest in self.without_word if rest is not None]
         return Explanation(float(self.vector @ photo), terms, words, self.vector, self.term_vectors)
 

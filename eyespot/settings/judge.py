@@ -56,7 +56,7 @@ class JudgeSettings(RerankSetting):
     )
     judge: Annotated[Texts, Display(metavar="KEY=VALUE", panel=JUDGES, web=_OWNER)] = Field(
         default=(),
-        description="An option of the judge: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; "
+        description="An option of the judge: url=…, answer=grades, requests_per_minute=60, batch=8, extra=JSON, …; "
         "repeatable.",
     )
     budget_calls: Annotated[int | None, Display(panel=JUDGES, web=_OWNER)] = Field(

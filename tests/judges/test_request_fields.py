@@ -25,7 +25,6 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "probabilities": ("openai", {}),
     "words": ("openai", {"answer": "words"}),
     "words of a length": ("openai", {"answer": "words", "answer_tokens": 2000}),
-    "votes": ("openai", {"answer": "votes", "votes": 1}),
     "grades": ("openai", {"answer": "grades"}),
     "fields": ("openai", {"extra": EXTRA}),
     "anthropic": ("anthropic", {"key": "k"}),
