@@ -155,7 +155,7 @@ def _refuse_no_words(results: Run) -> None:
 
 def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
     """For each hit by its image, what put it there."""
-    from eyespot.search.word_matches import reasons
+    from eyespot.search.by_words import reasons
 
     images = [hit.image for hit in run[query.id]]
     if (run.header.get("by", "look") == "look" and "moved" not in run.header) or not images:
@@ -279,7 +279,7 @@ def _value_text(value: Any, column: str) -> str:
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     """What is printed of each hit; `NothingFound` without any."""
-    from eyespot.search.word_matches import as_fields
+    from eyespot.search.by_words import as_fields
 
     ((_, hits),) = shown.run.items()
     if not hits:

@@ -11,7 +11,7 @@ as by look alone; and the first 10 hits are those of the first 100.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,15 @@ from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.label_learning import MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
-from eyespot.search.word_matches import WordMatches, plain_words, under, without_parts, word_matches
+from eyespot.search.word_matches import (
+    ReadWords,
+    WordMatches,
+    keys_of,
+    plain_words,
+    under,
+    without_parts,
+    word_matches,
+)
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -206,3 +214,45 @@ def background(view: View) -> Vectors:
     """A sample of the gallery, the same for every filter, (at most SAMPLE, dim)."""
     live = np.flatnonzero(view.live)
     return view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
+
+
+# -- reasons ---------------------------------------------------------------------------------------------------
+
+
+def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], rows: Sequence[int]) -> list[list[Note]]:
+    """For each of these rows of a run with this header, what put it there; nothing for a run by look alone.
+
+    Codes: `label COLUMN`, `title`, `file name`, … for what holds words of the query, `look` where the cosine counts,
+    `taught` where that is also the cosine to photos that bear the words, `moved` where also to photos that were judged.
+    """
+    by = header.get("by", "look")
+    moves = header.get("moved", {})
+    counts = moves.get("yes") or moves.get("no")
+    judged = [Note("moved", "it looks like photos that were judged for this query")] if counts else []
+    if by == "look":
+        return [judged for _ in rows]
+    texts = [term.text for term in query.terms if term.text is not None and term.weight > 0]
+    read: ReadWords = plain_words
+    if "names" in header:
+        from eyespot.search.named import NameReader
+
+        read = NameReader(collection.words).read
+    words = list(dict.fromkeys(word for text in texts for word in read(text)))
+    matches = word_matches(collection.words, collection.view, query, read)
+    counted = np.isin(rows, (matches if by == "words" else without_parts(matches)).rows).tolist()
+    keys = keys_of(collection.view, np.array(rows, np.int64)).tolist()
+    sources = collection.words.sources(words, [key for key, counts in zip(keys, counted, strict=True) if counts])
+    look = [] if by == "words" else [Note("look", "it looks like the query")]
+    if query.id in header.get("taught", {}):
+        look += [Note("taught", "it looks like photos that bear these words")]
+    what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
+    look += judged
+    return [
+        [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look]
+        for key in keys
+    ]
+
+
+def as_fields(notes: Sequence[Note]) -> list[dict[str, str]]:
+    """Notes as JSON has them."""
+    return [{"code": note.code, "sentence": str(note)} for note in notes]

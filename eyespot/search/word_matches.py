@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import MatchingRows, QueryWord, WordIndex, words_of
 from eyespot.gallery.word_table import ROWS
-from eyespot.types import Mask, Note, Query
-
-if TYPE_CHECKING:
-    from eyespot.search.searchable import Searchable
+from eyespot.types import Mask, Query
 
 ReadWords = Callable[[str], Sequence[QueryWord]]
 BM25_PART = 0.1  # of a match; the rest is the share of the query's words
@@ -145,45 +142,3 @@ def _shares(index: WordIndex, matching: MatchingRows) -> NDArray[np.float64]:
     top = matching.bm25.max(initial=0.0)
     bm25 = np.clip(matching.bm25 / top, 0, 1) if top > 0 else np.ones(len(part))
     return part * (1 - BM25_PART + BM25_PART * bm25)
-
-
-# -- reasons ---------------------------------------------------------------------------------------------------
-
-
-def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], rows: Sequence[int]) -> list[list[Note]]:
-    """For each of these rows of a run with this header, what put it there; nothing for a run by look alone.
-
-    Codes: `label COLUMN`, `title`, `file name`, … for what holds words of the query, `look` where the cosine counts,
-    `taught` where that is also the cosine to photos that bear the words, `moved` where also to photos that were judged.
-    """
-    by = header.get("by", "look")
-    moves = header.get("moved", {})
-    counts = moves.get("yes") or moves.get("no")
-    judged = [Note("moved", "it looks like photos that were judged for this query")] if counts else []
-    if by == "look":
-        return [judged for _ in rows]
-    texts = [term.text for term in query.terms if term.text is not None and term.weight > 0]
-    read: ReadWords = plain_words
-    if "names" in header:
-        from eyespot.search.named import NameReader
-
-        read = NameReader(collection.words).read
-    words = list(dict.fromkeys(word for text in texts for word in read(text)))
-    matches = word_matches(collection.words, collection.view, query, read)
-    counted = np.isin(rows, (matches if by == "words" else without_parts(matches)).rows).tolist()
-    keys = keys_of(collection.view, np.array(rows, np.int64)).tolist()
-    sources = collection.words.sources(words, [key for key, counts in zip(keys, counted, strict=True) if counts])
-    look = [] if by == "words" else [Note("look", "it looks like the query")]
-    if query.id in header.get("taught", {}):
-        look += [Note("taught", "it looks like photos that bear these words")]
-    what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
-    look += judged
-    return [
-        [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look]
-        for key in keys
-    ]
-
-
-def as_fields(notes: Sequence[Note]) -> list[dict[str, str]]:
-    """Notes as JSON has them."""
-    return [{"code": note.code, "sentence": str(note)} for note in notes]
