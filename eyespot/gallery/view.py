@@ -264,5 +264,5 @@ def _has_picture(shard: Path) -> Mask:
         items_table.read_items(shard, ["live"])["live"].combine_chunks() if batch is None else batch.column("live")
     )
     # The bits themselves: `cast` would load pyarrow.compute, `to_numpy` pandas where it is installed
-    bits = np.unpackbits(np.frombuffer(column.buffers()[1], np.uint8), bitorder="little")
+    bits = np.unpackbits(np.frombuffer(column.buffers()[1] or b"", np.uint8), bitorder="little")
     return bits[column.offset : column.offset + len(column)].astype(bool)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import eyespot
-from eyespot.search.by_words import WEIGHT, ByWords
+from eyespot.search.by_words import WEIGHT, ByWords, reasons
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.label_learning import Contrast, learned
-from eyespot.search.word_matches import label_words, reasons, word_matches
+from eyespot.search.word_matches import label_words, word_matches
 from eyespot.settings.search import StageSettings
 from eyespot.types import Mask, Query, Run, Term, UsageError
 from tests.examples import examples
