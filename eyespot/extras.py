@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub"), "torch"),
@@ -57,6 +56,8 @@ def install_line(extra: str) -> str:
         if repository:
             source = f"{repository['vcs']}+{url}@{repository['commit_id']}"
         else:
+            from urllib.request import url2pathname  # which loads http.client and ssl
+
             here = url and urlsplit(url).scheme == "file"
             source = None if here and not Path(url2pathname(urlsplit(url).path)).exists() else url
     return pip_line(f"eyespot[{extra}] @ {source}" if source else f"eyespot[{extra}]")

@@ -39,7 +39,7 @@ class Jury:
         Raises `BudgetSpent` where the budget is not enough, for numbers of half the pictures would mean nothing, and
         `EyespotError` if there is not one verdict.
         """
-        looked = self.stage.look_pairs(self.pairs(task, run))
+        looked = self.stage.ask_pairs(self.pairs(task, run))
         if looked.stopped:
             raise BudgetSpent(f"{self.stage.judge.name}: {looked.stats}; {looked.stopped}")
         if not looked.stats.known and looked.stats.failed == looked.stats.answers:

@@ -116,7 +116,7 @@ class EvalInputs:
         key = place, options.encoder, options.index
         if key not in self.opened:  # once for all rows of a table, with the queries that were encoded for it
             self.opened[key] = Collection(*key), {}
-            self.opened[key][0].means = self.backend
+            self.opened[key][0].backend = self.backend
         collection, known_queries = self.opened[key]
         return GallerySearcher(
             collection,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -86,6 +84,9 @@ class HitsOut(FilesOut):
             if not (self.copy_to or self.album):
                 _name_times(hits)
         if self.open:
+            import tempfile
+            import webbrowser
+
             # A folder for temporary files that only this user may read
             page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
             write_html(page, [sheet])

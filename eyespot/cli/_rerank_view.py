@@ -54,7 +54,7 @@ class RerankView:
         with judge_stage(self.settings, self.gallery) as stage:
             if self.accuracy is not None:
                 return self._calibrated(run, query, stage)
-            result = stage.look([query], run)
+            result = stage.ask([query], run)
             warn(f"{stage.judge.name}: {result.stats}")
             first = _first(stage.reranked(run, result), self.settings.k or FEW)
             judgements = result.judgements.get(query.id, {})
@@ -83,7 +83,7 @@ class RerankView:
         assert self.accuracy is not None
         k, likely = self.settings.k, self.settings.likely
         made = with_covariate(self._calibration(stage, self.accuracy)(query, run), query, stage.ledger)
-        warn(f"{stage.judge.name}: {made.looked.stats}")
+        warn(f"{stage.judge.name}: {made.result.stats}")
         if not made.verified:
             return _opinion(made, k or FEW)
         count, accuracy = made.count, made.curve.accuracy
@@ -188,7 +188,7 @@ def _opinion(made: Calibration, k: int) -> SearchOutput:
     first, sheet = _first(made.run, k), _first(made.run, k)
     sheet.notes = [f"{sentence}.", *first.notes]
     verdicts = {hit.image: _verdict_beside(made, hit.image) for hit in first[made.query]}
-    return SearchOutput(first, sheet, verdicts, {**_header(first), "opinion": opinion._asdict()}, made.looked)
+    return SearchOutput(first, sheet, verdicts, {**_header(first), "opinion": opinion._asdict()}, made.result)
 
 
 def _with_probabilities(made: Calibration, k: int, sentences: list[str], numbers: Mapping[str, Any]) -> SearchOutput:
@@ -203,11 +203,11 @@ def _with_probabilities(made: Calibration, k: int, sentences: list[str], numbers
         value = probability.get(hit.image)
         rounded = None if value is None else round(value, 4)
         verdicts[hit.image] = {"probability": rounded, **_verdict_beside(made, hit.image)}
-    return SearchOutput(first, sheet, verdicts, {**_header(first), **numbers}, made.looked, "probability")
+    return SearchOutput(first, sheet, verdicts, {**_header(first), **numbers}, made.result, "probability")
 
 
 def _verdict_beside(made: Calibration, image: str) -> dict[str, Any]:
     """The judge's answer on a hit as `verdict`, where it saw it."""
-    fields = _verdict(made.looked.judgements.get(made.query, {}).get(image))
+    fields = _verdict(made.result.judgements.get(made.query, {}).get(image))
     probability = fields.pop("probability")
     return fields if fields["judge"] is None else {"verdict": probability, **fields}

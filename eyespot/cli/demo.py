@@ -17,14 +17,12 @@ WHERE = "licence = 'CC0-1.0' AND category LIKE '%monuments'"
 CAPTIONS = ("author", "licence")  # the sample's authors are named, as their licences like it
 
 
-def run(
-    out: Path = typer.Option(Path(), "--out", help="Folder for demo.html and demo.png."), json: bool = json_option()
-) -> None:
-    """Index the sample photos, search them five ways, and write demo.html and demo.png to look at."""
+def run(out: Path = typer.Option(Path(), "--out", help="Folder for demo.html."), json: bool = json_option()) -> None:
+    """Index the sample photos, search them five ways, and write demo.html to look at."""
     import eyespot
     from eyespot import rooms, sample
     from eyespot.gallery.indexing import Options, index
-    from eyespot.search.contact_sheet import write_html, write_png
+    from eyespot.search.contact_sheet import write_html
 
     with tempfile.TemporaryDirectory(prefix="eyespot-demo-") as folder:
         photos, gallery = sample.photos(), Path(folder) / "gallery"
@@ -44,7 +42,6 @@ def run(
             run.header["heading"] = heading
         out.mkdir(parents=True, exist_ok=True)
         write_html(out / "demo.html", runs, "eyespot: five searches in the sample photos", CAPTIONS)
-        write_png(out / "demo.png", runs, "eyespot: five searches in the sample photos", CAPTIONS)
     rows, lines = [], []
     for run in runs:
         (hits,) = run.values()
@@ -56,4 +53,4 @@ def run(
         found = (f"{item['rank']:>4}  {item['score']:.3f}  {item['title']}" for item in items)
         lines += [str(run.header["heading"]), *found]
     print_result(rows, lines, json)
-    warn(f"look at {out / 'demo.html'} or {out / 'demo.png'}; now your own photos: eyespot index PHOTOS")
+    warn(f"look at {out / 'demo.html'}; now your own photos: eyespot index PHOTOS")

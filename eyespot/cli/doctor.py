@@ -42,7 +42,6 @@ def run(
     from eyespot.extras import install_line
     from eyespot.gallery.integrity import faults
     from eyespot.gallery.remote import EVERYTHING, complete
-    from eyespot.indexes import single_queries
     from eyespot.kernels import compiled
     from eyespot.storage.systems import usable_cores
 
@@ -62,8 +61,7 @@ def run(
         "versions": system | {name: _version(name) for name in PACKAGES},
         "encoders": {row["name"]: row["needs"] for row in known("encoders")},
         "threads": {"cores": os.cpu_count(), "usable": usable}
-        | {name: os.environ[name] for name in THREADS if name in os.environ}
-        | ({"single queries": single_queries()} if compiled() else {}),
+        | {name: os.environ[name] for name in THREADS if name in os.environ},
         "adapters": adapters,
         "warnings": [*_warnings(), *(f"{one['checkpoint']}: {one['caution']}" for one in adapters if one["caution"])],
         "advice": [] if compiled() else [f"{FASTER}: {install_line('fast')}"],

@@ -22,7 +22,6 @@ def run(
     qrels: Path = typer.Argument(help="Judgements in any known format, or `list` for the measures and presets."),
     run: Path | None = typer.Argument(None, help="Rankings in any known format."),
     per_query: bool = flag("--per-query", "Also print the values of every query."),
-    keys: str = typer.Option("ir-measures", help="The names of measures in JSON: ir-measures or mteb."),
     qrels_format: str | None = QRELS_FORMAT,
     run_format: str | None = RUN_FORMAT,
     json: bool = json_option(),
@@ -41,7 +40,7 @@ def run(
         return
     scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring_of(scoring))
     warn_all(scores.notes)
-    values = scores.as_json(per_query, keys)
+    values = scores.as_json(per_query)
     width = max(map(len, values["measures"]))
     lines = []
     for name, facts in values["measures"].items():

@@ -73,7 +73,7 @@ def run(
         settings = settings.model_copy(update={"depth": settings.depth or usual})
     started = time.perf_counter()
     collection = open_collection(searched_here(gallery, settings.encoder), settings.encoder, backend.index)
-    collection.means = context.with_resource(backend_on(backend)) or collection.means
+    collection.backend = context.with_resource(backend_on(backend)) or collection.backend
     if without_query and settings.filters:
         listed = collection.by_date(_allowed(collection, settings), few, grouped)
         return _show(SearchOutput(listed, listed, column="taken"), started, output, json)
@@ -124,7 +124,7 @@ def _ranked(
 
 def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
     """For each hit by its image, what put it there."""
-    from eyespot.search.why import reasons
+    from eyespot.search.by_words import reasons
 
     images = [hit.image for hit in run[query.id]]
     if (run.header.get("by", "look") == "look" and "moved" not in run.header) or not images:
@@ -213,7 +213,7 @@ def _print(items: Sequence[dict[str, Any]], column: str) -> None:
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     """What is printed of each hit; `NothingFound` without any."""
-    from eyespot.search.why import as_fields
+    from eyespot.search.by_words import as_fields
 
     ((_, hits),) = shown.run.items()
     if not hits:

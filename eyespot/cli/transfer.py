@@ -78,11 +78,11 @@ def import_hdf5(
 @importing.command("inquire-cache")
 def import_inquire_cache(
     cache: Path = typer.Argument(
-        ..., help="Scores that INQUIRE's authors released: MODEL--cache.npy, or MODEL--top-1000.pkl of a CLIP model."
+        ..., help="Scores of a vision–language model that INQUIRE's authors released: MODEL--cache.npy."
     ),
-    data: Path = typer.Option(..., "--data", help="The queries: INQUIRE-Rerank's folder, or that of the CSV files."),
+    data: Path = typer.Option(..., "--data", help="The queries: INQUIRE-Rerank's folder."),
     clone: Path = typer.Option(
-        None, "--clone", help="A clone of INQUIRE's code, which has the prompts of MODEL--cache.npy; it is not run."
+        ..., "--clone", help="A clone of INQUIRE's code, which has the prompts of the model; it is not run."
     ),
     to: Path = typer.Option(..., "--to", help="The run to write (.parquet, .txt, .json)."),
     model: str = typer.Option(None, "--model", help="The model of the cache.", show_default="the file's name says it"),
@@ -92,16 +92,11 @@ def import_inquire_cache(
     from eyespot.judges import wording
     from eyespot.runs import inquire_cache, read_judged, write_run
 
-    if cache.suffix == inquire_cache.LISTS:
-        run, other = inquire_cache.read_lists(cache, *inquire_cache.listed_queries(data))
-    elif clone is None:
-        raise UsageError(f"the scores of {cache.name} stand under prompts; name a clone of INQUIRE's code with --clone")
-    else:
-        judged = read_judged(data)
-        words = wording(f"inquire:{clone}", f"cache:{model or inquire_cache.model_of(cache)}")
-        prompts = {query: words.text_for(str(facts.get("text") or "")) for query, facts in judged.queries.items()}
-        names = {str(facts["path"]): image for image, facts in judged.images.items() if facts.get("path")}
-        run, other = inquire_cache.read(cache, prompts, names)
+    judged = read_judged(data)
+    words = wording(f"inquire:{clone}", f"cache:{model or inquire_cache.model_of(cache)}")
+    prompts = {query: words.text_for(str(facts.get("text") or "")) for query, facts in judged.queries.items()}
+    names = {str(facts["path"]): image for image, facts in judged.images.items() if facts.get("path")}
+    run, other = inquire_cache.read(cache, prompts, names)
     write_run(run, to)
     if other:
         warn(f"{other:,} scores are of other queries or prompts and are left out")

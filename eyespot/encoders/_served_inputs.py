@@ -39,9 +39,9 @@ from eyespot.llms import (
     Endpoint,
     RateLimiter,
     RetryPolicy,
-    openai,
     text_message,
 )
+from eyespot.llms.transport import openai
 from eyespot.types import UsageError
 
 PATH = "/embeddings"

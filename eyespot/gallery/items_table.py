@@ -19,6 +19,7 @@ ITEMS = "items.parquet"
 LARGE = 1 << 16  # rows of a shard from which on single ones are not read from its table
 ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
 SMALL = 1 << 18  # bytes of a table up to which all of it is read at once
+FEW = 128  # rows that are sliced out of such a table one by one
 
 
 def write_items(shard: Path, table: pa.Table) -> None:
@@ -80,6 +81,8 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
 
     with whole(shard / ITEMS, lambda: way_out(shard)) as place:
         if (small := _small_table(place)) is not None:
+            if 0 < len(rows) <= FEW:  # `take` would load pyarrow.compute, which takes longer than this
+                return pa.concat_tables([small.slice(int(row), 1) for row in rows])
             return small.take(indices(np.array(rows, np.int64)))
     with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]

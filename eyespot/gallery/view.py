@@ -259,10 +259,10 @@ class View:
 
 
 def _has_picture(shard: Path) -> Mask:
-    import pyarrow as pa
-
     batch = open_rows(shard)
     column: Any = (
         items_table.read_items(shard, ["live"])["live"].combine_chunks() if batch is None else batch.column("live")
     )
-    return np.from_dlpack(column.cast(pa.uint8())).astype(bool)  # to_numpy would load pandas where it is installed
+    # The bits themselves: `cast` would load pyarrow.compute, `to_numpy` pandas where it is installed
+    bits = np.unpackbits(np.frombuffer(column.buffers()[1] or b"", np.uint8), bitorder="little")
+    return bits[column.offset : column.offset + len(column)].astype(bool)

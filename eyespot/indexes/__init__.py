@@ -6,7 +6,7 @@ from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
     from eyespot.indexes._batches import allowed, positive
-    from eyespot.indexes._coded import CodedProducts, single_queries
+    from eyespot.indexes._coded import CodedProducts
     from eyespot.indexes.exact import Exact
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Exact",
     "allowed",
     "positive",
-    "single_queries",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
@@ -25,6 +24,5 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "Exact": "exact",
             "allowed": "_batches",
             "positive": "_batches",
-            "single_queries": "_coded",
         },
     )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._batches import QueryBatch
-from eyespot.indexes._kernel_choice import MOST, measured, stored_or
 from eyespot.indexes._plain import PlainProducts
-from eyespot.kernels.codes import Codes, chunks, default_threads, padded, quantise
+from eyespot.kernels.codes import Codes, chunks, default_threads, padded
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
 from eyespot.types import Mask
 
 _TILE = 4  # queries of a batch that are multiplied together
 _TOGETHER = 128  # queries that share one reading of the codes
+_SINGLE = 4  # queries that are scanned one by one where a batch has no instructions of its own
 _ROOM = 1 << 20  # places in all lists of a thread together, 24 bytes each
 _SHARE = 1 << 26  # codes a thread takes at a time
 
@@ -46,7 +44,9 @@ class CodedProducts:
 
     def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
         """What may be among the best of each query, of which each has its own k and mask."""
-        return self.first_pass(batch, len(batch) <= MOST and len(batch) <= single_queries())
+        from eyespot.kernels import tiles
+
+        return self.first_pass(batch, len(batch) <= (1 if tiles.fast() else _SINGLE))
 
     def first_pass(self, batch: QueryBatch, single: bool) -> list[Shortlist]:
         """The same with every query alone, in 16 bits, or in batches, in 8 bits."""
@@ -113,26 +113,6 @@ class MixedProducts:
         """What may be among the best of each query, of which each has its own k and mask."""
         both = zip(self._coded.scan_each(batch), self._plain.scan_each(batch), batch.ks.tolist(), strict=True)
         return [joined((coded, plain)).promising(k) for coded, plain, k in both]
-
-
-@functools.cache
-def single_queries() -> int:
-    """Up to how many queries this machine scans one at a time sooner than as a batch; see `_kernel_choice`."""
-
-    def measure() -> int:
-        """Over 32 MiB of codes, more than most caches hold, with one thread; takes less than a second."""
-        rng = np.random.default_rng(0)
-        rows, queries = (rng.normal(size=(count, 512)).astype(np.float32) for count in (1 << 16, MOST))
-        products = CodedProducts([quantise(rows, 1)], 1)
-
-        def scan(single: bool, count: int) -> None:
-            products.first_pass(QueryBatch.of(queries[:count], 50, None), single)
-
-        for single in (True, False):
-            scan(single, 1)  # loads the kernels
-        return measured(partial(scan, True), partial(scan, False))
-
-    return stored_or(measure)
 
 
 class _QuantisedQueries(NamedTuple):

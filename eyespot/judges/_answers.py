@@ -1,21 +1,20 @@
-"""Verdicts from what a model says: the probabilities of its first token, a word, a grade from 0 to 10, votes."""
+"""Verdicts from what a model says: the probabilities of its first token, a word, a grade from 0 to 10."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from eyespot.judges._endpoint import VerdictAndFallback, VisionPrompt
 from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import CUT_OFF as UNFINISHED
-from eyespot.llms.errors import SORRY, BadAnswer, Declined, Halted, Refused
-from eyespot.types import EyespotError, Reply, Token, Verdict
+from eyespot.llms.errors import SORRY, BadAnswer, Declined, Refused
+from eyespot.types import Reply, Token, Verdict
 
 CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
 CUT = " …"  # at the end of such an answer: its last number may be half of one
@@ -112,33 +111,6 @@ class Grades:
         return [f"{name} writes grades from 0 to 10: scores are coarse and not calibrated"]
 
 
-@dataclass(frozen=True)
-class Votes:
-    """The same question several times, and the share of yes among the answers that are one of the two."""
-
-    wording: JudgePrompt
-    votes: int
-    tokens: int
-    fallbacks: ClassVar[Mapping[str, str]] = {}
-
-    @property
-    def special(self) -> str:
-        return f"votes={self.votes}"
-
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        votes = []
-        for _ in range(self.votes):
-            with suppress(BadAnswer):
-                reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)
-                votes.append(word_of(reply_text(reply), self.wording))
-        if not votes:
-            raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
-        return Verdict(probability=sum(votes) / len(votes), reason=f"{sum(votes)} of {len(votes)} votes"), ""
-
-    def notes(self, name: str) -> list[str]:
-        return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
-
-
 def in_words(reply: Reply, wording: JudgePrompt) -> Verdict:
     """1 or 0 by the words of a reply; raises what `word_of` raises."""
     text = reply_text(reply)
@@ -155,7 +127,6 @@ def reply_text(reply: Reply) -> str:
 # -- the first token -----------------------------------------------------------------------------------------
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
-ENDS = (EyespotError, Halted)  # the run, but not before an answer that is there already is handed out
 EXCUSES = {"i", "i'm", "i’m", "sorry", "unfortunately"}  # how a refusal begins whose second token nobody has seen
 DOUBTFUL = 0.9  # yes and no together: below this the model would rather have said something else
 
@@ -179,43 +150,28 @@ class FirstToken:
     """p(yes) / (p(yes) + p(no)) from the first token; a reply without probabilities counts by its words.
 
     Every picture is asked for probabilities, whatever came with the others, so that its verdict depends on its own
-    reply. One token is enough for a word; where it was not, all answers may be longer from then on. Where yes and no
-    are not among the likeliest, vLLM gives the probabilities of tokens that are named. A server whose first reply has
-    no probabilities may have an endpoint for decisions (/v1/systemone), which words the question in its own way.
+    reply. One token is enough for a word; where it was not, all answers may be longer from then on.
     """
 
     wording: JudgePrompt
     tokens: int  # the most that an answer in words may have
-    special: str = ""
+    fallbacks: ClassVar[Mapping[str, str]] = {Words.special: Words.sentence}
+    special: ClassVar[str] = ""
     seen: int = 0
     doubtful: int = 0
     _most: int = 1  # tokens of an answer
-    _tried: bool = False  # whether it is known if the server's own decision is needed
-    _decision: SystemOne | None = None
-    _named: Mapping[str, Any] | None = None  # what names the answers' tokens to the server; None: it was never needed
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    @property
-    def fallbacks(self) -> dict[str, str]:
-        """What may stand in for the probabilities, the finest first."""
-        return {SystemOne.special: SystemOne.sentence, Words.special: Words.sentence}
-
     def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        if self._decision is not None:
-            return self._decision(endpoint, sight), SystemOne.special
-        named = self._named
-        reply = self._reply(endpoint, sight, named)
+        reply = self._reply(endpoint, sight)
         if reply.logprobs:
-            self._tried = True
-            return self._probable(reply.logprobs, endpoint, sight, may_name=named is None), ""
-        if (verdict := self._decided(endpoint, sight)) is not None:
-            return verdict, SystemOne.special
+            return self._probable(reply.logprobs), ""
         try:
             return in_words(reply, self.wording), Words.special
         except BadAnswer as why:
             raise self._short(why) from None
 
-    def _probable(self, tokens: Sequence[Token], endpoint: Endpoint, sight: VisionPrompt, *, may_name: bool) -> Verdict:
+    def _probable(self, tokens: Sequence[Token]) -> Verdict:
         """yes / (yes + no), the score of INQUIRE; without a yes 0, without a no 1."""
         yes, no = shares(tokens, self.wording)
         reason = ""
@@ -225,9 +181,6 @@ class FirstToken:
             reason = f"{neither}; the likeliest is {token!r}"
             if bare(token) in EXCUSES:
                 raise Declined(reason)
-            if may_name and self._can_name_tokens(endpoint):
-                yes, no = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
-                reason = "" if yes or no else reason
         with self._lock:
             self.seen += 1
             self.doubtful += yes + no < DOUBTFUL
@@ -242,10 +195,10 @@ class FirstToken:
             f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
         ]
 
-    def _reply(self, endpoint: Endpoint, sight: VisionPrompt, named: Mapping[str, Any] | None) -> Reply:
+    def _reply(self, endpoint: Endpoint, sight: VisionPrompt) -> Reply:
         options = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
         try:
-            reply = endpoint.chat(sight.messages, **options, **(named or {}))
+            reply = endpoint.chat(sight.messages, **options)
         except Refused as why:
             if self._most >= self.tokens or not UNFINISHED.search(str(why)):
                 raise
@@ -258,71 +211,3 @@ class FirstToken:
         """One token was perhaps too few for an answer: the next ones may be longer."""
         self._most = self.tokens
         return BadAnswer(str(why))
-
-    def _can_name_tokens(self, endpoint: Endpoint) -> bool:
-        """Whether the answers' tokens can be named to the server; it is asked once."""
-        with self._lock, suppress(*ENDS):
-            if self._named is None:
-                numbers = token_numbers(endpoint, self.wording)
-                self._named = {"logprob_token_ids": numbers} if numbers else {}
-        return bool(self._named)
-
-    def _decided(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
-        """The server's own decision, where its first reply had no probabilities and it has decisions instead."""
-        with self._lock, suppress(*ENDS):
-            if not self._tried:
-                decision = SystemOne(self.wording)
-                verdict = decision.offered(endpoint, sight)
-                self._tried, self._decision = True, decision if verdict is not None else None
-                return verdict
-        return None if self._decision is None else self._decision(endpoint, sight)
-
-
-def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
-    """The numbers of the answers' spellings that are one token, from vLLM's own tokenizer; none on other servers."""
-    root = endpoint.address.removesuffix("/v1")
-    found = []
-    for word in (wording.yes, wording.no):
-        for spelling in dict.fromkeys((word, f" {word}", word.lower(), f" {word.lower()}", word.upper())):
-            payload = {"model": endpoint.model, "prompt": spelling, "add_special_tokens": False}
-            if (answer := endpoint.request_if_supported(f"{root}/tokenize", payload)) is None:
-                return []
-            numbers = answer.get("tokens")
-            found += numbers if isinstance(numbers, list) and len(numbers) == 1 else []
-    return list(dict.fromkeys(found))
-
-
-@dataclass(frozen=True)
-class SystemOne:
-    """The yes/no decision of a server's /v1/systemone, as transformers and vLLM offer it."""
-
-    wording: JudgePrompt
-    special: ClassVar[str] = "decision"
-    sentence: ClassVar[str] = "its server's own yes/no decision is taken, which puts the question in its own words"
-
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict:
-        return self._verdict(endpoint.request("/systemone", self._request_body(endpoint, sight)))
-
-    def offered(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
-        """The decision, or None where this server has none for this model."""
-        answer = endpoint.request_if_supported("/systemone", self._request_body(endpoint, sight))
-        try:
-            return self._verdict(answer or {})
-        except BadAnswer:
-            return None
-
-    def _request_body(self, endpoint: Endpoint, sight: VisionPrompt) -> dict[str, Any]:
-        names = [f"IMG{number}" for number in range(len(sight.pictures))]
-        pictures = zip(names, sight.pictures, strict=True)
-        return {
-            "model": endpoint.model,
-            "state": " ".join(f"Picture: {name}" for name in names),
-            "questions": {"shown": {"type": "noul", "instructions": sight.question}},
-            "assets": {name: {"type": "image", "format": "jpeg", "data_base64": data} for name, data in pictures},
-        }
-
-    def _verdict(self, data: Mapping[str, Any]) -> Verdict:
-        try:
-            return Verdict(probability=float(data["answers"]["shown"]["noul"]))
-        except (KeyError, TypeError, ValueError):
-            raise BadAnswer("the server's decision has no probability") from None

@@ -20,6 +20,7 @@ from eyespot.llms.prices import Prices
 from eyespot.llms.protocols import image_message, text_message
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
+from eyespot.photos.places import picture_of
 from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ VerdictAndFallback: TypeAlias = tuple[Verdict, str]
 
 
 class AnswerMode(Protocol):
-    """How a model gives a verdict: by its first token, its words, a grade, several votes."""
+    """How a model gives a verdict: by its first token, its words, a grade."""
 
     @property
     def special(self) -> str:
@@ -197,7 +198,6 @@ def request_fields(text: str) -> dict[str, Any]:
 OPTIONS: dict[str, Callable[[str], Any]] = {
     "url": str,
     "answer": str,
-    "votes": int,
     "answer_tokens": int,
     "side": int,
     "workers": int,
@@ -207,7 +207,7 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "attempts": int,
     "extra": request_fields,
 }
-COUNTS = ("side", "workers", "votes", "answer_tokens")
+COUNTS = ("side", "workers", "answer_tokens")
 
 
 @dataclass(frozen=True)
@@ -215,11 +215,10 @@ class EndpointJudgeSettings:
     """Options of `load`, with their defaults; `model` are those of the language model (`EndpointSettings`)."""
 
     wording: JudgePrompt | None = None  # None: the judge's own for its answers
-    read: Reader | None = None  # a file to an upright RGB picture; None: Pillow
+    read: Reader = picture_of  # a file to an upright RGB picture
     side: int = SIDE  # pixels of the longer side of what is sent
     workers: int = 8  # requests in flight at once
-    answer: str = ""  # words, grades, votes or, where the endpoint can, probabilities
-    votes: int = 5
+    answer: str = ""  # words, grades or, where the endpoint can, probabilities
     answer_tokens: int = 16  # the most that an answer in words may have
     model: Mapping[str, Any] = field(default_factory=dict)
 
@@ -252,5 +251,5 @@ class EndpointJudgeSettings:
         prices = self.model.get("prices") or llms.read_prices()
         budget = self.model.get("budget") or llms.Budget()
         endpoint = llms.load(name, **{**self.model, "prices": prices, "budget": budget})
-        pictures = llms.JpegEncoder(self.side, self.read)
+        pictures = llms.JpegEncoder(self.read, self.side)
         return EndpointJudge(endpoint, wording, pictures, mode, self.workers, budget, prices)

@@ -14,6 +14,7 @@ from eyespot.judges._free import FreeJudge
 from eyespot.judges._prompt import PLAIN, JudgePrompt, examples
 from eyespot.models import device as devices
 from eyespot.models import hub
+from eyespot.photos.places import picture_of
 from eyespot.rooms import needs
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError, Verdict
 
@@ -23,19 +24,8 @@ if TYPE_CHECKING:
 
     Reader: TypeAlias = Callable[[Path], Image]
 
-MOST_PIXELS = 150_000_000
 OPTIONS = {"device": str, "dtype": str, "batch": int}  # what a user may say of such a judge
 NUMBERS = ("float32", "bfloat16", "float16")
-
-
-def upright(path: Path) -> Image:
-    """A picture file in full, upright, in RGB; raises whatever its decoder does, ValueError for one too large."""
-    from PIL import Image, ImageOps
-
-    with Image.open(path) as image:
-        if image.width * image.height > MOST_PIXELS:
-            raise ValueError(f"over the limit of {MOST_PIXELS // 1_000_000} megapixels")
-        return ImageOps.exif_transpose(image).convert("RGB")
 
 
 @dataclass(frozen=True)
@@ -51,7 +41,7 @@ class LocalSettings:
     device: str = "auto"
     dtype: str = "auto"
     batch: int | None = None
-    read: Reader = upright
+    read: Reader = picture_of
 
     def __post_init__(self) -> None:
         if self.batch is not None and self.batch < 1:
@@ -162,15 +152,10 @@ def _config(file: Path) -> Mapping[str, Any]:
 
 
 class Scorer(Protocol):
-    """A model that is loaded."""
+    """A model that is loaded; its `notes`, if it has any, say what to know before trusting it."""
 
     def __call__(self, texts: Sequence[str], pictures: Sequence[Image]) -> Iterable[float]:
         """How probable it is that each picture is what its text asks for, (n,); NaN where the model's numbers broke."""
-        ...
-
-    @property
-    def notes(self) -> list[str]:
-        """What the user should know before trusting it, so far."""
         ...
 
 
@@ -193,7 +178,8 @@ class LocalJudge(FreeJudge):
     @property
     def notes(self) -> list[str]:
         """What the user should know before trusting the answers so far."""
-        return self.scorer.notes if "scorer" in vars(self) else []
+        notes: list[str] = getattr(vars(self).get("scorer"), "notes", [])
+        return notes
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -269,7 +255,9 @@ class PairBatches:
             if len(part) == 1:
                 return [Answer(pairs[0], None, f"the model cannot take this pair: {reason}")]
             return [answer for one in part for answer in self._scored([one])]
-        free_memory()
+        import torch
+
+        torch.cuda.empty_cache()  # where there is no card it does nothing
         if len(part) > 1:
             self.size = len(part) // 2
             return None
@@ -283,14 +271,6 @@ def out_of_memory(error: BaseException) -> bool:
     message = str(error).lower()
     in_words = any(words in message for words in ("out of memory", "not enough memory", "allocate memory"))
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or in_words
-
-
-def free_memory() -> None:
-    """Give back what an accelerator keeps for later."""
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def _first_line(error: Exception) -> str:

@@ -84,11 +84,7 @@ def examples(query: Query) -> list[Path]:
 def _part(query: Query, term: Term) -> str:
     if term.text is not None:
         return term.text
-    several = len(examples(query)) > 1
-    if several:
-        pictures = [one for one in query.terms if one.image is not None]
-        place = next(place for place, one in enumerate(pictures) if one is term)
-        number = f" {1 + place}"
-    else:
-        number = ""
-    return f"what example picture{number} shows" if several else "what the example picture shows"
+    pictures = [one for one in query.terms if one.image is not None]
+    if len(pictures) == 1:
+        return "what the example picture shows"
+    return f"what example picture {1 + next(place for place, one in enumerate(pictures) if one is term)} shows"

@@ -1,4 +1,4 @@
-"""Anthropic's models: `anthropic:MODEL`. They tell no token probabilities, so they grade from 0 to 10, or vote.
+"""Anthropic's models: `anthropic:MODEL`. They tell no token probabilities, so they grade from 0 to 10.
 
 The key is ANTHROPIC_API_KEY; ANTHROPIC_BASE_URL or the option `url` names another address of the same protocol.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges._answers import GRADES, Grades, Votes, Words
+from eyespot.judges._answers import GRADES, Grades, Words
 from eyespot.judges._endpoint import OPTIONS as ENDPOINT
 from eyespot.judges._endpoint import AnswerMode, EndpointJudge, EndpointJudgeSettings
 from eyespot.judges._prompt import PLAIN
@@ -22,14 +22,13 @@ OPTIONS = ENDPOINT
 def load(rest: str = "", **options: Any) -> EndpointJudge:
     """The judge `anthropic:MODEL`; options as in `EndpointJudgeSettings`. No request is sent before the first pair.
 
-    `answer` is how it answers: "grades" (0 to 10), "votes" (the share of yes among `votes` answers) or "words".
+    `answer` is how it answers: "grades" (0 to 10) or "words".
     Raises: UsageError without a model, without a key, and for options that do not exist.
     """
     settings = EndpointJudgeSettings.of("anthropic", options)
-    wording = settings.wording or (PLAIN if settings.answer in ("votes", "words") else GRADES)
+    wording = settings.wording or (PLAIN if settings.answer == "words" else GRADES)
     modes: dict[str, AnswerMode] = {
         "grades": Grades(settings.answer_tokens),
-        "votes": Votes(wording, settings.votes, settings.answer_tokens),
         "words": Words(wording, settings.answer_tokens),
     }
     return settings.judge(f"anthropic:{rest}", modes, wording)

@@ -100,8 +100,3 @@ class MatchingHead:
             logits = self.head.logits(self.model, inputs)  # (n, 2)
         fits: NDArray[np.float64] = torch.softmax(logits.double(), dim=1)[:, 1].cpu().numpy()
         return fits
-
-    @property
-    def notes(self) -> list[str]:
-        """None: a head always answers."""
-        return []

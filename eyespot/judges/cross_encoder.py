@@ -83,8 +83,3 @@ class Reranker:
             activation_fn=torch.nn.Sigmoid(),
         )
         return found
-
-    @property
-    def notes(self) -> list[str]:
-        """None: a cross-encoder always gives a number."""
-        return []

@@ -2,14 +2,14 @@
 
 The address is OPENAI_BASE_URL or the option `url`, the key OPENAI_API_KEY; a local server needs none. The score is the
 share of yes in the first token of the answer (INQUIRE, appendix on re-ranking). A reply without token probabilities
-counts by its words; a server whose first reply has none is asked for its own yes/no decisions (/v1/systemone) instead.
+counts by its words.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges._answers import GRADES, FirstToken, Grades, Votes, Words
+from eyespot.judges._answers import GRADES, FirstToken, Grades, Words
 from eyespot.judges._endpoint import OPTIONS as ENDPOINT
 from eyespot.judges._endpoint import AnswerMode, EndpointJudge, EndpointJudgeSettings
 from eyespot.judges._prompt import PLAIN
@@ -24,7 +24,7 @@ OPTIONS = ENDPOINT
 def load(rest: str = "", **options: Any) -> EndpointJudge:
     """The judge `openai:MODEL`; options as in `EndpointJudgeSettings`. No request is sent before the first pair.
 
-    `answer` is how it answers: "probabilities" (of the first token), "words", "grades" (0 to 10) or "votes".
+    `answer` is how it answers: "probabilities" (of the first token), "words" or "grades" (0 to 10).
     Raises: UsageError without a model, without address and key, and for options that do not exist.
     """
     settings = EndpointJudgeSettings.of("openai", options)
@@ -33,6 +33,5 @@ def load(rest: str = "", **options: Any) -> EndpointJudge:
         "probabilities": FirstToken(wording, settings.answer_tokens),
         "words": Words(wording, settings.answer_tokens),
         "grades": Grades(settings.answer_tokens),
-        "votes": Votes(wording, settings.votes, settings.answer_tokens),
     }
     return settings.judge(f"openai:{rest}", modes, wording)

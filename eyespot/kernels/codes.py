@@ -269,24 +269,16 @@ def _code(
     bounds: NDArray[np.float32],
     long: NDArray[np.float32],
 ) -> None:
-    """Fill in the codes (n, width), bounds (n, 4) and lengths (n,) of some vectors (n, dim)."""
+    """Fill in the codes (n, width ≥ dim, zeroed), bounds (n, 4) and lengths (n,) of some vectors (n, dim).
+
+    In pieces that the cache holds: compiled loops are hardly faster.
+    """
     long[:] = short_lengths(vectors)
     endless = np.flatnonzero(np.isinf(long))
     lost = endless[~np.isfinite(vectors[endless]).all(axis=1)]
     if len(lost):
         vectors = vectors.copy()
         vectors[lost] = 0
-    _code_rows(vectors, centre, codes, bounds)
-    bounds[lost, 1] = np.inf
-
-
-def _code_rows(
-    vectors: NDArray[np.float32], centre: NDArray[np.float32], codes: NDArray[np.int8], bounds: NDArray[np.float32]
-) -> None:
-    """vectors (n, dim) less the centre (dim,) as codes (n, width ≥ dim, zeroed) and their bounds (n, 4).
-
-    In pieces that the cache holds: compiled loops are hardly faster.
-    """
     dim = vectors.shape[1]
     step = max(1, _CACHED // max(1, dim))
     differences, rounded = np.empty((step, dim)), np.empty((step, dim))
@@ -304,6 +296,7 @@ def _code_rows(
         rest -= np.multiply(whole, scale[:, None], out=whole)
         rounding = 1e-15 * largest * np.sqrt(dim)  # of the subtractions in double precision
         bounds[part, 1] = _above(np.sqrt(np.einsum("ij,ij->i", rest, rest)) + rounding)
+    bounds[lost, 1] = np.inf
 
 
 def _above(values: Reals) -> NDArray[np.float32]:

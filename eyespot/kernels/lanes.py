@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from eyespot.kernels.tiles import TILE, WIDTH, _accumulate, _features, _store, _sums_by_four, ask
+from eyespot.kernels.tiles import TILE, WIDTH, accumulate, arrays_of, ask, cpu_features, store, sums_by_four
 
 ROWS, LANES, FEW = 8, 8, TILE
 
@@ -50,7 +50,7 @@ def _portable(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
 
 def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]:
     """The sums of the first ROWS codes; a line of the others is asked for whenever a line of these is used up."""
-    features = _features(cpu_target.target_context)
+    features = cpu_features(cpu_target.target_context)
     has_vnni = {"+avx512vl", "+avx512vnni"} <= features or "+avxvnni" in features
     multiply: Callable[..., Any] = _vnni if has_vnni else _portable
     now, later, nothing = codes[:ROWS], codes[ROWS:], ir.Constant(_SUMS, ir.Undefined)
@@ -87,51 +87,30 @@ def _transposed(builder: Any, sums: list[Any]) -> list[Any]:
     return sums
 
 
-def _emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    pairs = zip(signature.args[:4], args[:4], strict=True)
-    codes, chosen, columns, dots = (context.make_array(kind)(context, builder, value=array) for kind, array in pairs)
-    width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
-    lines = [builder.add(args[4], _INDEX(i)) for i in range(ROWS)]
-    later = [builder.add(line, across) for line in lines]
-    rows = [builder.load(builder.gep(chosen.data, [line])) for line in [*lines, *later]]
-    code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
-    group = builder.gep(columns.data, [builder.mul(args[5], builder.mul(width, _INDEX(LANES)))])
-    sums = [builder.load(total) for total in _sums(builder, code, group, width)]
-    for lane, total in enumerate(_transposed(builder, sums)):
-        line = builder.add(builder.mul(args[5], _INDEX(LANES)), _INDEX(lane))
-        start = builder.add(builder.mul(line, across), args[4])
-        place = builder.bitcast(builder.gep(dots.data, [start]), _SUMS.as_pointer())
-        builder.store(total, place).align = 4
-    return context.get_dummy_value()
-
-
 @intrinsic
 def lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0917
     """dots[8 group:8 group+8, at:at+8] of columns (groups, width / 4, 8, 4) and codes[chosen[at:at+8]].
 
     Behind the rows of all dots `chosen` names those whose turn comes then, as many again.
     """
-    return types.void(codes, chosen, columns, dots, types.int64, types.int64), _emit
 
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        codes, chosen, columns, dots = arrays_of(context, builder, signature, args)
+        width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
+        lines = [builder.add(args[4], _INDEX(i)) for i in range(ROWS)]
+        later = [builder.add(line, across) for line in lines]
+        rows = [builder.load(builder.gep(chosen.data, [line])) for line in [*lines, *later]]
+        code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
+        group = builder.gep(columns.data, [builder.mul(args[5], builder.mul(width, _INDEX(LANES)))])
+        sums = [builder.load(total) for total in _sums(builder, code, group, width)]
+        for lane, total in enumerate(_transposed(builder, sums)):
+            line = builder.add(builder.mul(args[5], _INDEX(LANES)), _INDEX(lane))
+            start = builder.add(builder.mul(line, across), args[4])
+            place = builder.bitcast(builder.gep(dots.data, [start]), _SUMS.as_pointer())
+            builder.store(total, place).align = 4
+        return context.get_dummy_value()
 
-def _emit_few(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    pairs = zip(signature.args[:4], args[:4], strict=True)
-    codes, chosen, columns, dots = (context.make_array(kind)(context, builder, value=array) for kind, array in pairs)
-    width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
-    lines = [builder.add(args[4], _INDEX(i)) for i in range(TILE)]
-    rows = [
-        builder.load(builder.gep(chosen.data, [builder.add(line, more)]))
-        for more in (_INDEX(0), across)
-        for line in lines
-    ]
-    code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
-    lanes = [builder.add(builder.mul(args[5], _INDEX(FEW)), _INDEX(lane)) for lane in range(FEW)]
-    column = [builder.gep(columns.data, [builder.mul(lane, width)]) for lane in lanes]
-    sums = _accumulate(context, builder, code[:TILE], column, width, code[TILE : 2 * TILE - 1])
-    by_lane = [row[lane] for lane in range(FEW) for row in sums]
-    for lane, four in zip(lanes, _sums_by_four(builder, by_lane), strict=True):
-        _store(builder, builder.gep(dots.data, [builder.add(builder.mul(lane, across), args[4])]), four)
-    return context.get_dummy_value()
+    return types.void(codes, chosen, columns, dots, types.int64, types.int64), emit
 
 
 @intrinsic
@@ -141,4 +120,23 @@ def few_lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at:
     Sums across lanes, which few columns repay: half the loads. Of each four rows of the next
     block only three are fetched here: so few columns take less time than memory, which fetches the fourth later.
     """
-    return types.void(codes, chosen, columns, dots, types.int64, types.int64), _emit_few
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        codes, chosen, columns, dots = arrays_of(context, builder, signature, args)
+        width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
+        lines = [builder.add(args[4], _INDEX(i)) for i in range(TILE)]
+        rows = [
+            builder.load(builder.gep(chosen.data, [builder.add(line, more)]))
+            for more in (_INDEX(0), across)
+            for line in lines
+        ]
+        code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
+        lanes = [builder.add(builder.mul(args[5], _INDEX(FEW)), _INDEX(lane)) for lane in range(FEW)]
+        column = [builder.gep(columns.data, [builder.mul(lane, width)]) for lane in lanes]
+        sums = accumulate(context, builder, code[:TILE], column, width, code[TILE : 2 * TILE - 1])
+        by_lane = [row[lane] for lane in range(FEW) for row in sums]
+        for lane, four in zip(lanes, sums_by_four(builder, by_lane), strict=True):
+            store(builder, builder.gep(dots.data, [builder.add(builder.mul(lane, across), args[4])]), four)
+        return context.get_dummy_value()
+
+    return types.void(codes, chosen, columns, dots, types.int64, types.int64), emit

@@ -78,13 +78,14 @@ def ask(builder: Any, pointer: Any) -> None:
     builder.call(prefetch, [pointer, _INT(0), _INT(2), _INT(1)])
 
 
-def _features(context: Any) -> set[str]:
+def cpu_features(context: Any) -> set[str]:
+    """What the processor can do, in LLVM's names."""
     return set(context.codegen().magic_tuple()[2].split(","))
 
 
 def _multiplier(context: Any) -> tuple[Callable[..., Any], int]:
     """What adds the products of 64 bytes to sums, and how many sums there are."""
-    features = _features(context)
+    features = cpu_features(context)
     if {"+avx512f", "+avx512vnni"} <= features:
         return _vnni, 16
     if "+avxvnni" in features:
@@ -97,7 +98,13 @@ def fast() -> bool:
     return _multiplier(cpu_target.target_context)[0] is not _portable
 
 
-def _accumulate(  # noqa: PLR0917
+def arrays_of(context: Any, builder: Any, signature: Any, args: Any) -> list[Any]:
+    """The four arrays that a call begins with."""
+    pairs = zip(signature.args[:4], args[:4], strict=True)
+    return [context.make_array(kind)(context, builder, value=array) for kind, array in pairs]
+
+
+def accumulate(  # noqa: PLR0917
     context: Any, builder: Any, codes: list[Any], queries: list[Any], width: Any, later: Sequence[Any] = ()
 ) -> list[list[Any]]:
     """The sums of each code and each query; a line of `later` is asked for whenever a line of the codes is used up."""
@@ -117,7 +124,7 @@ def _accumulate(  # noqa: PLR0917
     return sums
 
 
-def _sums_by_four(builder: Any, sums: list[Any]) -> list[Any]:
+def sums_by_four(builder: Any, sums: list[Any]) -> list[Any]:
     """The sum of each of sixteen vectors, four to a vector.
 
     Two vectors at a time are folded into one, which takes a third of the instructions of sixteen sums one by one.
@@ -146,28 +153,28 @@ def _folded(builder: Any, vectors: list[Any]) -> Any:
     return vectors[0]
 
 
-def _store(builder: Any, place: Any, four: Any) -> None:
+def store(builder: Any, place: Any, four: Any) -> None:
+    """Four sums to where they belong."""
     builder.store(four, builder.bitcast(place, four.type.as_pointer())).align = 4
-
-
-def _emit_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    pairs = zip(signature.args[:4], args[:4], strict=True)
-    codes, chosen, queries, dots = (context.make_array(kind)(context, builder, value=array) for kind, array in pairs)
-    width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
-    lines, columns = ([builder.add(start, _INDEX(i)) for i in range(TILE)] for start in args[4:])
-    ids = [builder.load(builder.gep(chosen.data, [line])) for line in lines]
-    code = [builder.gep(codes.data, [builder.mul(i, width)]) for i in ids]
-    query = [builder.gep(queries.data, [builder.mul(column, width)]) for column in columns]
-    sums = [total for row in _accumulate(context, builder, code, query, width) for total in row]
-    for line, four in zip(lines, _sums_by_four(builder, sums), strict=True):
-        _store(builder, builder.gep(dots.data, [builder.add(builder.mul(line, across), args[5])]), four)
-    return context.get_dummy_value()
 
 
 @intrinsic  # arrays in a tuple would be counted in and out with atomic instructions at every call
 def tile(typing: Any, codes: Any, chosen: Any, queries: Any, dots: Any, at: Any, first: Any) -> Any:  # noqa: PLR0917
     """dots[at:at+4, first:first+4] of codes[chosen] and queries: sixteen sums in registers, loads used four times"""
-    return types.void(codes, chosen, queries, dots, types.int64, types.int64), _emit_tile
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        codes, chosen, queries, dots = arrays_of(context, builder, signature, args)
+        width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
+        lines, columns = ([builder.add(start, _INDEX(i)) for i in range(TILE)] for start in args[4:])
+        ids = [builder.load(builder.gep(chosen.data, [line])) for line in lines]
+        code = [builder.gep(codes.data, [builder.mul(i, width)]) for i in ids]
+        query = [builder.gep(queries.data, [builder.mul(column, width)]) for column in columns]
+        sums = [total for row in accumulate(context, builder, code, query, width) for total in row]
+        for line, four in zip(lines, sums_by_four(builder, sums), strict=True):
+            store(builder, builder.gep(dots.data, [builder.add(builder.mul(line, across), args[5])]), four)
+        return context.get_dummy_value()
+
+    return types.void(codes, chosen, queries, dots, types.int64, types.int64), emit
 
 
 @intrinsic

@@ -4,20 +4,18 @@
 gives an answer of a form. `Underway` does many requests at once.
 """
 
-from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, CostLimits, ItemMeter, MemoryStore
+from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, CostLimits, ItemMeter
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDown, Trouble, Unknown
-from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, LastResult, RateLimiter, Underway
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, Underway
 from eyespot.llms.images import JpegEncoder
-from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
-from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, image_message, text_message
+from eyespot.llms.prices import Prices, read_prices
+from eyespot.llms.protocols import ChatCompletions, image_message, text_message
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.settings import EndpointSettings, is_language_model, load
-from eyespot.llms.transport import Transport, anthropic, openai
 from eyespot.types import LanguageModel, Price, Reply
 
 __all__ = [
-    "AnthropicMessages",
     "BadAnswer",
     "Budget",
     "BudgetSpent",
@@ -32,8 +30,6 @@ __all__ = [
     "ItemMeter",
     "JpegEncoder",
     "LanguageModel",
-    "LastResult",
-    "MemoryStore",
     "NoReply",
     "Price",
     "Prices",
@@ -42,18 +38,12 @@ __all__ = [
     "Reply",
     "RetryPolicy",
     "ServerDown",
-    "Tokens",
-    "Transport",
     "Trouble",
     "Underway",
     "Unknown",
-    "anthropic",
-    "estimate",
     "image_message",
     "is_language_model",
     "load",
-    "openai",
-    "own_table",
     "read_prices",
     "text_message",
 ]

@@ -23,7 +23,7 @@ from eyespot.llms.errors import (
     final,
 )
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
-from eyespot.llms.protocols import Dialect, reply_of_json, text_message, usage_of, without_pictures
+from eyespot.llms.protocols import Dialect, text_message, usage_of, without_pictures
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import UnsupportedFields, amendment, changes, left_out, refused, room_to_think
@@ -87,15 +87,37 @@ class Endpoint:
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """The model's next message; options (max_tokens, temperature, …) go into the request unchanged.
 
+        What this server refuses of a request is left out of it, and of later ones.
+
         Raises `Declined` (the model or its guard refuses), `NoReply` (no answer to this request), `BudgetSpent`, and
         `EyespotError` for what would fail with every request: a wrong key, an unknown model, an unreachable server.
         """
-        body = {**self.dialect.body(self.model, messages, options), **self.extra}
-        with self.unsupported.one_at_a_time(body):
-            reply = self._accepted_reply(body)
+        wanted = {**self.dialect.body(self.model, messages, options), **self.extra}
+        with self.unsupported.one_at_a_time(wanted):
+            reply = self._accepted_reply(wanted)
         if reply.declined:
             raise Declined(reply.declined)
         return reply
+
+    def _accepted_reply(self, wanted: Mapping[str, Any]) -> Reply:
+        """The reply to a request without what this server refuses of it."""
+        while True:
+            body = self.unsupported.adapted(wanted)
+            try:
+                reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
+            except StatusError as trouble:
+                self._report(body, trouble=str(trouble))
+                self._learn_from(body, trouble)
+                continue
+            except NoReply as trouble:
+                self._report(body, trouble=str(trouble))
+                raise
+            reply = reply._replace(changes=changes(wanted, body))
+            self._report(body, reply)
+            if reply.unspoken and self._raised_limit(body):
+                continue
+            self.unsupported.record(reply.changes)
+            return reply
 
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is sent back once.
@@ -118,26 +140,6 @@ class Endpoint:
                 text_message("user", REPAIR.format(wrong=wrong)),
             ]
         return _parsed(self.chat(conversation, **options).text, form)
-
-    def _accepted_reply(self, wanted: Mapping[str, Any]) -> Reply:
-        """The reply to a request without what this server refuses of it."""
-        while True:
-            body = self.unsupported.adapted(wanted)
-            try:
-                reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
-            except StatusError as trouble:
-                self._report(body, trouble=str(trouble))
-                self._learn_from(body, trouble)
-                continue
-            except NoReply as trouble:
-                self._report(body, trouble=str(trouble))
-                raise
-            reply = reply._replace(changes=changes(wanted, body))
-            self._report(body, reply)
-            if reply.unspoken and self._raised_limit(body):
-                continue
-            self.unsupported.record(reply.changes)
-            return reply
 
     def _report(self, body: Mapping[str, Any], reply: Reply | None = None, trouble: str = "") -> None:
         """Hand on what was sent, with digests in place of pictures, and what came of it."""
@@ -182,18 +184,8 @@ class Endpoint:
         except StatusError as trouble:
             self._report(body, trouble=str(trouble))
             raise final(trouble, self.address, self.model) from None
-        self._report(body, reply_of_json(data))
-        return data
-
-    def request_if_supported(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The same for a request that not every server knows, with at most two attempts; None if this one does not."""
-        impatient = replace(self, retry=replace(self.retry, attempts=2))
-        try:
-            data = impatient._send_with_retries(path, body, dict)
-        except (StatusError, NoReply) as trouble:
-            self._report(body, trouble=str(trouble))
-            return None
-        self._report(body, reply_of_json(data))
+        text, model = json.dumps(data, ensure_ascii=False), str(data.get("model") or "")
+        self._report(body, Reply(text, None, usage_of(data), "", model=model))  # no message: word for word
         return data
 
     def get_if_supported(self, path: str) -> Mapping[str, Any] | None:

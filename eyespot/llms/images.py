@@ -1,4 +1,4 @@
-"""Pictures as endpoints take them: upright, no larger than a model looks at, JPEG in base64."""
+"""Pictures as endpoints take them: no larger than a model looks at, JPEG in base64."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SIDE = 768  # pixels of the longer side
 QUALITY = 90
-MOST_PIXELS = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,8 @@ class JpegEncoder:
     What leaves is always encoded anew: the file's position, owner and other metadata stay here.
     """
 
+    read: Reader
     side: int = SIDE
-    read: Reader | None = None
 
     def __post_init__(self) -> None:
         if self.side < 1:
@@ -39,7 +38,7 @@ class JpegEncoder:
     def __call__(self, path: Path) -> str:
         """The picture's data; `NoReply` names the file that cannot be read."""
         try:
-            image = self.read(path) if self.read is not None else _opened(path, self.side)
+            image = self.read(path)
         except Exception as error:  # decoders raise whatever they like at damaged files
             raise NoReply(f"{path.name} cannot be read ({error})") from None
         smaller = image.convert("RGB")
@@ -48,13 +47,3 @@ class JpegEncoder:
         buffer = BytesIO()
         smaller.save(buffer, "JPEG", quality=QUALITY)
         return base64.b64encode(buffer.getvalue()).decode()
-
-
-def _opened(path: Path, side: int) -> Image:
-    from PIL import Image, ImageOps
-
-    with Image.open(path) as image:
-        if image.width * image.height > MOST_PIXELS:
-            raise ValueError(f"over the limit of {MOST_PIXELS // 1_000_000} megapixels")
-        image.draft("RGB", (side, side))
-        return ImageOps.exif_transpose(image).convert("RGB")

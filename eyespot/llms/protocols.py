@@ -6,7 +6,6 @@ Messages are lists of dicts in the form of OpenAI's chat completions; Anthropic'
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ IN = ("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_rea
 OUT = ("completion_tokens", "output_tokens")
 MOST_TOKENS = 1024  # of an answer, where the protocol wants a limit and none is given
 DATA_URL = "data:image/jpeg;base64,"
-PICTURES = ("data", "data_base64")  # fields that hold a picture in base64, beside URLs of data
 
 
 class Dialect(Protocol):
@@ -47,12 +45,6 @@ def usage_of(data: Body) -> Spent:
     return Spent(tokens_in=max(0, tokens[0]), tokens_out=max(0, tokens[1]))
 
 
-def reply_of_json(data: Body) -> Reply:
-    """An answer that is no message, word for word."""
-    text = json.dumps(data, ensure_ascii=False)
-    return Reply(text, None, usage_of(data), "", model=str(data.get("model") or ""))
-
-
 def without_pictures(body: Body) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A request with "<picture 1>", … in place of its pictures, and the SHA-256 of each of these files."""
     pictures: list[str] = []
@@ -63,7 +55,7 @@ def without_pictures(body: Body) -> tuple[dict[str, Any], tuple[str, ...]]:
             return {key: plain(part, key if picture else "") for key, part in value.items()}
         if isinstance(value, list | tuple):
             return [plain(part) for part in value]
-        if not isinstance(value, str) or not (name in PICTURES or value.startswith(DATA_URL)):
+        if not isinstance(value, str) or not (name == "data" or value.startswith(DATA_URL)):
             return value
         pictures.append(hashlib.sha256(b64decode(value.removeprefix(DATA_URL))).hexdigest())
         return f"<picture {len(pictures)}>"

@@ -24,7 +24,7 @@ FEWER = 5  # alternatives of a token where twenty are too many
 LEAST = 16  # tokens of an answer, where fewer are refused
 THOUGHT = 2048  # tokens of an answer, where a model thinks before it
 REFUSALS = (400, 403, 404, 422, 501)
-PROBABILITIES = ("logprobs", "top_logprobs", "logprob_token_ids")
+PROBABILITIES = ("logprobs", "top_logprobs")
 LIMIT, NEWER = "max_tokens", "max_completion_tokens"
 LIMITS = (LIMIT, NEWER, "max_output_tokens")  # the last one is what routers call it on the way to another protocol
 FORMS = ("response_format", "json_schema")
@@ -89,7 +89,6 @@ class _Rule:
 
 
 RULES = (  # the gentlest first
-    _Rule(("logprob_token_ids",), _without("logprob_token_ids")),
     _Rule(PROBABILITIES, fewer_alternatives, re.compile(r"top_logprobs|\d")),
     _Rule(PROBABILITIES, _without(*PROBABILITIES)),
     _Rule(LIMITS, room, re.compile(r"below minimum|at least|greater than or equal", re.IGNORECASE)),

@@ -6,7 +6,7 @@
 One file for each measure; the files whose names begin with an underscore are what measures are made of and used by.
 """
 
-from eyespot.metrics._aligned import Aligned, aligned, from_similarity
+from eyespot.metrics._aligned import Aligned, aligned
 from eyespot.metrics._comparing import (
     CORRECTIONS,
     Compared,
@@ -59,7 +59,6 @@ __all__ = [
     "corrected",
     "evaluate",
     "floor",
-    "from_similarity",
     "labels_of",
     "names",
     "parse",

@@ -101,14 +101,6 @@ class Aligned:
         hits = rows_between(self.offsets[:-1], lengths)
         return replace(self, offsets=offsets_of(lengths), grades=self.grades[hits], scores=self.scores[hits])
 
-    def best_possible(self, depth: int) -> Aligned:
-        """Each query's first `depth` hits in the best order there is, the rest left out: no re-ranker can do better."""
-        seen = self.cut(depth)
-        query = np.repeat(np.arange(len(self.queries)), seen.lengths)  # (hits,)
-        order = np.lexsort((-seen.grades, query))
-        ranks = rows_between(np.zeros(len(seen.lengths), np.int64), seen.lengths)  # (hits,), from 0
-        return replace(seen, grades=seen.grades[order], scores=-ranks.astype(np.float64))
-
     def tied_at(self, k: int) -> int:
         """In how many queries equal scores stand on both sides of the cut at k."""
         longer = self.offsets[:-1][self.lengths > k]
@@ -196,25 +188,3 @@ def _ideal(qrels: Qrels, judged: Ints) -> tuple[Ints, Grades]:
     query, grades = query[grades >= 1], grades[grades >= 1]
     order = slice(None) if (grades == 1).all() else np.lexsort((-grades, query))
     return offsets_of(np.bincount(query, minlength=len(judged))), grades[order]
-
-
-def from_similarity(similarities: Any, grades: Any, queries: Sequence[str] | None = None) -> Aligned:
-    """Whole rankings from matrices: similarities (q, n) and grades (q, n), R counted in the grades.
-
-    Descending similarity, equal ones in the order of the columns; a grade of -1 is unjudged.
-    """
-    similarities, grades = np.asarray(similarities, np.float64), np.asarray(grades, np.int32)
-    if similarities.shape != grades.shape or similarities.ndim != 2:
-        raise UsageError(f"similarities {similarities.shape} and grades {grades.shape} must have the same two axes")
-    if not np.isfinite(similarities).all():
-        raise UsageError("a similarity is no finite number, which ranks nothing")
-    order = np.argsort(-similarities, axis=1, kind="stable")  # (q, n)
-    best = -np.sort(-grades, axis=1)  # (q, n)
-    return Aligned(
-        list(queries) if queries is not None else [str(row) for row in range(len(grades))],
-        np.arange(len(grades) + 1) * grades.shape[1],
-        np.take_along_axis(grades, order, axis=1).ravel(),
-        np.take_along_axis(similarities, order, axis=1).ravel(),
-        offsets_of((best >= 1).sum(axis=1)),
-        best[best >= 1],
-    )

@@ -28,7 +28,6 @@ class Measure(ABC):
     name: ClassVar[str]  # as ir-measures spells it
     says: ClassVar[str]  # one line for `eyespot metrics list`
     aliases: ClassVar[tuple[str, ...]] = ()
-    mteb: ClassVar[str]  # the first part of MTEB's key
     short_parameters: ClassVar[tuple[str, ...]] = ("rel", "judged_only")  # part of the short spelling
     needs_ids: ClassVar[bool] = False  # whether it takes a run and its qrels, and no rankings without names
 
@@ -72,11 +71,6 @@ class Measure(ABC):
         rest = {name: value for name, value in self._parameters().items() if name != "judged_only"}
         always = {"measure": self.name, "cutoff": self.cutoff, "norm": None, "ties": None}
         return {**always, **rest, "unjudged": "removed" if self.judged_only else "not relevant"}
-
-    @property
-    def key(self) -> str:
-        """MTEB's key: ndcg_at_10, map_at_100."""
-        return self.mteb if self.cutoff is None else f"{self.mteb}_at_{self.cutoff}"
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "cutoff"}

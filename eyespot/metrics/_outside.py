@@ -39,7 +39,6 @@ class OutsideMeasure(Measure):
 
     name: ClassVar[str] = "outside"
     says: ClassVar[str] = "a measure of ir-measures"
-    mteb: ClassVar[str] = "outside"
     needs_ids: ClassVar[bool] = True
 
     def __call__(self, rankings: Aligned) -> Reals:
@@ -77,11 +76,6 @@ class OutsideMeasure(Measure):
         """The parameters there, and which program computes it."""
         named = {"measure": self.called, "cutoff": self.cutoff, "norm": None, "ties": None}
         return {**named, **dict(self.parameters), "program": _program(self._measure)}
-
-    @property
-    def key(self) -> str:
-        """Its spelling: MTEB has no key for it."""
-        return str(self)
 
     @property
     def _measure(self) -> Any:

@@ -75,25 +75,15 @@ class Scores:
         values = {label: each[chosen] for label, each in self.values.items()}
         return replace(self, queries=[self.queries[row] for row in chosen], values=values)
 
-    def as_json(self, per_query: bool = False, keys: str = "ir-measures") -> dict[str, Any]:
-        """All of it for JSON; `keys` "mteb" names measures as MTEB does."""
-        if keys not in ("ir-measures", "mteb"):
-            raise UsageError(f"keys are ir-measures or mteb, not {keys!r}")
-        if keys == "ir-measures":
-            named = {label: label for label in self.values}
-        else:
-            shared = [measure.key for measure in self.measures.values()]
-            named = {
-                label: measure.key if shared.count(measure.key) == 1 else label
-                for label, measure in self.measures.items()
-            }
+    def as_json(self, per_query: bool = False) -> dict[str, Any]:
+        """All of it for JSON."""
         measures = {}
         for label in self.values:
             value = {"mean": self.mean(label), "interval": list(self.interval(label)), "queries": len(self.queries)}
-            measures[named[label]] = {**value, "definition": self.measures[label].definition}
+            measures[label] = {**value, "definition": self.measures[label].definition}
         fields: dict[str, Any] = {"measures": measures}
         if per_query:
-            columns = {named[label]: values.tolist() for label, values in self.values.items()}
+            columns = {label: values.tolist() for label, values in self.values.items()}
             rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
             fields["queries"] = dict(zip(self.queries, rows, strict=True))
         return {**fields, "missing": self.missing, "notes": self.notes, "rules": asdict(self.rules)}

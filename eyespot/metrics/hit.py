@@ -22,7 +22,6 @@ class Hit(Measure):
 
     name: ClassVar[str] = "Hit"
     says: ClassVar[str] = "1 if any of the first k is relevant: what captioning papers call R@K"
-    mteb: ClassVar[str] = "hit_rate"
 
     def score(self, found: RelevantHits) -> Reals:
         return (found.hits_within(found.cuts(self.cutoff), self.rel) > 0).astype(np.float64)

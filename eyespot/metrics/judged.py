@@ -18,7 +18,6 @@ class Judged(Measure):
 
     name: ClassVar[str] = "Judged"
     says: ClassVar[str] = "the share of the first k that has a judgement"
-    mteb: ClassVar[str] = "judged"
 
     def __call__(self, rankings: Aligned) -> Reals:
         seen = rankings.judged_only() if self.judged_only else rankings

@@ -13,7 +13,6 @@ class Oracle(Recall):
 
     name: ClassVar[str] = "Oracle"
     says: ClassVar[str] = "the share of all relevant images in the first k, as ILIAS's bound on re-ranking (equals R@k)"
-    mteb: ClassVar[str] = "oracle"
     aliases: ClassVar[tuple[str, ...]] = ()
 
 

@@ -20,7 +20,6 @@ class Precision(Measure):
     name: ClassVar[str] = "P"
     says: ClassVar[str] = "precision: the share of the first k that is relevant"
     aliases: ClassVar[tuple[str, ...]] = ("Precision",)
-    mteb: ClassVar[str] = "precision"
 
     def score(self, found: RelevantHits) -> Reals:
         return ratio(found.hits_within(found.cuts(self.cutoff), self.rel), self._over(found.lengths))

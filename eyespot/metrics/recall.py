@@ -21,7 +21,6 @@ class Recall(Measure):
     name: ClassVar[str] = "R"
     says: ClassVar[str] = "recall: the share of all relevant images in the first k"
     aliases: ClassVar[tuple[str, ...]] = ("Recall",)
-    mteb: ClassVar[str] = "recall"
 
     def score(self, found: RelevantHits) -> Reals:
         return ratio(found.hits_within(found.cuts(self.cutoff), self.rel), found.relevant_at(self.rel))

@@ -25,7 +25,6 @@ class RR(Measure):
     name: ClassVar[str] = "RR"
     says: ClassVar[str] = "1 / rank of the first relevant image; its mean is MRR"
     aliases: ClassVar[tuple[str, ...]] = ("MRR",)
-    mteb: ClassVar[str] = "mrr"
 
     def score(self, found: RelevantHits) -> Reals:
         return found.first_reciprocals(found.cuts(self.cutoff), self.rel, self.ties)

@@ -10,7 +10,6 @@ class Success(Hit):
 
     name: ClassVar[str] = "Success"
     says: ClassVar[str] = "1 if any of the first k is relevant (trec_eval's success_k; equals Hit@k)"
-    mteb: ClassVar[str] = "success"
 
 
 load = Success

@@ -165,7 +165,7 @@ class Models:
         letters = len(words.encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))  # the form is sent, too
         likely = estimate(1, model.price, _tokens(prompt, len(prompt["pictures"]), letters))
         try:
-            encode = JpegEncoder(_side(prompt), picture_of)
+            encode = JpegEncoder(picture_of, _side(prompt))
             pictures = [encode(Path(path)) for path in prompt["_pictures"]]
             messages = [text_message("system", prompt["system"])] if "system" in prompt else []
             messages.append(image_message(pictures, words) if pictures else text_message("user", words))
@@ -186,7 +186,7 @@ class Models:
         for model in models.values():
             if isinstance(model, dict) and str(model.get("use")).partition(":")[0] not in self.others:
                 prompt = prompt_of(model, "", AnswerForm)
-                JpegEncoder(_side(prompt))  # refuses a side that no picture can have
+                JpegEncoder(picture_of, _side(prompt))  # refuses a side that no picture can have
                 opened = self._model(prompt)
                 if limits.money is not None and opened.price is None and not opened.free:
                     raise UsageError(

@@ -1,7 +1,6 @@
-"""The scores that INQUIRE's authors released, as runs.
+"""The scores of vision–language models that INQUIRE's authors released, as runs.
 
-Of vision–language models a dict {image file + "--" + prompt: score} in a .npy file; of CLIP models a pickled list of
-the first 1,000 hits of each query, {"query": its words, "distances": a tensor (n,), "matches": facts of each image}.
+They lie in a .npy file, as a dict {image file + "--" + prompt: score}.
 """
 
 from __future__ import annotations
@@ -10,28 +9,16 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from numpy.lib import format as npy
 
-from eyespot.runs import inquire
 from eyespot.storage import plain_pickles
-from eyespot.storage.plain_pickles import TENSORS
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
 
 BETWEEN = "--"
 ENDINGS = ("--nosystem-cache", "--cache")
-QUERIES, ANNOTATIONS = "inquire_queries_*.csv", "inquire_annotations.csv"
-LISTS, PHOTO = ".pkl", ".jpg"  # the ending of files with lists, and that which paths in them lack
 MOST_HEADER = 10_000  # bytes
-
-
-class CachedRun(NamedTuple):
-    """The run, and how many scores the cache has for other prompts."""
-
-    run: Run
-    other: int
 
 
 def model_of(path: Path) -> str:
@@ -42,11 +29,11 @@ def model_of(path: Path) -> str:
     return stem.replace(BETWEEN, "/").replace("__", ":")
 
 
-def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> CachedRun:
-    """The scores under these prompts (query id → whole prompt); `names` are the ids of images by their files.
+def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> tuple[Run, int]:
+    """The scores under these prompts (query id → whole prompt), and how many the cache has for other prompts.
 
-    An image that is not among the names keeps its file's. Raises `UsageError` for a file that is not such a cache, and
-    `NothingFound` if no score is of these prompts.
+    `names` are the ids of images by their files; an image that is not among them keeps its file's. Raises `UsageError`
+    for a file that is not such a cache, and `NothingFound` if no score is of these prompts.
     """
     queries = {prompt: query for query, prompt in prompts.items()}
     scores: dict[str, list[RankedImage]] = {}
@@ -71,66 +58,7 @@ def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> Ca
     # Equal scores stand in the order of the cache; measures average over them
     run = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in scores.items()})
     run.header = {"cache": path.name}
-    return CachedRun(run, other)
-
-
-def read_lists(path: Path, texts: Mapping[str, str], names: Mapping[str, str]) -> CachedRun:
-    """The first hits of a CLIP model for queries (words → query id); `names` are the ids of images by their files.
-
-    Raises `UsageError` for a file that is not such a list, and `NothingFound` if it has none of the queries.
-    """
-    try:
-        lists = plain_pickles.read(path.read_bytes(), TENSORS)
-    except plain_pickles.NotPlain as error:
-        raise UsageError(f"{path} holds {error}, and only plain values are read; name a list of hits") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error}); name a .pkl file of INQUIRE's caches") from None
-    if not isinstance(lists, list) or not all(isinstance(one, dict) for one in lists):
-        raise UsageError(f"{path} holds no list of queries with their hits; name a .pkl file of INQUIRE's caches")
-    found: dict[str, list[RankedImage]] = {}
-    other = 0
-    for one in lists:
-        words = one.get("query")
-        if not isinstance(words, str):
-            raise UsageError(f"{path} has hits of a query without words; name a .pkl file of INQUIRE's caches")
-        hits = _hits(path, one, names)
-        query = texts.get(words)
-        if query is None:
-            other += len(hits)
-        else:
-            found[query] = sorted(hits, key=lambda hit: -hit.score)  # equals stay in the order of the list
-    if not found:
-        raise NothingFound(f"{path} has none of these queries; name the folder of the queries that it was made for")
-    run = Run(found)
-    run.header = {"cache": path.name}
-    return CachedRun(run, other)
-
-
-def _hits(path: Path, one: Mapping[str, Any], names: Mapping[str, str]) -> list[RankedImage]:
-    scores, matches = one.get("distances"), one.get("matches")
-    images = [match.get("image_path") for match in matches or () if isinstance(match, dict)]
-    files = [image if image.endswith(PHOTO) else image + PHOTO for image in images if isinstance(image, str)]
-    if not isinstance(scores, np.ndarray) or scores.shape != (len(files),) or not np.isfinite(scores).all():
-        raise UsageError(f"{path} has no distance and image for each hit of {one.get('query')!r}; download it again")
-    return [RankedImage(names.get(file, file), score) for file, score in zip(files, scores.tolist(), strict=True)]
-
-
-def listed_queries(data: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """The queries of INQUIRE's CSV files (words → query id), and the ids of the relevant images by their files.
-
-    Raises `UsageError` if the folder lacks the files.
-    """
-    places = [place for folder in ("", "*/", "data/inquire/") for place in sorted(data.glob(f"{folder}{QUERIES}"))]
-    if not places:
-        raise UsageError(f"there is no {QUERIES} in {data}; name the folder of INQUIRE's CSV files with --data")
-    texts: dict[str, str] = {}
-    names: dict[str, str] = {}
-    for place in places:
-        annotations = place.parent / ANNOTATIONS
-        judged = inquire.read(place, annotations if annotations.is_file() else None)
-        texts |= {str(facts["text"]): query for query, facts in judged.queries.items()}
-        names |= {str(facts["path"]): image for image, facts in judged.images.items()}
-    return texts, names
+    return run, other
 
 
 def _of_reply(reply: Mapping[str, Any]) -> float | None:

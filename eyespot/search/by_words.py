@@ -11,7 +11,7 @@ as by look alone; and the first 10 hits are those of the first 100.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,21 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.named import NameReader, rewording_notes
+from eyespot.search.label_learning import MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
-from eyespot.search.taught import MOST, Contrast, taught
-from eyespot.search.word_matches import WordMatches, plain_words, under, without_parts, word_matches
+from eyespot.search.word_matches import (
+    ReadWords,
+    WordMatches,
+    keys_of,
+    plain_words,
+    under,
+    without_parts,
+    word_matches,
+)
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
+    from eyespot.search.named import NameReader
     from eyespot.search.searchable import Searchable
 
 WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
@@ -92,56 +100,59 @@ class ByWords:
 
     @cached_property
     def _names(self) -> NameReader | None:
-        return NameReader(self.words) if self.named and self.words.names else None
+        if not self.named or self.words.names is None:
+            return None
+        from eyespot.search.named import NameReader
+
+        return NameReader(self.words)
 
     def _by_words(self, queries: Sequence[Query], matches: Sequence[WordMatches]) -> Run:
         """The first rows by words alone."""
         nearest = []
-        for mine in matches:
-            wanted = mine.shares > 0
-            rows, shares = mine.rows[wanted], mine.shares[wanted]
+        for found in matches:
+            wanted = found.shares > 0
+            rows, shares = found.rows[wanted], found.shares[wanted]
             order = np.argsort(-shares, kind="stable")[: self.k]
             nearest.append(NearestRows(rows[order].astype(np.int64), shares[order].astype(np.float32)))
-        made = _joined(queries, nearest, self.view)
+        made = as_run(queries, nearest, self.view)
         made.header |= {"by": "words", "exact": True}
         return made
 
     def _by_both(self, queries: Sequence[Query], matches: Sequence[WordMatches], naming: NameReader | None) -> Run:
-        matches = [without_parts(mine) for mine in matches]
+        matches = [without_parts(found) for found in matches]
         read = queries
         if naming is not None and not isinstance(self.encoder, KnownVectors):
-            read = [naming.reworded(query, self.encoder, self._background) for query in queries]
+            read = [naming.reworded(query, self.encoder, self._contrast.sample) for query in queries]
         vectors = embed(read, self.encoder)
         teachings = {}
-        for at, (query, mine) in enumerate(zip(queries, matches, strict=True)):
-            if self.teach and len(mine.whole):
-                bearing = mine.whole[np.linspace(0, len(mine.whole) - 1, min(MOST, len(mine.whole))).astype(np.int64)]
-                vectors[at], teaching = taught(vectors[at], self.view.vectors(bearing.tolist()), self._contrast)
-                teachings[query.id] = teaching._replace(photos=len(mine.whole))
+        for at, (query, found) in enumerate(zip(queries, matches, strict=True)):
+            if self.teach and len(found.whole):
+                few = np.linspace(0, len(found.whole) - 1, min(MOST, len(found.whole))).astype(np.int64)
+                labelled = self.view.vectors(found.whole[few].tolist())
+                vectors[at], teaching = learned(vectors[at], labelled, self._contrast)
+                if teaching.weight:
+                    teachings[query.id] = teaching._replace(photos=len(found.whole))
         # Photos with words to avoid go down, and as many others move up
-        avoided = max((int((mine.shares < 0).sum()) for mine in matches), default=0)
+        avoided = max((int((found.shares < 0).sum()) for found in matches), default=0)
         with naming_damage(self.view):
             nearest = self.index.search(vectors, self.k + min(avoided, RESCORED), self.mask)
         fused = [self._fused(*each) for each in zip(vectors, nearest.rows, nearest.scores, matches, strict=True)]
-        made = _joined(queries, fused, self.view)
+        made = as_run(queries, fused, self.view)
         tell_recall(made, nearest)
-        made.header |= {"by": "both", "worded": [q.id for q, m in zip(queries, matches, strict=True) if len(m.rows)]}
-        other = {
-            q.id: [term.text for term in its.terms if term.text]
-            for q, its in zip(queries, read, strict=True)
-            if q != its
-        }
-        made.header |= {"wordings": other} if other else {}
-        made.header |= (
-            {"taught": {id: its._asdict() for id, its in teachings.items() if its.weight}} if teachings else {}
-        )
-        made.notes += [note for pair in zip(queries, read, strict=True) for note in rewording_notes(*pair)]
-        made.notes += [Note("taught", its.sentence) for its in teachings.values() if its.weight]
-        return made
+        worded = [query.id for query, found in zip(queries, matches, strict=True) if len(found.rows)]
+        made.header |= {"by": "both", "worded": worded}
+        changed = [pair for pair in zip(queries, read, strict=True) if pair[0] != pair[1]]
+        if changed:
+            from eyespot.search.named import rewording_notes
 
-    @property
-    def _background(self) -> Vectors:
-        return self._contrast.sample
+            made.header["wordings"] = {
+                query.id: [term.text for term in other.terms if term.text] for query, other in changed
+            }
+            made.notes += [note for pair in changed for note in rewording_notes(*pair)]
+        if teachings:
+            made.header["taught"] = {id: teaching._asdict() for id, teaching in teachings.items()}
+            made.notes += [Note("taught", teaching.sentence) for teaching in teachings.values()]
+        return made
 
     @cached_property
     def _contrast(self) -> Contrast:
@@ -151,7 +162,7 @@ class ByWords:
         """The k best rows by words and look, out of the nearest and those with words."""
         if not len(matches.rows):
             return NearestRows(near[: self.k], scores[: self.k])
-        unit = WEIGHT * float((self._background @ vector).std())
+        unit = WEIGHT * float((self._contrast.sample @ vector).std())
         avoided = matches.rows[matches.shares < 0]
         if len(avoided) > RESCORED:  # too many to have been asked for on top of k
             others = self.mask.copy()
@@ -205,14 +216,43 @@ def background(view: View) -> Vectors:
     return view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
 
 
-def _joined(queries: Sequence[Query], found: Sequence[NearestRows], view: View) -> Run:
-    """Rows of each query, however many, as one run."""
-    runs = []
-    for query, near in zip(queries, found, strict=True):
-        runs.append(as_run([query], NearestRows(near.rows[None], near.scores[None]), view))
-    if len(runs) == 1:
-        return runs[0]
-    made = Run({query: hits for run in runs for query, hits in run.items()})
-    made.facts = {image: facts for run in runs for image, facts in run.facts.items()}
-    made.header = {"space": view.space.digest, "encoder": view.space.encoder}
-    return made
+# -- reasons ---------------------------------------------------------------------------------------------------
+
+
+def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], rows: Sequence[int]) -> list[list[Note]]:
+    """For each of these rows of a run with this header, what put it there; nothing for a run by look alone.
+
+    Codes: `label COLUMN`, `title`, `file name`, … for what holds words of the query, `look` where the cosine counts,
+    `taught` where that is also the cosine to photos that bear the words, `moved` where also to photos that were judged.
+    """
+    by = header.get("by", "look")
+    moves = header.get("moved", {})
+    counts = moves.get("yes") or moves.get("no")
+    judged = [Note("moved", "it looks like photos that were judged for this query")] if counts else []
+    if by == "look":
+        return [judged for _ in rows]
+    texts = [term.text for term in query.terms if term.text is not None and term.weight > 0]
+    read: ReadWords = plain_words
+    if "names" in header:
+        from eyespot.search.named import NameReader
+
+        read = NameReader(collection.words).read
+    words = list(dict.fromkeys(word for text in texts for word in read(text)))
+    matches = word_matches(collection.words, collection.view, query, read)
+    counted = np.isin(rows, (matches if by == "words" else without_parts(matches)).rows).tolist()
+    keys = keys_of(collection.view, np.array(rows, np.int64)).tolist()
+    sources = collection.words.sources(words, [key for key, counts in zip(keys, counted, strict=True) if counts])
+    look = [] if by == "words" else [Note("look", "it looks like the query")]
+    if query.id in header.get("taught", {}):
+        look += [Note("taught", "it looks like photos that bear these words")]
+    what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
+    look += judged
+    return [
+        [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look]
+        for key in keys
+    ]
+
+
+def as_fields(notes: Sequence[Note]) -> list[dict[str, str]]:
+    """Notes as JSON has them."""
+    return [{"code": note.code, "sentence": str(note)} for note in notes]

@@ -73,7 +73,7 @@ class Covariate(NamedTuple):
 class Calibration:
     """What verdicts on some of the first hits say of them all.
 
-    `run` is the ranking as it was, `curve` of its first `curve.hits`, `looked` what the judge said. What the curve
+    `run` is the ranking as it was, `curve` of its first `curve.hits`, `result` what the judge said. What the curve
     says of relevance raises `UsageError` where nobody has verified the judge.
     """
 
@@ -81,7 +81,7 @@ class Calibration:
     query: str
     judge: str
     curve: Curve
-    looked: JudgeResult
+    result: JudgeResult
     covariate: Covariate | None = None
 
     @property
@@ -135,7 +135,7 @@ class _CurveState(NamedTuple):
 
     sample: RankSample | None  # None: before the first round
     curve: Curve | None  # None: there is no verdict yet
-    looked: JudgeResult
+    result: JudgeResult
 
 
 NOTHING = _CurveState(None, None, JudgeResult({}, JudgeStats()))
@@ -167,23 +167,23 @@ class Calibrated:
         seen = NOTHING
         for size in sizes(self._wanted(query, run)):
             seen = self._round(seen, self._next(seen, size, query, run), query, run)
-            if seen.looked.stopped or seen.curve is None:
+            if seen.result.stopped or seen.curve is None:
                 break
         # With the verdicts that the ledger has besides
         assert seen.sample is not None
         others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
         seen = self._round(seen, others, query, run) if len(others) else seen
-        name, looked = self.stage.judge.name, seen.looked
-        if seen.curve is None and looked.stopped:
-            raise BudgetSpent(f"{name}: {looked.stats}; {looked.stopped}")
+        name, result = self.stage.judge.name, seen.result
+        if seen.curve is None and result.stopped:
+            raise BudgetSpent(f"{name}: {result.stats}; {result.stopped}")
         if seen.curve is None:
-            why = looked.failures[0] if looked.failures else "none of them has a picture here"
+            why = result.failures[0] if result.failures else "none of them has a picture here"
             raise EyespotError(f"{name} has no verdict on any of the pictures chosen for it ({why}); see to that")
         # The same ranking, with who judged and what should be known of it
         judged = copy(run)
-        judged.header = {**run.header, **self.stage.header(looked)}
-        judged.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
-        return Calibration(judged, query.id, name, seen.curve, looked)
+        judged.header = {**run.header, **self.stage.header(result)}
+        judged.notes = [*run.notes, *self.stage.notes(run, result, UNSAID)]
+        return Calibration(judged, query.id, name, seen.curve, result)
 
     def plan(self, query: Query, run: Run) -> RerankEstimate:
         """What asking would take at most: where the next verdicts go depends on those that are not there yet."""
@@ -194,22 +194,22 @@ class Calibrated:
                 rest = wanted - pairs - len(ranks)
                 return RerankEstimate(pairs + planned.pairs + rest, planned.to_ask + rest, planned.pictureless)
             pairs, seen = pairs + planned.pairs, self._round(seen, ranks, query, run)
-        return RerankEstimate(pairs, 0, seen.looked.pictureless)
+        return RerankEstimate(pairs, 0, seen.result.pictureless)
 
     # -- rounds ---------------------------------------------------------------------------------------------
 
     def _round(self, seen: _CurveState, ranks: Ints, query: Query, run: Run) -> _CurveState:
-        """What is known once these hits were looked at as well."""
-        looked = seen.looked.and_then(self.stage.look_at(query, run, ranks))
+        """What is known once these hits were result at as well."""
+        result = seen.result.and_then(self.stage.ask_at(query, run, ranks))
         sample = self.first_round(query, run) if seen.sample is None else seen.sample.joined(ranks)
         hits = run[query.id][: sample.hits]
-        answers = (looked.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
+        answers = (result.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
         verdicts = np.array([np.nan if one is None else min(1.0, points(one)) for one in answers])  # (n,)
         if np.isnan(verdicts).all():
             curve = None
         else:
             curve = fit([hit.score for hit in hits], sample, verdicts, self.accuracy, _seed(query))
-        return _CurveState(sample, curve, looked)
+        return _CurveState(sample, curve, result)
 
     def _next(self, seen: _CurveState, size: int, query: Query, run: Run) -> Ints:
         if seen.sample is None or seen.curve is None:

@@ -163,8 +163,16 @@ def _ranking(
     first: Any = None
     if adapter is not None and later is None:
         first = _adapted(collection, adapter, opened, reranks)
+    elif reranks is None and settings.way == "look":
+        from eyespot.search.nearest import Nearest  # each stage is imported where it is wanted
+
+        first = Nearest(**opened, index=collection.index)
     elif reranks is None:
-        first = _first_stage(collection, settings, opened, named)
+        from eyespot.search.by_words import ByWords
+
+        contrast = partial(getattr, collection, "contrast")  # made when a query needs it
+        how: dict[str, Any] = {"by": settings.way, "teach": settings.teach, "named": named, "contrast": contrast}
+        first = ByWords(**opened, index=collection.index, words=collection.words, **how)
     before: tuple[Stage, ...] = ()
     if settings.neighbours is not None:
         from eyespot.search.query_expansion import QueryExpansion
@@ -179,19 +187,6 @@ def _ranking(
         after.append(LocalRerank.of(collection, settings.local, depth))
     least = max(later or 0, depth if settings.local else 0)
     return RankingStages(before, first, tuple(after), opened["k"], least)
-
-
-def _first_stage(collection: Searchable, settings: RankingSettings, opened: dict[str, Any], named: bool) -> Stage:
-    """What ranks first; each stage is imported where it is wanted, so that a plain search starts quickly."""
-    if settings.way == "look":
-        from eyespot.search.nearest import Nearest
-
-        return Nearest(**opened, index=collection.index)
-    from eyespot.search.by_words import ByWords
-
-    contrast = partial(getattr, collection, "contrast")  # made when a query needs it
-    how: dict[str, Any] = {"by": settings.way, "teach": settings.teach, "named": named, "contrast": contrast}
-    return ByWords(**opened, index=collection.index, words=collection.words, **how)
 
 
 def _adapted(collection: Searchable, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from eyespot.gallery.word_index import WordIndex
     from eyespot.search.adapted import SearchBackend
     from eyespot.search.feedback import Feedback
+    from eyespot.search.label_learning import Contrast
     from eyespot.search.searchable import Scan
-    from eyespot.search.taught import Contrast
     from eyespot.settings.search import RankingSettings
 
 MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kernels is worth a word
@@ -52,7 +52,7 @@ class Collection:
     search starts quickly.
     """
 
-    means: SearchBackend | None = None  # who searches in place of this process; set it before the first search
+    backend: SearchBackend | None = None  # who searches in place of this process; set it before the first search
 
     def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = "exact") -> None:
         self.gallery, self._searched_by = Gallery(gallery), index
@@ -79,14 +79,14 @@ class Collection:
     @cached_property
     def index(self) -> Index:
         """Certified exact search over the mapped vectors, or the approximate index that was asked for."""
-        if self._searched_by == "exact" and self.means is None:
+        if self._searched_by == "exact" and self.backend is None:
             from eyespot.indexes.exact import SMALL, Exact
 
             numbers = int(self.view.starts[-1]) * self.view.space.dim
             return Exact(self.view.blocks, self.view.codes if numbers >= SMALL else None)  # small ones use no codes
         from eyespot.search.index_choice import open_index
 
-        return open_index(self.view, self._searched_by, self.means)
+        return open_index(self.view, self._searched_by, self.backend)
 
     @cached_property
     def words(self) -> WordIndex:
@@ -99,15 +99,15 @@ class Collection:
     def contrast(self) -> Contrast:
         """A sample of the rows, from which what labels teach is told."""
         from eyespot.search.by_words import background
-        from eyespot.search.taught import Contrast
+        from eyespot.search.label_learning import Contrast
 
         return Contrast(background(self.view))
 
     @cached_property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
-        if self.means is not None:
-            return self.means.scan(self.view.blocks, self.view.codes)
+        if self.backend is not None:
+            return self.backend.scan(self.view.blocks, self.view.codes)
         from eyespot.search.adapted import scan_of
 
         return scan_of(self.view)
@@ -179,10 +179,13 @@ class Collection:
     ) -> Stage:
         """The stages that settings name, as `chain_of` makes them, for queries that judged photos move, if any."""
         from eyespot.search.chain import chain_of  # which takes a collection
-        from eyespot.search.feedback import MovedSearch
 
         how: dict[str, Any] = {"k": k, "mask": mask, "rewriting": rewriting, "grouped": grouped, "named": True}
-        return chain_of(self, settings, **how) if feedback is None else MovedSearch(self, settings, feedback, **how)
+        if feedback is None:
+            return chain_of(self, settings, **how)
+        from eyespot.search.feedback import MovedSearch
+
+        return MovedSearch(self, settings, feedback, **how)
 
     def answered(self, query: Query, stage: Stage) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user."""

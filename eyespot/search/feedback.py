@@ -1,8 +1,8 @@
 """Judged photos move a query: towards those that are what is meant, away from those that are not.
 
 The photos that are (yes) and that are not (no) give a direction: what tells them from the gallery, by linear
-discriminant analysis, as labels teach (`eyespot.search.taught`). Added to the query's own vector it makes another
-vector; so a moved search is an ordinary one, exact where that is. docs/feedback.md compares it with Rocchio's
+discriminant analysis, as with labels (`eyespot.search.label_learning`). Added to the query's vector it makes another
+one; so a moved search is an ordinary one, exact where that is. docs/feedback.md compares it with Rocchio's
 formula, a probe, SeeSaw's query alignment and a view of the space made of the clicks.
 """
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from eyespot.search.chain import chain_of
 from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.label_learning import Contrast, mixed
 from eyespot.search.named import NameReader, rewording_notes
-from eyespot.search.taught import Contrast, mixed
 from eyespot.types import Mask, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def moved(query: Vectors, yes: Vectors, no: Vectors, contrast: Contrast) -> Vect
     """The query (dim,) moved by judged photos, yes (n, dim) and no (m, dim), of unit length; without any the query."""
     if not len(yes) and not len(no):
         return query
-    return mixed(query, contrast.look(yes, no), 1.0 if len(yes) else ONLY_NO, contrast)
+    return mixed(query, contrast.direction(yes, no), 1.0 if len(yes) else ONLY_NO, contrast)
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,9 @@ class Fusion:
                 gains.setdefault(hit.image, []).append(weight * worth)
                 best[hit.image] = min(rank, best.get(hit.image, rank))
         fused = []
-        for image, its in gains.items():
-            total = math.fsum(its)  # which does not depend on the order of the runs
-            fused.append(RankedImage(image, total * len(its) if self.by == "combmnz" else total))
+        for image, gained in gains.items():
+            total = math.fsum(gained)  # which does not depend on the order of the runs
+            fused.append(RankedImage(image, total * len(gained) if self.by == "combmnz" else total))
         return sorted(fused, key=lambda hit: (-hit.score, best[hit.image], hit.image))
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from eyespot.gallery import items_table
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View
 from eyespot.types import Mask, Query, RankedImage, Run, Stage
@@ -39,7 +36,7 @@ class Grouped:
             if all(len(best[query]) >= self.k or len(made[query]) < deep for query in made):
                 cut = Run({query: hits[: self.k] for query, hits in best.items()})
                 counted = self.mask if self.holding is None else self.holding(queries)
-                others = self.groups.others(self._rows(made.facts), counted).tolist()
+                others = self.groups.others(self.view.rows_by_id(list(made.facts)), counted).tolist()
                 every = zip(made.facts.items(), others, strict=True)
                 cut.facts = {id: facts | {OTHERS: more} for (id, facts), more in every}
                 cut.header, cut.notes = made.header, made.notes
@@ -52,7 +49,8 @@ class Grouped:
         return Groups(self.view)
 
     def _best(self, run: Run) -> dict[str, list[RankedImage]]:
-        number_of = dict(zip(run.facts, self.groups.numbers[self._rows(run.facts)].tolist(), strict=True))
+        rows = self.view.rows_by_id(list(run.facts))
+        number_of = dict(zip(run.facts, self.groups.numbers[rows].tolist(), strict=True))
         best = {}
         for query, hits in run.items():
             first: dict[object, RankedImage] = {}
@@ -61,11 +59,3 @@ class Grouped:
                 first.setdefault(hit.image if number < 0 else number, hit)
             best[query] = list(first.values())
         return best
-
-    def _rows(self, ids: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        wanted = dict.fromkeys(ids, 0)
-        for start, shard in zip(self.view.starts.tolist(), self.view.shards, strict=False):
-            # `View.rows_of` would load pandas, where it is installed, which takes longer than the search
-            names = items_table.read_items(shard, ["id"])["id"].to_pylist()
-            wanted |= {name: start + row for row, name in enumerate(names) if name in wanted}
-        return np.array(list(wanted.values()), np.int64)

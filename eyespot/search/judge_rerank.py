@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot import rooms
-from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, scale_of, served_by, unknown
+from eyespot.judges import JudgeStats, known, on_one_scale, prompts_of, scale_of, served_by, unknown
+from eyespot.judges import ask as ask_judge
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
@@ -72,7 +73,7 @@ class JudgeResult:
     @cached_property
     def judgements(self) -> Mapping[str, Mapping[str, Judgement]]:
         """The same, those of each query on one scale."""
-        return {query: on_one_scale(its, self.prompts) for query, its in self.answers.items()}
+        return {query: on_one_scale(answers, self.prompts) for query, answers in self.answers.items()}
 
     def verdict(self, query: str, image: str) -> Verdict | None:
         """What was said of a hit, or None."""
@@ -82,7 +83,7 @@ class JudgeResult:
     @property
     def failures(self) -> list[str]:
         """Why there are hits without a verdict, each reason once."""
-        every = (judgement for its in self.answers.values() for judgement in its.values())
+        every = (judgement for answers in self.answers.values() for judgement in answers.values())
         return list(dict.fromkeys(judgement.failure for judgement in every if judgement.verdict is None))
 
     @property
@@ -90,8 +91,8 @@ class JudgeResult:
         """The images with a verdict that is on another scale than its ranking."""
         return [
             image
-            for query, its in self.judgements.items()
-            for image, judgement in its.items()
+            for query, judgements in self.judgements.items()
+            for image, judgement in judgements.items()
             if judgement.verdict is None and self.answers[query][image].verdict is not None
         ]
 
@@ -137,7 +138,7 @@ class JudgeRerank:
         """The re-ranked run; its header says who judged, with which prompt, and what that cost."""
         if run is None:
             raise UsageError("a judge re-ranks a run; put a first stage, such as Nearest, before this one")
-        return self.reranked(run, self.look(queries, run))
+        return self.reranked(run, self.ask(queries, run))
 
     def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:
         """What asking would take, without asking."""
@@ -151,20 +152,20 @@ class JudgeRerank:
         to_ask = unknown(self.judge, named.pairs, self.ledger)
         return RerankEstimate(len(named.pairs), len(to_ask), named.pictureless)
 
-    def look(self, queries: Sequence[Query], run: Run) -> JudgeResult:
+    def ask(self, queries: Sequence[Query], run: Run) -> JudgeResult:
         """The judge's word on the first hits of these queries; a budget that is spent ends it early.
 
         Each answer is in the ledger before the next one is waited for.
         """
-        return self.look_pairs(HitPairs(first_hits(queries, run, self.depth), run.facts))
+        return self.ask_pairs(HitPairs(first_hits(queries, run, self.depth), run.facts))
 
-    def look_at(self, query: Query, run: Run, ranks: Iterable[int]) -> JudgeResult:
+    def ask_at(self, query: Query, run: Run, ranks: Iterable[int]) -> JudgeResult:
         """The same on the hits at these ranks, from 1, of one query."""
-        return self.look_pairs(HitPairs(hits_at(query, run, ranks), run.facts))
+        return self.ask_pairs(HitPairs(hits_at(query, run, ranks), run.facts))
 
-    def look_pairs(self, named: JudgedPairs) -> JudgeResult:
+    def ask_pairs(self, named: JudgedPairs) -> JudgeResult:
         """The judge's word on pairs made elsewhere, under the names that they have there."""
-        asking = ask(self.judge, named.pairs, self.ledger, named.ranks)
+        asking = ask_judge(self.judge, named.pairs, self.ledger, named.ranks)
         found: dict[Key, Judgement] = {}
         stopped = ""
         try:
@@ -176,16 +177,16 @@ class JudgeRerank:
             images: dict[str, set[str]] = {}
             for pair in named.pairs:
                 images.setdefault(asking.digests[pair.query], set()).add(pair.image)
-            for query, its in images.items():
-                judgements = known(self.judge, self.ledger, query, its)
+            for query, some in images.items():
+                judgements = known(self.judge, self.ledger, query, some)
                 found |= {(query, image): judgement for image, judgement in judgements.items()}
         digests = {query.id: digest for query, digest in asking.digests.items()}
         answers = named.by_name(found, digests)
         return JudgeResult(answers, asking.stats, stopped, named.pictureless, prompts_of(self.judge))
 
-    def reranked(self, run: Run, looked: JudgeResult) -> Run:
+    def reranked(self, run: Run, result: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
-        rescored, _ = Rescored(self.scores(run, looked), self.depth)(run)
+        rescored, _ = Rescored(self.scores(run, result), self.depth)(run)
         falling: dict[str, list[RankedImage]] = {}  # the same order in scores of which none equals another
         for query, hits in rescored.items():
             lowest, falling[query] = float("inf"), []
@@ -193,27 +194,27 @@ class JudgeRerank:
                 lowest = min(hit.score, lowest - STEP)
                 falling[query].append(RankedImage(hit.image, lowest))
         made = Run(falling)
-        made.header, made.facts = rescored.header | self.header(looked), run.facts
-        made.notes = [*run.notes, *self.notes(run, looked)]
+        made.header, made.facts = rescored.header | self.header(result), run.facts
+        made.notes = [*run.notes, *self.notes(run, result)]
         return made
 
-    def notes(self, run: Run, looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
+    def notes(self, run: Run, result: JudgeResult, unsaid: str = BEHIND) -> list[str]:
         """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
-        names = [Path(run.facts.get(image, {}).get("path") or image).name for image in looked.unscored]
+        names = [Path(run.facts.get(image, {}).get("path") or image).name for image in result.unscored]
         listed = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
         text = (
             f"{len(names)} hits were answered on another scale than the rest of their ranking, most often without "
             f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
         )
-        scales = [Note(OTHER_SCALE, text)] * bool(looked.unscored) + list(self._stand_ins(looked))
-        return [*notes_of(looked, unsaid), *scales, *self.judge.notes]
+        scales = [Note(OTHER_SCALE, text)] * bool(result.unscored) + list(self._stand_ins(result))
+        return [*notes_of(result, unsaid), *scales, *self.judge.notes]
 
-    def _stand_ins(self, looked: JudgeResult) -> Iterator[str]:
+    def _stand_ins(self, result: JudgeResult) -> Iterator[str]:
         """What stands in for the judge's own way, in the rankings of which most was answered so."""
-        scales = {query: scale_of(its.values(), looked.prompts) for query, its in looked.answers.items() if its}
+        scales = {query: scale_of(some.values(), result.prompts) for query, some in result.answers.items() if some}
         for prompt, sentence in self.judge.fallbacks.items():
             every = [
-                one for query, scale in scales.items() if scale == prompt for one in looked.answers[query].values()
+                one for query, scale in scales.items() if scale == prompt for one in result.answers[query].values()
             ]
             matches = [one.prompt == prompt for one in every if one.verdict is not None and not one.refused]
             lacking = "gives no token probabilities"
@@ -222,26 +223,25 @@ class JudgeRerank:
             if matches:
                 yield Note(STAND_IN, f"{self.judge.name} {lacking}; {sentence}")
 
-    def scores(self, run: Run, looked: JudgeResult) -> Run:
+    def scores(self, run: Run, result: JudgeResult) -> Run:
         """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
         ranked_images = {}
         for query, hits in run.items():
             head = hits[: self.depth]
             first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
-            rows = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
             blended = (
-                RankedImage(image, self.blend * points(verdict) + (1 - self.blend) * its)
-                for image, verdict, its in rows
-                if verdict is not None
+                RankedImage(hit.image, self.blend * points(verdict) + (1 - self.blend) * score)
+                for hit, score in zip(head, first, strict=True)
+                if (verdict := result.verdict(query, hit.image)) is not None
             )
             ranked_images[query] = sorted(blended, key=lambda hit: -hit.score)
         return Run(ranked_images)
 
-    def header(self, looked: JudgeResult) -> dict[str, Any]:
+    def header(self, result: JudgeResult) -> dict[str, Any]:
         """Who judged, asked how, served by which model without what it does not accept, and what that took."""
-        stats, every = looked.stats, (one for its in looked.answers.values() for one in its.values())
+        stats, every = result.stats, (one for some in result.answers.values() for one in some.values())
         counts = {"from_ledger": stats.known, "asked": stats.answers, "refused": stats.refused, "failed": stats.failed}
-        counts["unscored"] = len(looked.unscored)
+        counts["unscored"] = len(result.unscored)
         weight = {"blend": self.blend} if self.blend < 1 else {}
         by = {"judge": self.judge.name, "prompt": self.judge.prompt, "depth": self.depth}
         served = served_by(self.judge.name, every, self.ledger)
@@ -253,14 +253,14 @@ def points(verdict: Verdict) -> float:
     return verdict.probability if verdict.probability is not None else float(verdict.grade or 0)
 
 
-def notes_of(looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
+def notes_of(result: JudgeResult, unsaid: str = BEHIND) -> list[str]:
     """Why hits have no verdict; `unsaid` is what becomes of them."""
-    lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
-    failed = f"{looked.stats.failed} hits have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
+    lacking = f"{result.pictureless} hits have no picture here and were not judged; {unsaid}"
+    failed = f"{result.stats.failed} hits have no verdict ({'; '.join(result.failures[:2])}); {unsaid}"
     notes = {
-        NO_PICTURE: (looked.pictureless, lacking),
-        NO_VERDICT: (looked.stats.failed, failed),
-        STOPPED: (looked.stopped, looked.stopped),
+        NO_PICTURE: (result.pictureless, lacking),
+        NO_VERDICT: (result.stats.failed, failed),
+        STOPPED: (result.stopped, result.stopped),
     }
     return [Note(code, sentence) for code, (count, sentence) in notes.items() if count]
 
@@ -269,7 +269,7 @@ def notes_of(looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
 
 
 def learned_blend(
-    stage: JudgeRerank, run: Run, looked: JudgeResult, qrels: Qrels, measure: Measure | str = "AP@50"
+    stage: JudgeRerank, run: Run, result: JudgeResult, qrels: Qrels, measure: Measure | str = "AP@50"
 ) -> float:
     """How much the judge should count, by queries with judgements: the best of 0, 0.05, …, 1; of equals the largest.
 
@@ -278,7 +278,7 @@ def learned_blend(
     how = parse(measure) if isinstance(measure, str) else measure
 
     def mean(blend: float) -> float:
-        reranked, _ = Rescored(replace(stage, blend=blend).scores(run, looked), stage.depth)(run)
+        reranked, _ = Rescored(replace(stage, blend=blend).scores(run, result), stage.depth)(run)
         (value,) = evaluate(reranked, qrels, [how]).means.values()
         return float(value)
 

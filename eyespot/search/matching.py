@@ -80,8 +80,8 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> RowM
     "17". Raises `UsageError` for a column that the gallery has not.
     """
     distinct = list(dict.fromkeys(names))
-    looked = _NameLookup(view, distinct)
-    way = looked.by(column) if column else looked.best()
+    lookup = _NameLookup(view, distinct)
+    way = lookup.by(column) if column else lookup.best()
     there = way.rows >= 0
     ids = np.full(len(distinct), None, dtype=object)
     ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()

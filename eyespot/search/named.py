@@ -126,10 +126,10 @@ def _replaced(text: str, phrase: str, name: str) -> str:
 def rewording_notes(query: Query, other: Query) -> list[Note]:
     """The words by which looks are compared, where they are other ones."""
     pairs = zip(query.terms, other.terms, strict=True)
-    changed = ((mine.text, its.text) for mine, its in pairs if mine.text != its.text)
+    changed = ((before.text, after.text) for before, after in pairs if before.text != after.text)
     return [
-        Note("names", f"by look, {mine!r} is searched as {its!r}, which the encoder knows better")
-        for mine, its in changed
+        Note("names", f"by look, {before!r} is searched as {after!r}, which the encoder knows better")
+        for before, after in changed
     ]
 
 

@@ -9,6 +9,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import NotFiniteVectors
@@ -79,15 +80,20 @@ def recall_of(header: Mapping[str, Any]) -> float | None:
     return None if isnan(share) else round(share, 4)
 
 
-def as_run(queries: Sequence[Query], nearest: NearestRows, view: View) -> Run:
-    """Rows of a gallery as a run, with what is known of each."""
-    distinct, codes = np.unique(nearest.rows, return_inverse=True)  # (distinct,), (queries · k,)
+def as_run(queries: Sequence[Query], nearest: NearestRows | Sequence[NearestRows], view: View) -> Run:
+    """Rows of a gallery as a run, with what is known of each; `nearest` of all queries, or one for each (k_i,)."""
+    if isinstance(nearest, NearestRows):
+        rows, scores = list(nearest.rows), list(nearest.scores)
+    else:
+        rows, scores = [one.rows for one in nearest], [one.scores for one in nearest]
+    every: NDArray[np.int64] = np.concatenate([np.empty(0, np.int64), *rows])
+    distinct, codes = np.unique(every, return_inverse=True)  # (distinct,), (all rows,)
     facts = view.facts(distinct.tolist())
     if len(distinct):
-        ids = IdColumn(np.array([*(fact["id"] for fact in facts), None], dtype=object)[:-1], codes.ravel())
+        ids = IdColumn(np.array([*(fact["id"] for fact in facts), None], dtype=object)[:-1], codes)
         names = np.array([*(query.id for query in queries), None], dtype=object)[:-1]
-        query_column = IdColumn(names, np.repeat(np.arange(len(queries)), nearest.rows.shape[1]))
-        made = Run.from_columns(query_column, ids, nearest.scores.ravel())
+        query_column = IdColumn(names, np.repeat(np.arange(len(queries)), [len(some) for some in rows]))
+        made = Run.from_columns(query_column, ids, np.concatenate(scores))
     else:
         made = Run({query.id: [] for query in queries})
     made.facts = {fact["id"]: fact for fact in facts}

@@ -1,8 +1,7 @@
 """What an expert's term looks like: further wordings of a query, by a language model or from a table of one's own.
 
 A text encoder has seldom read "axanthism"; it knows a blue frog. A model is asked once for each text; its answers stay
-in the ledger. The wordings are searched together with the original query, by their mean vector (`in_one`) or one by one
-and then fused (`QueryRewriting`).
+in the ledger. The wordings are searched together with the original query, by their mean vector.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from typing import Any, TypeAlias
 
 from eyespot import llms
 from eyespot.llms import Budget, Declined, NoReply, text_message
-from eyespot.search.fused import Fusion
 from eyespot.storage import sqlite
 from eyespot.storage.json_files import json_of
 from eyespot.storage.text_files import refuse
-from eyespot.types import EyespotError, LanguageModel, Query, Run, Stage, Term, UsageError
+from eyespot.types import EyespotError, Query, Term, UsageError
 
 Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones
 Chat: TypeAlias = Callable[[str], str]  # a prompt to a language model's reply
@@ -89,20 +87,15 @@ class Remembered:
         return list(json.loads(row[0]))
 
 
-def language_model(spec: str, budget: Budget | None = None) -> LanguageModel:
-    """The language model of this name (`openai:MODEL`); `UsageError` for any other name."""
-    if not llms.is_language_model(spec):
-        raise UsageError(f"{spec!r} is neither a file of terms nor a model that answers; name one, as in openai:MODEL")
-    return llms.load(spec, budget=budget)
-
-
 def chat_with(spec: str, budget: Budget | None = None) -> Chat:
     """A chat with the language model of this name (`openai:MODEL`), paid from the budget.
 
     Raises `UsageError` for any other name. The chat raises `EyespotError` where there is no answer; it is empty where
     the model declines.
     """
-    model = language_model(spec, budget)
+    if not llms.is_language_model(spec):
+        raise UsageError(f"{spec!r} is neither a file of terms nor a model that answers; name one, as in openai:MODEL")
+    model = llms.load(spec, budget=budget)
 
     def chat(prompt: str) -> str:
         try:
@@ -174,32 +167,3 @@ class Reworded:
         made = in_one(query, self.tell)
         self.queries, self.worded = self.queries + 1, self.worded + (made != query)
         return made
-
-
-def each(query: Query, tell: Tell) -> list[Query]:
-    """The query as it is, then once for each wording, under the same id; a text with fewer wordings repeats its own."""
-    wordings = [[term.text, *tell(term.text)] if term.text is not None else [] for term in query.terms]
-    queries = []
-    for turn in range(max(map(len, wordings), default=1) or 1):
-        pairs = zip(query.terms, wordings, strict=True)
-        terms = [replace(term, text=texts[turn] if turn < len(texts) else term.text) for term, texts in pairs]
-        queries.append(replace(query, terms=tuple(terms)))
-    return queries
-
-
-@dataclass(frozen=True)
-class QueryRewriting:
-    """A stage that searches with each wording of a query alone; the runs are fused."""
-
-    stage: Stage
-    tell: Tell
-    fusion: Fusion
-
-    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
-        """One fused ranking for each query."""
-        wordings = [each(query, self.tell) for query in dict.fromkeys(queries)]
-        rounds = range(max(map(len, wordings), default=0))
-        # A query without a further wording is left out of the round, so that nothing is counted twice
-        return self.fusion(
-            [self.stage([texts[turn] for texts in wordings if turn < len(texts)], run) for turn in rounds]
-        )

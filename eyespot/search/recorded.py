@@ -36,7 +36,7 @@ def feedback_of(
 ) -> Feedback:
     """The same of a ledger that is open; somebody who is `unknown` to it said nothing, which is no error."""
     digest = query_digest(query)
-    wishes: dict[str, dict[str, bool | None]] = {who: dict(its) for who, its in clicks.last(digest).items()}
+    wishes: dict[str, dict[str, bool | None]] = {who: dict(images) for who, images in clicks.last(digest).items()}
     for judge, verdicts in judgements.people(digest, None).items():
         wishes.setdefault(judge, {}).update({image: _wish(one) for image, one in verdicts.items()})
     if unknown is not None:
@@ -45,7 +45,7 @@ def feedback_of(
 
 
 def _feedback_by(wishes: Mapping[str, Wishes], whose: str | None) -> Feedback:
-    people = {who: its for who, its in wishes.items() if who.startswith(PERSON)}
+    people = {who: images for who, images in wishes.items() if who.startswith(PERSON)}
     if whose is None:
         by = next(iter(people)).removeprefix(PERSON) if len(people) == 1 else f"{len(people)} people"
         return _majority(people, by if people else "")
@@ -58,8 +58,8 @@ def _feedback_by(wishes: Mapping[str, Wishes], whose: str | None) -> Feedback:
 
 def _majority(wishes: Mapping[str, Wishes], by: str) -> Feedback:
     votes: Counter[str] = Counter()
-    for its in wishes.values():
-        votes.update({image: {True: 1, False: -1, None: 0}[wish] for image, wish in its.items()})
+    for images in wishes.values():
+        votes.update({image: {True: 1, False: -1, None: 0}[wish] for image, wish in images.items()})
     yes, no = (tuple(image for image, sum in votes.items() if sum * sign > 0) for sign in (1, -1))
     return Feedback(yes, no, by)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.view import Gallery, View
     from eyespot.gallery.word_index import WordIndex
-    from eyespot.search.taught import Contrast
+    from eyespot.search.label_learning import Contrast
     from eyespot.types import AdaptedQuery, Encoder, Index, Mask, NearestRows, ScanRequest
 
 

@@ -60,7 +60,7 @@ class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
         "The weight of the judge next to the first stage, 0 to 1.", ge=0, le=1, usual="1", **_JUDGE
     )
     judge: Texts = setting(
-        "An option of the judge: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
+        "An option of the judge: url=…, answer=grades, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
         default=(),
         metavar="KEY=VALUE",
         **_JUDGE,

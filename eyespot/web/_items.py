@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from eyespot.photos.videos.addresses import frame_of
 from eyespot.photos.videos.addresses import title_of as title_of_path
-from eyespot.search.why import as_fields, reasons
+from eyespot.search.by_words import as_fields, reasons
 from eyespot.types import Query, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import CalibrationSummary

@@ -53,7 +53,7 @@ class SearchTier:
             # Another space than the one that the owner chose it for
             collection = Collection(self._gallery, encoder)
         if self._link is not None:
-            collection.means = self._backend
+            collection.backend = self._backend
         return collection
 
     @property

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from eyespot.formats.albums import file_names
 from eyespot.html import tidy
 from eyespot.photos.videos.addresses import frame_of
-from eyespot.search.why import reasons
+from eyespot.search.by_words import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query
 from eyespot.web._items import existing_row

@@ -42,10 +42,10 @@ def test_lines_say_mean_interval_and_definition(qrels_and_run: tuple[Path, Path]
     assert lines[0].split()[1] == "0.5000" and "norm=min-k" in lines[0] and "ties=average" in lines[0]
 
 
-def test_without_measures_the_usual_ones_and_mteb_keys(qrels_and_run: tuple[Path, Path]) -> None:
-    report = run_json("metrics", *qrels_and_run, "--keys", "mteb")
+def test_without_measures_the_usual_ones(qrels_and_run: tuple[Path, Path]) -> None:
+    report = run_json("metrics", *qrels_and_run)
 
-    assert list(report["measures"]) == ["map_at_50", "ndcg_at_50", "mrr", "recall_at_20"]
+    assert list(report["measures"]) == ["AP@50", "nDCG@50", "RR", "R@20"]
     assert "queries" not in report
 
 
@@ -82,7 +82,6 @@ def test_measures_of_others_come_with_their_program(qrels_and_run: tuple[Path, P
         ("{1} -m Foo@3", 2),
         ("{1} --preset foo", 2),
         ("{1} --preset inquire --norm all", 2),
-        ("{1} --keys foo --json", 2),
         ("{1} --norm foo", 2),
         ("", 2),
         ("others.txt", 4),

@@ -471,13 +471,13 @@ def test_a_judge_can_be_told_how_to_answer_and_where(thirty: Path, ledger: Path,
     towers.then = chat("Yes")
     words = ("a tower", "-g", thirty, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 3)
 
-    run_search(*words, "--judge", "answer=votes", "--judge", "votes=2", "--judge", f"url={towers.url}")
+    run_search(*words, "--judge", "answer=words", "--judge", f"url={towers.url}")
 
     with Judgements(ledger) as judgements:
         assert [row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict] == [
-            "2 of 2 votes"
+            "said 'Yes'"
         ] * 3
-    assert len(towers.seen) == 6
+    assert len(towers.seen) == 3
 
 
 # -- a model beside a person ------------------------------------------------------------------------------------

@@ -201,11 +201,10 @@ def test_doctor_finds_vectors_that_no_longer_fit_their_encoder(tmp_path: Path) -
 
 
 @pytest.mark.long
-def test_the_demo_writes_pictures_to_look_at_and_prints_five_searches(tmp_path: Path) -> None:
+def test_the_demo_writes_a_page_to_look_at_and_prints_five_searches(tmp_path: Path) -> None:
     searches = run_json("demo", "--out", tmp_path / "there", cwd=tmp_path)
 
     assert len(searches) == 5 and all(len(one["items"]) == 5 for one in searches)
-    assert (tmp_path / "there" / "demo.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "there" / "demo.html").read_text()
     assert page.count("data:image/jpeg") >= 25 and "CC0" in page
     assert [place.name for place in tmp_path.iterdir()] == ["there"]

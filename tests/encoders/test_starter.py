@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot.encoders.starter import DATA, Starter, load, unit
-from eyespot.encoders.starter.caveats import LEAST_SHARE, weakest_match
 from eyespot.encoders.starter.networks import threads
-from eyespot.encoders.starter.words import unframed, visible_nouns
+from eyespot.encoders.starter.words import LEAST_SHARE, unframed, visible_nouns, weakest_match
 from eyespot.types import UsageError
 from scripts.build_starter import REFERENCE_TEXTS, drawn_pictures
 from tests.examples import examples

@@ -21,15 +21,6 @@ def test_a_grade_from_0_to_10_is_the_score(text: str, score: float, pictures: li
     assert server.seen[0].path == "/v1/messages" and "secret" in str(server.seen[0].headers)
 
 
-def test_votes_are_the_share_of_yes_among_answers_that_are_one_of_the_two(pictures: list[Path]) -> None:
-    words = ["Yes", "No", "Perhaps", "Yes.", "yes"]
-    with Double([message(word) for word in words]) as server:
-        answer = only_answer(judge_of(server, "anthropic", answer="votes", votes=5), pictures[:1])
-
-    assert answer.verdict is not None and answer.verdict.probability == 0.75
-    assert answer.verdict.reason == "3 of 4 votes" and answer.spent.calls == 5
-
-
 def no_temperature(seen: Seen) -> Response:
     return error(400, "temperature is not supported") if "temperature" in seen.body else message("7")
 

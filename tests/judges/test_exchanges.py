@@ -62,18 +62,17 @@ def test_the_body_as_sent_and_the_reply_stand_under_the_answer(pictures: list[Pa
     ("answer", "script", "said"),
     [
         ("words", [chat("Perhaps"), chat("It depends"), chat("Who knows")], ["Perhaps", "It depends", "Who knows"]),
-        ("votes", [chat("Yes"), chat("Hm"), chat("No"), chat("No")], ["Yes", "Hm", "No"]),
         (None, [error(400, "bad image")], ["bad image"]),
         (None, [error(500, "down")] * 2, ["down, 2 times"]),
         (None, [chat("I'm sorry, I can't help.")], ["I'm sorry, I can't help."]),
     ],
-    ids=["failures", "votes", "refused", "down", "declined"],
+    ids=["failures", "refused", "down", "declined"],
 )
 def test_all_that_was_said_stands_there_word_for_word(
     answer: str | None, script: list[Response], said: list[str], pictures: list[Path], ledger: Judgements
 ) -> None:
     with Double(script) as server:
-        judgement = judged(server, pictures, ledger, answer=answer, votes=3 if answer == "votes" else None, attempts=2)
+        judgement = judged(server, pictures, ledger, answer=answer, attempts=2)
 
     several = ledger.exchanges([judgement])
     texts = [exchange.reply.text if exchange.reply else exchange.trouble for exchange in several]

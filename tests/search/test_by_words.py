@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import eyespot
-from eyespot.search.by_words import WEIGHT, ByWords
+from eyespot.search.by_words import WEIGHT, ByWords, reasons
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
-from eyespot.search.taught import Contrast, taught
-from eyespot.search.why import reasons
+from eyespot.search.label_learning import Contrast, learned
 from eyespot.search.word_matches import label_words, word_matches
 from eyespot.settings.search import StageSettings
 from eyespot.types import Mask, Query, Run, Term, UsageError
@@ -177,7 +176,7 @@ def test_what_the_encoder_does_not_know_is_learned_from_photos_that_agree() -> N
     background = unit(np.array([0, 1, 0]) + rng.normal(0, 0.1, (50, 3)))
     labelled = unit([[1, 0.1, 0], [1, 0, 0.05], [1, 0, -0.1]])
 
-    mixed, teaching = taught(unit([0, 0, 1]), labelled, Contrast(background))
+    mixed, teaching = learned(unit([0, 0, 1]), labelled, Contrast(background))
 
     assert teaching.photos == 3 and teaching.agreed > 0.95
     assert mixed[0] > 0.3 and np.linalg.norm(mixed) == pytest.approx(1)
@@ -190,7 +189,7 @@ def test_what_the_encoder_knows_is_taught_less() -> None:
     background = unit(rng.normal(0, 1, (400, 8)))
     labelled = unit([axes[0] + 0.5 * axes[1], axes[0] - 0.5 * axes[1]])
 
-    known, unknown = (taught(unit(axes[at]), labelled, Contrast(background))[1].weight for at in (0, 5))
+    known, unknown = (learned(unit(axes[at]), labelled, Contrast(background))[1].weight for at in (0, 5))
 
     assert 0 < known < unknown <= 1
 
@@ -199,7 +198,7 @@ def test_photos_that_have_nothing_in_common_teach_nothing() -> None:
     background = unit(np.random.default_rng(0).normal(0, 1, (400, 8)))
     words = unit(np.eye(8)[0])
 
-    mixed, teaching = taught(
+    mixed, teaching = learned(
         words, unit([np.eye(8)[1], -np.eye(8)[1], np.eye(8)[2], -np.eye(8)[2]]), Contrast(background)
     )
 
@@ -213,7 +212,7 @@ def test_a_taught_query_has_unit_length_and_a_known_weight(seed: int, photos: in
     rng = np.random.default_rng(seed)
     words, labelled, background = (unit(rng.normal(0, 1, shape)) for shape in ((16,), (photos, 16), (60, 16)))
 
-    mixed, teaching = taught(words, labelled, Contrast(background))
+    mixed, teaching = learned(words, labelled, Contrast(background))
 
     assert np.linalg.norm(mixed) == pytest.approx(1, abs=1e-5) and 0 <= teaching.weight <= 1
 
@@ -224,7 +223,7 @@ def test_directions_in_which_all_photos_differ_count_less() -> None:
     background = unit(np.array([0, 0, 3]) + rng.normal(0, (1.0, 0.1, 0.1), (200, 3)))
     labelled = unit([[0.9, 0.5, 3], [1.1, 0.6, 3], [0.8, 0.4, 3]])
 
-    look = Contrast(background).look(labelled)
+    look = Contrast(background).direction(labelled)
 
     mean = labelled.mean(0) - background.mean(0)
     assert look[1] / look[0] > mean[1] / mean[0]

@@ -51,7 +51,7 @@ def test_more_verdicts_begin_with_those_that_are_there_and_the_same_again_asks_n
 
     more, again = (Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=64)(HERON, ranking()) for _ in range(2))
 
-    assert len(judge.asked) == 64 and again.looked.stats[:2] == (64, 0)
+    assert len(judge.asked) == 64 and again.result.stats[:2] == (64, 0)
     assert (again.curve.probability == more.curve.probability).all()
 
 
@@ -63,7 +63,7 @@ def test_verdicts_of_a_re_ranking_count_as_well(ledger: Judgements) -> None:
     made = Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=20)(HERON, ranking())
 
     assert set(range(1, 31)) <= set(made.curve.sample.ranks.tolist())
-    assert len(judge.asked) - calls < 20 and made.looked.stats.known >= 30
+    assert len(judge.asked) - calls < 20 and made.result.stats.known >= 30
 
 
 def test_verdicts_at_other_ranks_do_not_speak_for_their_neighbours(ledger: Judgements) -> None:
@@ -83,8 +83,8 @@ def test_a_budget_that_ends_early_leaves_what_was_answered(ledger: Judgements) -
 
     made = Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=40)(HERON, ranking())
 
-    assert len(made.curve.sample.ranks) == 10 and "10 calls" in made.looked.stopped
-    assert made.run.notes == [made.looked.stopped] and made.run.header["verdicts"]["asked"] == 10
+    assert len(made.curve.sample.ranks) == 10 and "10 calls" in made.result.stopped
+    assert made.run.notes == [made.result.stopped] and made.run.header["verdicts"]["asked"] == 10
 
 
 def test_without_a_single_verdict_there_is_no_curve(ledger: Judgements) -> None:

@@ -9,14 +9,12 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from PIL import Image
 
-from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html, as_png
+from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html
 from tests.examples import examples
 
 RED, GREEN, BLUE = (200, 30, 30), (30, 160, 30), (30, 30, 200)
@@ -108,61 +106,6 @@ def test_no_text_breaks_the_page(text: str) -> None:
 def test_names_cannot_be_turned_around_and_odd_bytes_show_as_marks() -> None:
     page = Page(as_html("x", [SheetPanel("cat\u202egpj.exe\nand caf\udce9")]))
     assert page.texts["h2"] == ["catgpj.exe and caf?"]
-
-
-def pixels(png: bytes) -> NDArray[np.uint8]:
-    with Image.open(BytesIO(png), formats=["PNG"]) as picture:
-        return np.asarray(picture.convert("RGB"))  # (height, width, 3)
-
-
-def box(sheet: NDArray[np.uint8], colour: tuple[int, int, int]) -> tuple[int, int, int, int]:
-    """Left, top, right, bottom of all that has this colour, up to JPEG's losses."""
-    rows, columns = np.nonzero(np.abs(sheet.astype(int) - colour).max(axis=2) <= 8)
-    return int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1
-
-
-def test_the_picture_shows_tiles_in_reading_order_with_their_shape() -> None:
-    tiles = [Tile(jpeg(c, s), 1, 0.5, "t") for c, s in [(RED, (320, 80)), (GREEN, (80, 320)), (BLUE, (300, 300))]]
-    sheet = pixels(as_png("sheet", [SheetPanel("colours", "", tiles)], width=700))
-    red, green, blue = (box(sheet, colour) for colour in (RED, GREEN, BLUE))
-    assert sheet.shape[1] == 700
-    assert red[2] < green[0] and blue[0] < green[0] and max(red[3], green[3]) < blue[1]  # two in a row, one below
-    assert (red[2] - red[0]) / (red[3] - red[1]) == pytest.approx(4, rel=0.05)
-    assert (green[2] - green[0]) / (green[3] - green[1]) == pytest.approx(1 / 4, rel=0.05)
-
-
-def test_the_picture_shows_what_was_searched_with_above_what_was_found() -> None:
-    sheet = pixels(as_png("sheet", [SheetPanel("by example", "", [Tile(jpeg(RED), 1, 0.5, "t")], jpeg(BLUE))]))
-    assert box(sheet, BLUE)[3] < box(sheet, RED)[1]
-
-
-def test_an_unreadable_tile_differs_from_a_picture_and_damaged_bytes_from_neither() -> None:
-    def sheet(thumbnail: bytes | None) -> bytes:
-        return as_png("sheet", [SheetPanel("one", "", [Tile(thumbnail, 1, 0.5, "t")])], 400)
-
-    assert sheet(None) == sheet(b"no picture") == sheet(jpeg(RED)[:200]) != sheet(jpeg(RED))
-
-
-def height(title: str) -> int:
-    return len(pixels(as_png("sheet", [SheetPanel("one", "", [Tile(jpeg(RED), 1, 0.5, title)])])))
-
-
-@pytest.mark.parametrize("title", ["word " * 500, "x" * 3000, "灯台" * 500])
-def test_a_long_title_takes_two_lines(title: str) -> None:
-    assert height("short") < height("two lines of a title that is not so short") == height(title)
-
-
-def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
-    private = "\U000f0000"  # no font has it
-    assert as_png("č", []) not in (as_png(private, []), as_png("", []))
-
-
-@settings(deadline=None, max_examples=examples(30))
-@given(st.text(st.characters(), max_size=40))
-@pytest.mark.parametrize("width", [1, 500])
-def test_any_title_can_be_drawn(width: int, title: str) -> None:
-    sheet = pixels(as_png(title, [SheetPanel(title, title, [Tile(None, 1, 0.5, title, title)])], width))
-    assert sheet.shape[1] == max(width, 320)
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import WITHDRAWN, Judgements
 from eyespot.search.collection import Collection
 from eyespot.search.feedback import Feedback, moved, rows_of
+from eyespot.search.label_learning import Contrast
 from eyespot.search.recorded import recorded
-from eyespot.search.taught import Contrast
 from eyespot.settings.search import RankingSettings
 from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
 from tests.wording import raises

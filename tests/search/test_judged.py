@@ -134,7 +134,7 @@ def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements)
     judge = Labels({"a heron": {"a": 0.1, "b": 0.9, "c": 0.5}}, Budget(calls=2))
     stage = JudgeRerank(judge, ledger, 3)
 
-    looked = stage.look([HERON], ranked(q="abc"))
+    looked = stage.ask([HERON], ranked(q="abc"))
 
     assert order(stage.reranked(ranked(q="abc"), looked)) == "bac"
     assert "2 calls" in looked.stopped
@@ -162,7 +162,7 @@ def test_the_blend_that_is_learned_follows_whoever_is_right(
 ) -> None:
     stage, run = JudgeRerank(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
 
-    assert least <= learned_blend(stage, run, stage.look([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
+    assert least <= learned_blend(stage, run, stage.ask([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
 
 
 class Hard(NamedTuple):
@@ -205,7 +205,7 @@ def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
 ) -> None:
     """The bound is that of `eyespot eval`: query by query, in every measure."""
     stage = JudgeRerank(hard.judge, judged_before, depth)
-    looked = stage.look(hard.queries, hard.run)
+    looked = stage.ask(hard.queries, hard.run)
 
     stages, *_ = two_stages(hard.task, hard.run, Rescored(stage.scores(hard.run, looked), depth))
 

@@ -12,10 +12,10 @@ import pytest
 
 import eyespot
 from eyespot.gallery.taxonomy.name_index import add_names
+from eyespot.search.by_words import reasons
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.named import NameReader
-from eyespot.search.why import reasons
 from eyespot.settings.search import StageSettings
 from eyespot.types import Query, Run, Term
 from tests.command import run_eyespot

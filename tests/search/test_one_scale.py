@@ -97,7 +97,7 @@ def test_a_ranking_of_which_most_is_words_stands_on_words(
     server.then = mixed(set(range(1, 9)))
     made = stage(server, ledger)
 
-    looked = made.look([HERON], run_of(photos))
+    looked = made.ask([HERON], run_of(photos))
     run = made.reranked(run_of(photos), looked)
 
     found = {verdict.probability for photo in photos if (verdict := looked.verdict("q", photo.stem)) is not None}

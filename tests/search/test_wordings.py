@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,18 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.search.fused import Fusion
 from eyespot.search.query_rewriting import (
     Glossary,
-    QueryRewriting,
     Remembered,
     RewritingModel,
-    each,
     in_one,
     phrases,
     read_glossary,
 )
-from eyespot.types import Query, Run, Term, UsageError
+from eyespot.types import Query, Term, UsageError
 from tests.examples import examples
 
 AXANTHISM = Glossary({"axanthism": ["a blue frog", "a frog without yellow"]})
@@ -87,29 +83,10 @@ def test_in_one_query_wordings_share_the_weight() -> None:
     )
 
 
-def test_each_wording_is_a_query_of_the_same_id() -> None:
-    query, picture = Query("q", (Term(2.0, text="axanthism"), Term(1.0, text="a pond"))), Query.picture("pool.jpg")
+def test_a_picture_has_no_wordings() -> None:
+    picture = Query.picture("pool.jpg")
 
-    texts = [[term.text for term in one.terms] for one in each(query, AXANTHISM)]
-
-    assert texts == [["axanthism", "a pond"], ["a blue frog", "a pond"], ["a frog without yellow", "a pond"]]
-    assert each(picture, AXANTHISM) == [picture] and in_one(picture, AXANTHISM) == picture
-
-
-def test_the_runs_of_all_wordings_are_fused() -> None:
-    """x is second in the first of three rankings and first in the other two; the plain query is asked once."""
-    answers = {"axanthism": "yx", "a blue frog": "xz", "a frog without yellow": "xy", "a pond": "p"}
-    texts = []
-
-    def stage(queries: Sequence[Query], _run: Run | None) -> Run:
-        texts.extend(str(query.terms[0].text) for query in queries)
-        return Run.from_orders({query.id: answers[str(query.terms[0].text)] for query in queries})
-
-    queries = [Query.words("axanthism", "q"), Query.words("a pond", "p")]
-    fused = QueryRewriting(stage, AXANTHISM, Fusion("rrf", k=60))(queries)
-
-    assert fused["q"][0] == ("x", pytest.approx(1 / 62 + 2 / 61))
-    assert sorted(texts) == sorted(answers) and [hit.image for hit in fused["p"]] == ["p"]
+    assert in_one(picture, AXANTHISM) == picture
 
 
 @settings(max_examples=examples(50), deadline=None)

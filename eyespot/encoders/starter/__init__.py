@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.encoders.starter.activation import open_with_cells, slopes
-from eyespot.encoders.starter.caveats import caveat, weakest_match
-from eyespot.encoders.starter.networks import Floats, TextNetwork, open_session
-from eyespot.encoders.starter.words import Lexicon, unframed, visible_nouns
+from eyespot.encoders.starter.networks import Floats, TextNetwork, open_with_cells, session_of, slopes
+from eyespot.encoders.starter.words import Lexicon, caveat, unframed, visible_nouns, weakest_match
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -106,7 +104,7 @@ class Starter:
     @cached_property
     def images(self) -> InferenceSession:
         """EfficientNet-Lite2, trained on the 1000 classes of ImageNet: pixels to features and logits."""
-        return open_session(self.data / "image.onnx")
+        return session_of(str(self.data / "image.onnx"))
 
     @cached_property
     def sentences(self) -> TextNetwork:

@@ -29,7 +29,7 @@ class TextNetwork:
         from tokenizers import Tokenizer
 
         self._known: OrderedDict[str, Floats] = OrderedDict()
-        self.session = open_session(folder / "text.onnx")
+        self.session = session_of(str(folder / "text.onnx"))
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_truncation(LONGEST_TEXT)
         self.tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
@@ -50,13 +50,8 @@ class TextNetwork:
         return np.concatenate(vectors)
 
 
-def open_session(file: Path) -> InferenceSession:
-    """An onnxruntime session on the processor with EYESPOT_THREADS threads (default: one per core)."""
-    return session_of(str(file))
-
-
 def session_of(model: str | bytes) -> InferenceSession:
-    """The same of a file's place or of its bytes."""
+    """An onnxruntime session on the processor, of a file's place or of its bytes, with EYESPOT_THREADS threads."""
     import onnxruntime
 
     options: Any = onnxruntime.SessionOptions()
@@ -73,3 +68,49 @@ def threads() -> int:
     if not (number.isdecimal() and 0 < int(number) <= MOST_THREADS):
         raise UsageError(f"EYESPOT_THREADS is {number!r}; give a whole number from 1 to {MOST_THREADS} or unset it")
     return int(number)
+
+
+# -- where it sees something ------------------------------------------------------------------------------------
+
+# The class activation map of the picture network. The features of a picture are the mean of 9 × 9 cells, and all that
+# follows is known, so the derivative of a score by the features is exact. What a cell adds to the score is, to first
+# order, that derivative times the cell (Grad-CAM, Selvaraju et al. 2017).
+CELLS, WEIGHTS = "/_swish_1/Clip_output_0", "net._fc.weight"  # in the graph: before the mean, and of the classifier
+GRAPH, OUTPUT, NAME = 7, 12, 1  # the fields of an ONNX file (onnx.proto): model.graph, graph.output, its name
+
+
+def open_with_cells(file: Path) -> InferenceSession:
+    """The picture network with two outputs more: cells (n, 1280, 9, 9) and the classifier's weights (1000, 1280)."""
+    # A reader of protocol buffers merges what comes twice: outputs of the graph are appended as bytes
+    named = (_field(GRAPH, _field(OUTPUT, _field(NAME, name.encode()))) for name in (CELLS, WEIGHTS))
+    return session_of(file.read_bytes() + b"".join(named))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    assert len(content) < 128  # one byte of length
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def slopes(query: Floats, features: Floats, odds: Floats, joint: dict[str, Any], classifier: Any) -> Floats:
+    """The derivative of a score by the features of a picture, (1280,).
+
+    `query` (dim,) and the picture's vector have unit length; `features` (1280,) and the `odds` (1000,) of its classes
+    are the picture's; `classifier` gives weights (1000, 1280), softening temperature and weight of looks.
+    """
+    weights, temperature, looks_weight = classifier
+    texts, basis = joint["class_texts"], joint["look_basis"]
+    meaning, looks = query[: texts.shape[1]], query[texts.shape[1] :]
+    share = 1 / np.sqrt(1 + looks_weight**2)  # the two halves of a picture's vector have fixed lengths
+    by_meaning = share * _across(meaning, odds @ texts)  # (text dim,)
+    by_logit = odds / temperature * (texts @ by_meaning)  # (1000,)
+    by_look = share * looks_weight * _across(looks, features @ basis)  # (look dim,)
+    found: Floats = by_logit @ weights + basis @ by_look
+    return found
+
+
+def _across(toward: Floats, vector: Floats) -> Floats:
+    """The derivative of `toward` · unit(vector) by the vector."""
+    length = np.linalg.norm(vector)
+    ahead = vector / length
+    turned: Floats = (toward - (toward @ ahead) * ahead) / length
+    return turned

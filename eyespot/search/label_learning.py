@@ -60,21 +60,21 @@ class Contrast:
         shrunken: NDArray[np.float64] = covariance + (SHRINKAGE * variance + 1e-9) * np.eye(len(covariance))
         return shrunken
 
-    def look(self, labelled: Vectors, others: Vectors | None = None) -> NDArray[np.float64]:
+    def direction(self, labelled: Vectors, others: Vectors | None = None) -> NDArray[np.float64]:
         """The direction (dim,) that tells these photos (n, dim) from the sample, and a little from others (m, dim)."""
         centre = self.sample.mean(axis=0, dtype=np.float64)
         apart = labelled.mean(axis=0, dtype=np.float64) - centre if len(labelled) else np.zeros_like(centre)
         if others is not None and len(others):
             apart = apart - OTHERS * (others.mean(axis=0, dtype=np.float64) - centre)
-        direction: NDArray[np.float64] = np.linalg.solve(self._covariance, apart)
-        return direction
+        solved: NDArray[np.float64] = np.linalg.solve(self._covariance, apart)
+        return solved
 
     def spread(self, direction: NDArray[np.floating]) -> float:
         """The standard deviation of the sample's scores."""
         return max(float((self.sample @ direction).std()), 1e-9)
 
 
-def taught(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vectors, Teaching]:
+def learned(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vectors, Teaching]:
     """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length."""
     background = contrast.sample
     places = np.searchsorted(np.sort(background @ query), labelled @ query) / max(1, len(background))  # (n,)
@@ -87,21 +87,21 @@ def taught(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vecto
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing
     weight *= min(1.0, max(0.0, 4 * (agreed - 0.5)))
-    look = contrast.look(labelled)
-    if weight < LEAST or float(np.linalg.norm(look)) < 1e-6:
+    direction = contrast.direction(labelled)
+    if weight < LEAST or float(np.linalg.norm(direction)) < 1e-6:
         return query, Teaching(len(labelled), 0.0, float(known), float(agreed))
     teaching = Teaching(len(labelled), float(weight), float(known), float(agreed))
-    return mixed(query, look, weight, contrast), teaching
+    return mixed(query, direction, weight, contrast), teaching
 
 
-def mixed(query: Vectors, look: NDArray[np.float64], weight: float, contrast: Contrast) -> Vectors:
+def mixed(query: Vectors, direction: NDArray[np.float64], weight: float, contrast: Contrast) -> Vectors:
     """The query (dim,) with a direction (dim,) in it that counts with this weight, of unit length.
 
     A direction without a length leaves the query as it is.
     """
-    if float(np.linalg.norm(look)) < 1e-6:
+    if float(np.linalg.norm(direction)) < 1e-6:
         return query
     words = (1 - weight * (1 - WORDS)) * query / contrast.spread(query)
-    made = (words + weight * look / contrast.spread(look)).astype(np.float32)
+    made = (words + weight * direction / contrast.spread(direction)).astype(np.float32)
     length = float(np.linalg.norm(made))
     return query if length < 1e-6 else made / length
