@@ -51,7 +51,7 @@ class Chunk(NamedTuple):
 def tells_too_much(name: str) -> bool:
     """Whether a column by this name tells where a picture was taken or whose it is."""
     plain = plain_name(name)
-    return plain in PLACES.split() or names_owner(name) or plain.startswith(("gps", "exif", "embedded"))
+    return plain in PLACES.split() or names_owner(name) or plain.startswith(("gps", "exif", "embedded", "sidecar"))
 
 
 def names_owner(name: str) -> bool:
