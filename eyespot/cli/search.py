@@ -102,7 +102,7 @@ def run(
     collection.means = context.with_resource(means_on(ray, workers)) or collection.means
     mask = _allowed(collection, settings)
     if without_query and settings.filters:
-        listed = collection.by_date(mask, few, grouped)
+        listed = collection.by_date(mask, few, grouped, settings)
         return _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, output)
     wanted = collection.query(words, image)
     ledger = ledger_of(settings.ledger, collection.gallery.path)
@@ -111,7 +111,7 @@ def run(
         note(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
     moves, deep = moves_of(collection, wanted, settings), max(few, settings.depth or 0)
     stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
-    results = collection.answered(wanted, stage)
+    results = collection.answered(wanted, stage, settings)
     _refuse_no_words(results)
     _note_wordings(settings.expand, wanted, results)
     look = RerankView(settings, curve, collection.gallery.path)

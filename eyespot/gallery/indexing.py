@@ -24,7 +24,7 @@ from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.looked import Looked
-from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
+from eyespot.gallery.making import Batches, ShardInMaking, hashes_again, measure_again
 from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.video_frames import video_counts
@@ -152,6 +152,9 @@ class _IndexJob:
         disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
         self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
         self._fill_hashes(look)
+        if self.options.repair:
+            measure_again(self.gallery, self.index, self._can_repair, partial(self._reader, None, {}))
+            self._refresh_facts()
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self._merge_shards()
@@ -180,10 +183,9 @@ class _IndexJob:
         looked = {}
         for root in roots:
             if not is_there(root):
-                known = root in self.index.roots().values()
                 line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
                 advice = f"its pictures are kept; if it is gone for good, take it out with: {line}"
-                tail = advice if known else "nothing to index there"
+                tail = advice if root in self.index.roots().values() else "nothing to index there"
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.index.add_root(root)

@@ -32,6 +32,7 @@ DATE_SOURCES = (
 POSITION_SOURCES = ("GPS", "XMP", "video", "labels", "XMP sidecar", "Google Takeout")
 # Times that tell two photos apart, to the second and by one clock
 EXACT = ("camera", "digitised", "labels")
+ROUGH = ("(day)", "(minute)")  # how the sources end of dates without a time to the second
 DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL = "taken_from", "position_from", "date_changed", "gps_doubtful"
 COLUMNS = {name: "text" for name in (DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL)}
 
@@ -68,13 +69,13 @@ def read_date(text: object, source: str) -> TakenDate | None:
     try:
         when = datetime(*map(int, day))  # type: ignore[arg-type]
         if hours is None:
-            return TakenDate(when, f"{source} (day)")
+            return TakenDate(when, f"{source} {ROUGH[0]}")
         hour = int(hours) % 12 + 12 * (half in "Pp") if half and 1 <= int(hours) <= 12 else int(hours)
         after = timedelta(hours=hour, minutes=int(minutes), seconds=int(seconds or 0))
         # A day ends with 24:00:00, and a minute at times with second 60
         if after > timedelta(days=1) or int(minutes) > 59 or int(seconds or 0) > 60:
             return None
-        return TakenDate(when + after, source if seconds else f"{source} (minute)")
+        return TakenDate(when + after, source if seconds else f"{source} {ROUGH[1]}")
     except (ValueError, OverflowError):
         return None
 

@@ -42,6 +42,9 @@ class FilterSettings(Settings):
         default=None, description="Taken at or after this date (2024, 2024-05, 2024-05-01)."
     )
     before: Annotated[str | None, Display()] = Field(default=None, description="Taken before this date.")
+    undated: Annotated[bool | None, Display(("--undated",))] = Field(
+        default=None, description="Only pictures of which nothing says when they were taken."
+    )
     near: Annotated[str | None, Display(metavar="LAT,LON,KM")] = Field(
         default=None, description="Taken within KM of a place, or within SOUTH,WEST,NORTH,EAST in degrees."
     )
@@ -52,7 +55,7 @@ class FilterSettings(Settings):
     @property
     def filters(self) -> bool:
         """Whether anything is filtered."""
-        return any((self.where is not None, self.after, self.before, self.near, self.label))
+        return any((self.where is not None, self.after, self.before, self.undated, self.near, self.label))
 
 
 class RankingSettings(Settings):

@@ -94,6 +94,7 @@ def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] 
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
     box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
     payload = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
+    payload |= {"undated": facets.undated}
     judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
     return JSONResponse(
         payload | {"encoders": state.snapshots.encoders, "adapters": list(state.adapters), "judges": judges}

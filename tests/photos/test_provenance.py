@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -17,11 +18,16 @@ from PIL import ExifTags, Image, PngImagePlugin
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
+from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.picture_index import StoredRow
 from eyespot.photos.pictures import open_picture
 from eyespot.photos.provenance import best_date, best_position, date_in_name, read_date
 from eyespot.photos.sidecars import sidecar_facts, sidecars_in
 from eyespot.photos.videos.metadata import video_facts
+from eyespot.search.collection import Collection
+from eyespot.storage import sqlite
+from eyespot.types import NothingFound, codes_of
 from tests.worlds import draw_photos, index_gallery
 
 BASE, GPS = ExifTags.Base, ExifTags.GPS
@@ -322,6 +328,66 @@ def test_nested_lists_take_no_quadratic_time(depth: int, tmp_path: Path) -> None
     place = tmp_path / "deep.jpg.xmp"
     place.write_bytes(xmp("", "<dc:subject>" * depth + "</dc:subject>" * depth))
     assert sidecar_facts(str(place)) == {}
+
+
+def test_a_gallery_of_an_older_eyespot_is_read_again_by_a_repair(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 1), tmp_path / "gallery"
+    (photos / "b.jpg").write_bytes(jpeg(EDIT, {BASE.DateTimeDigitized: TEXT}))
+    index_gallery(gallery, photos)
+    with closing(sqlite.connect(gallery / "index.sqlite")) as sql:
+        sql.execute("UPDATE pictures SET taken = 1643767322, more = NULL WHERE taken IS NOT NULL")
+        sql.execute("INSERT INTO stale SELECT shard FROM spans")
+        sql.execute("PRAGMA user_version = 0")
+    index_gallery(gallery, photos)
+    before = rows_in(gallery)["b.jpg"]
+    assert (before["taken"].year, before.get("taken_from")) == (2022, None)
+
+    index(gallery, [], [], Options(repair=True))
+
+    after = rows_in(gallery)["b.jpg"]
+    assert (after["taken"], after["taken_from"], after["date_changed"]) == (WHEN, "digitised", "2022-02-02T02:02:02")
+
+
+def test_a_filter_by_date_says_what_has_none_and_lists_it(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 3), tmp_path / "gallery"
+    (photos / "b.jpg").write_bytes(jpeg(EDIT, {BASE.DateTimeOriginal: TEXT}, at(48, 2)))
+    index_gallery(gallery, photos)
+    collection = Collection(gallery)
+
+    late, early = collection.search(undated=True), collection.search("a fish", before="2002")
+    assert len(next(iter(late.values()))) == 3 and "b.jpg" not in str(late.facts)
+    assert [hit["path"].rpartition("/")[2] for hit in early.facts.values()] == ["b.jpg"]
+    assert "undated" in codes_of(early.notes) and "undated" not in codes_of(late.notes)
+    assert "unplaced" in codes_of(collection.search(near="48,2,5").notes)
+    with pytest.raises(NothingFound):
+        collection.search(after="2021")
+
+
+def saved(folder: Path, name: str, picture: Image.Image, **tags: dict[int, str]) -> None:
+    exif = Image.Exif()
+    exif.update(tags.get("main", {}))
+    exif.get_ifd(ExifTags.IFD.Exif).update(tags.get("photo", {}))
+    picture.save(folder / name, quality=70 + len(name) % 20, exif=exif)
+
+
+def test_copies_and_bursts_go_by_exact_times_alone(tmp_path: Path) -> None:
+    draw_photos(tmp_path / "drawn", 2)
+    (tmp_path / "photos").mkdir()
+    one, two = (Image.open(place) for place in sorted((tmp_path / "drawn").rglob("*.jpg"))[:2])
+    saved(tmp_path / "photos", "scan.jpg", one, photo={BASE.DateTimeDigitized: TEXT})
+    saved(tmp_path / "photos", "scan edited in 2022.jpg", one, main={BASE.DateTime: EDITED})
+    saved(tmp_path / "photos", "trap.jpg", two, photo={BASE.DateTimeOriginal: TEXT})
+    saved(tmp_path / "photos", "trap later on.jpg", two, photo={BASE.DateTimeOriginal: "2001:05:06 09:08:09"})
+    index_gallery(tmp_path / "gallery", tmp_path / "photos")
+
+    view = Collection(tmp_path / "gallery").view
+    numbers = Groups(view).numbers
+    of = {
+        facts["path"].rpartition("/")[2]: int(number)
+        for facts, number in zip(view.facts(range(4)), numbers, strict=True)
+    }
+    assert of["scan.jpg"] == of["scan edited in 2022.jpg"] != -1
+    assert of["trap.jpg"] == of["trap later on.jpg"] == -1
 
 
 # -- videos -------------------------------------------------------------------------------------------------

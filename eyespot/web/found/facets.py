@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery.filters import fold_case
 from eyespot.gallery.row_store import REPEATED
+from eyespot.photos.provenance import CHANGED, DOUBTFUL, POSITION_SOURCE
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import Mask
 from eyespot.web.found.facts import ShardFacts
@@ -28,6 +29,7 @@ Made = TypeVar("Made")
 SHOWN = 200  # values of a label
 NO_LABELS = frozenset(
     {"id", "live", "roots", "paths", "size", "mtime", "width", "height", "taken", "latitude", "longitude"}
+    | {CHANGED, DOUBTFUL, POSITION_SOURCE}
 )
 VALUES = 1 << 16  # of a column of labels; one with more is none
 NUMBERS = 40  # a column of numbers with more values is a measure and no label
@@ -65,6 +67,7 @@ class Facets(NamedTuple):
     labels: list[Label]
     first: str | None  # date
     last: str | None
+    undated: int  # pictures of which nothing says when they were taken
     map: Map | None
     columns: list[str]  # all that a condition may name
     coded: dict[str, Coded]
@@ -95,7 +98,8 @@ def facets_of(snapshot: Snapshot) -> Facets:
         spans = [span for shard in shards if (span := shard.span()) is not None]
         first = min(span[0] for span in spans).date().isoformat() if spans else None
         last = max(span[1] for span in spans).date().isoformat() if spans else None
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), list(snapshot.kinds), coded, taxa)
+        undated = sum(shard.undated() for shard in shards)
+        _COUNTED[snapshot] = Facets(labels, first, last, undated, _map(shards), list(snapshot.kinds), coded, taxa)
     return _COUNTED[snapshot]
 
 
@@ -276,6 +280,17 @@ class ShardFacets:
         if "taken" not in self.facts.schema.names:
             return None
         return self._once(("span", self._version), ends)
+
+    def undated(self) -> int:
+        """How many pictures have no date."""
+
+        def count() -> int:
+            column: Any = self.facts.column("taken")
+            return int(column.filter(_booleans(self.live)).null_count) if len(column) else 0
+
+        if "taken" not in self.facts.schema.names:
+            return int(np.count_nonzero(self.live))
+        return self._once(("undated", self._version), count)
 
     def box(self) -> NDArray[np.float64] | None:
         """The least and the greatest latitude and longitude, (2, 2); None if no place is known."""
