@@ -51,7 +51,9 @@ def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     named = {name.casefold() for name in schema.names}  # a label column of the user's goes first
     for name, kind in OPTIONAL.items():
         if name not in named and any(row.get(name) is not None for row in dicts):
-            schema = schema.append(pa.field(name, _ARROW[kind]))
+            beside = {provenance.DATE_SOURCE: "taken", provenance.POSITION_SOURCE: "longitude"}.get(name)
+            place = schema.get_field_index(beside) + 1 if beside else len(schema)
+            schema = schema.insert(place, pa.field(name, _ARROW[kind]))
     return pa.Table.from_pylist(dicts, schema=schema)
 
 
@@ -95,7 +97,18 @@ def _position(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
         "XMP sidecar": (labels.get("xmp:latitude"), labels.get("xmp:longitude")),
         "Google Takeout": (labels.get("takeout:latitude"), labels.get("takeout:longitude")),
     }
-    return provenance.best_position(said)
+    found = provenance.best_position(said)
+    if found:
+        return found
+    halves = ((name, _degrees(labels.get(name), limit)) for name, limit in (("latitude", 90), ("longitude", 180)))
+    return {name: value for name, value in halves if value is not None}  # which a table may give
+
+
+def _degrees(value: Any, limit: float) -> float | None:
+    try:
+        return None if abs(number := float(value)) > limit else number
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _moment(value: Any) -> datetime | None:

@@ -152,9 +152,6 @@ class _IndexJob:
         disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
         self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
         self._fill_hashes(look)
-        if self.options.repair:
-            measure_again(self.gallery, self.index, self._can_repair, partial(self._reader, None, {}))
-            self._refresh_facts()
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self._merge_shards()
@@ -342,7 +339,10 @@ class _IndexJob:
                     self._fill(shard, stem, rows, note)
 
     def _fill_hashes(self, look: LookAtFiles) -> None:
-        """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
+        """Perceptual hashes that are damaged; a repair also makes, and reads facts, that an older eyespot did not."""
+        if self.options.repair:
+            measure_again(self.gallery, self.index, self._can_repair, partial(self._reader, None, {}))
+            self._refresh_facts()
         for shard in self.index.shard_rows():
             folder = disk.shard_path(self.gallery, shard)
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
@@ -52,6 +52,7 @@ _TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is uprig
     8: Image.Transpose.ROTATE_90,
 }
 _SIDEWAYS = (5, 6, 7, 8)
+_XMP = 700  # the tag of a packet in TIFF and DNG
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,9 @@ class Exif:
     photo: dict[int, Any]
     position: dict[int, Any]
     orientation: int  # 1 to 8, of the pixels as Pillow gives them: some of its readers turn the picture themselves
-    xmp: Xmp = field(default_factory=dict)
-    iptc: Iptc = field(default_factory=dict)
-    png_time: str = ""
+    xmp: Xmp
+    iptc: Iptc
+    png_time: str
 
     @classmethod
     def of(cls, image: Tagged) -> Exif:
@@ -79,15 +80,14 @@ class Exif:
         orientation = main.get(ExifTags.Base.Orientation)
         if not isinstance(orientation, int) or orientation not in _TURNS:
             orientation = 1
-        if not isinstance(image, Image.Image):  # of a RAW file
-            return cls(main, photo, position, orientation)
+        info = image.info if isinstance(image, Image.Image) else {}  # which a RAW file lacks
+        packet = info.get("xmp") or info.get("XML:com.adobe.xmp") or main.get(_XMP)
         xmp: Xmp = {}
-        packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or b""
-        with suppress(ValueError):
-            data = packet.encode("utf-8", "replace") if isinstance(packet, str) else bytes(packet)
+        with suppress(ValueError, TypeError):
+            data = packet.encode("utf-8", "replace") if isinstance(packet, str) else bytes(memoryview(packet or b""))
             xmp = read_xmp(data.strip(b"\0 \n\r\t"))
-        png_time = image.info.get("Creation Time")
-        return cls(main, photo, position, orientation, xmp, read_iptc(image), _clean(png_time))
+        iptc = read_iptc(image) if isinstance(image, Image.Image) else {}
+        return cls(main, photo, position, orientation, xmp, iptc, _clean(info.get("Creation Time")))
 
     def upright(self, image: Image.Image) -> Image.Image:
         """The picture these tags belong to, turned and flipped as they say, without any metadata."""

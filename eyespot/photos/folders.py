@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, reason
-from eyespot.photos.kinds import KIND_OF, ending_of, skipped_by_head
+from eyespot.photos.kinds import HEAD, KIND_OF, ending_of, skipped_by_head
 from eyespot.photos.labels import LabelError, label_rows
 from eyespot.photos.left_out import HIDDEN, LINKED, PAIRED, files_below, why_left_out, why_left_out_below
 from eyespot.photos.names import real_name, stored_name
-from eyespot.photos.pairs import BESIDE, pairs_in
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import stat_of
-from eyespot.photos.sidecars import sidecar_facts, sidecars_in
-from eyespot.photos.signatures import HEAD
+from eyespot.photos.sidecars import BESIDE, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, frame_of, is_video, place_of_frame
 from eyespot.storage.systems import is_inside, with_slashes
 

@@ -1,4 +1,8 @@
-"""Facts that lie beside a photo: the XMP sidecars of photo programs, and the JSON files of Google Takeout.
+"""What lies beside a photo: its RAW file or its moment of video, XMP sidecars, and the JSON files of Google Takeout.
+
+The first two are one photo with it. They have its name with another ending, and were written within a minute of it. An
+export that somebody made later is a picture of its own, and so is a video of more than a few seconds: its photo is a
+poster.
 
 A sidecar is `photo.jpg.xmp`, or `photo.xmp` for every photo of that name without one of its own. Takeout calls its
 files `photo.jpg.json` or `photo.jpg.supplemental-metadata.json`, cuts these names after 46 characters, and puts the
@@ -23,13 +27,45 @@ from typing import Any
 from eyespot.photos.embedded_texts import one_line_each
 from eyespot.photos.kinds import ending_of
 from eyespot.photos.provenance import read_date
+from eyespot.photos.raw import RAW_SUFFIXES
+from eyespot.photos.videos.metadata import movie_header
 from eyespot.photos.xmp import DATES, MOST_BYTES, degrees_in, read_xmp
 
 TEXTS = ("sidecar_title", "sidecar_description", "sidecar_keywords")  # names of their columns
 RATING = "sidecar_rating"  # -1 for rejected, 0 to 5
+BESIDE = "beside"  # the label of a photo that names the other file
+SECONDS = 60.0
+LONGEST = 6.0  # seconds of a moment; phones film some three
+_PHOTOS = frozenset({".jpg", ".jpeg", ".heic", ".heif", ".hif"})
+_MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
+
+
+# -- one photo ----------------------------------------------------------------------------------------------
+
+
+def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
+    """The files of a folder that belong to a photo in it, each with that photo, by their names."""
+    others = [entry for entry in entries if ending_of(entry.name) in RAW_SUFFIXES | _MOMENTS]
+    if not others:
+        return {}
+    photos = {os.path.splitext(entry.name)[0]: entry for entry in entries if ending_of(entry.name) in _PHOTOS}
+    pairs = {}
+    for entry in others:
+        photo = photos.get(os.path.splitext(entry.name)[0])
+        with suppress(OSError):  # a link that leads nowhere
+            if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
+                if ending_of(entry.name) in _MOMENTS:
+                    with open(entry.path, "rb") as file:
+                        if (movie_header(file).seconds or 0) > LONGEST:
+                            continue
+                pairs[entry.name] = photo.name
+    return pairs
+
+
+# -- facts --------------------------------------------------------------------------------------------------
 
 
 def folded(name: str) -> str:
