@@ -188,7 +188,7 @@ class _IndexJob:
             number = self.index.add_root(root)
             looked[number] = root
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.index.look(number, root, self.summary.looked.skipped)
+            self.summary.notes += self.index.look(number, root, self.summary.looked.skipped)
         return looked
 
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:

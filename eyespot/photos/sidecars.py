@@ -16,7 +16,6 @@ import math
 import os
 import re
 import stat
-import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from typing import Any
 
 from eyespot.photos.embedded_texts import one_line_each
 from eyespot.photos.kinds import ending_of
+from eyespot.photos.names import folded
 from eyespot.photos.provenance import read_date
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.videos.metadata import movie_header
@@ -66,11 +66,6 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
 
 
 # -- facts --------------------------------------------------------------------------------------------------
-
-
-def folded(name: str) -> str:
-    """A name as it is compared where its bytes find nothing: composed, in one case."""
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 class _PhotoNames:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ExifTags, Image, PngImagePlugin
 
+from eyespot.formats.sidecars import add_keyword
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.groups.stored import Groups
@@ -269,6 +270,16 @@ def test_sidecars_are_facts_and_a_change_of_one_is_seen_without_embedding(tmp_pa
         two.with_suffix(".xmp").relative_to(photos).as_posix()
     ]
     assert rows_in(gallery)[one.relative_to(photos).as_posix()]["taken"].year == 1999
+
+
+def test_words_find_the_keyword_that_a_search_wrote(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 2), tmp_path / "gallery"
+    index_gallery(gallery, photos)
+    first = next(iter(Collection(gallery).search("a fish", k=1).facts.items()))
+    add_keyword([{"id": first[0], "path": first[1]["path"]}], "holidays2003")
+    assert index_gallery(gallery, photos).embedded == 0
+    (found,) = Collection(gallery).search("holidays2003", by="words").facts
+    assert found == first[0]
 
 
 def test_sidecars_find_their_photos() -> None:

@@ -67,11 +67,11 @@ class Facets(NamedTuple):
     labels: list[Label]
     first: str | None  # date
     last: str | None
-    undated: int  # pictures of which nothing says when they were taken
     map: Map | None
     columns: list[str]  # all that a condition may name
     coded: dict[str, Coded]
     taxa: Taxa
+    undated: int = 0  # pictures of which nothing says when they were taken
 
 
 _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
@@ -99,7 +99,7 @@ def facets_of(snapshot: Snapshot) -> Facets:
         first = min(span[0] for span in spans).date().isoformat() if spans else None
         last = max(span[1] for span in spans).date().isoformat() if spans else None
         undated = sum(shard.undated() for shard in shards)
-        _COUNTED[snapshot] = Facets(labels, first, last, undated, _map(shards), list(snapshot.kinds), coded, taxa)
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), list(snapshot.kinds), coded, taxa, undated)
     return _COUNTED[snapshot]
 
 
