@@ -306,7 +306,7 @@ def test_sidecars_find_their_photos() -> None:
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(),
     lambda inner: (
         st.lists(inner) | st.dictionaries(st.sampled_from(["timestamp", "latitude", "longitude", "x"]), inner)
     ),
