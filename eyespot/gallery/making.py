@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,8 @@ def measure_again(
         if not can_read(shard_path(gallery, shard), rows, "dates without what says them"):
             all_read = False
             continue
-        places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
-        planned = [PlannedPicture(shard, root, index.seen(root, path)) for root, path in places]
         with reader_of(len(rows)) as reader:
-            reads = reader.read_all(planned, index.roots())
+            reads = _read_again(index, shard, rows, reader)
             measured = {read.id: read.measured for read in reads if read.id is not None and read.measured}
         with index.transaction():
             index.measure(measured)
@@ -98,7 +96,11 @@ def measure_again(
 
 def hashes_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:
     """The perceptual hashes of these rows of a shard, read anew; zeros where no path holds the picture any more."""
+    found = {read.id: read.hashes for read in _read_again(index, shard, rows, reader) if read.hashes}
+    return [found.get(row.id, (0,) * COLUMNS) for row in rows]
+
+
+def _read_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> Iterator[ReadPicture]:
     places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
     planned = [PlannedPicture(shard, root, index.seen(root, path)) for root, path in places]
-    found = {read.id: read.hashes for read in reader.read_all(planned, index.roots()) if read.hashes}
-    return [found.get(row.id, (0,) * COLUMNS) for row in rows]
+    return reader.read_all(planned, index.roots())

@@ -283,14 +283,10 @@ class ShardFacets:
 
     def undated(self) -> int:
         """How many pictures have no date."""
-
-        def count() -> int:
-            column: Any = self.facts.column("taken")
-            return int(column.filter(_booleans(self.live)).null_count) if len(column) else 0
-
         if "taken" not in self.facts.schema.names:
             return int(np.count_nonzero(self.live))
-        return self._once(("undated", self._version), count)
+        column: Any = self.facts.column("taken")
+        return self._once(("undated", self._version), lambda: int(column.filter(_booleans(self.live)).null_count))
 
     def box(self) -> NDArray[np.float64] | None:
         """The least and the greatest latitude and longitude, (2, 2); None if no place is known."""
