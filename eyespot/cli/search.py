@@ -75,7 +75,7 @@ def run(
     collection = open_collection(searched_here(gallery, settings.encoder), settings.encoder, backend.index)
     collection.backend = context.with_resource(backend_on(backend)) or collection.backend
     if without_query and settings.filters:
-        listed = collection.by_date(_allowed(collection, settings), few, grouped)
+        listed = collection.by_date(_allowed(collection, settings), few, grouped, settings)
         return _show(SearchOutput(listed, listed, column="taken"), started, output, json)
     wanted = collection.query(words, image)
     run, rewriting = _ranked(collection, wanted, settings, grouped)
@@ -112,7 +112,7 @@ def _ranked(
         warn(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
     moves, deep = moves_of(collection, wanted, settings), max(settings.k or FEW, settings.depth or 0)
     stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
-    run = collection.answered(wanted, stage)
+    run = collection.answered(wanted, stage, settings)
     if run.header.get("by") == "words" and not any(run.values()):  # before anybody judges none
         raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
     if settings.expand is not None:  # people see the further wordings, because the results depend on them

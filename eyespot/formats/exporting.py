@@ -279,7 +279,7 @@ def known_facts(facts: dict[str, Any]) -> dict[str, Any]:
 def tells_too_much(name: str) -> bool:
     """Whether a column by this name tells where a picture was taken or whose it is."""
     plain = plain_name(name)
-    return plain in PLACES.split() or names_owner(name) or plain.startswith(("gps", "exif", "embedded"))
+    return plain in PLACES.split() or names_owner(name) or plain.startswith(("gps", "exif", "embedded", "sidecar"))
 
 
 def names_owner(name: str) -> bool:

@@ -16,6 +16,7 @@ from eyespot.formats.albums import AlbumReport, Hit
 from eyespot.formats.exporting import ExportFailure
 from eyespot.photos.found import reason
 from eyespot.photos.videos.addresses import file_of
+from eyespot.photos.xmp import MOST_BYTES, parse_xmp
 from eyespot.storage.atomic import new_file
 
 _DC, _RDF, _X = "http://purl.org/dc/elements/1.1/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "adobe:ns:meta/"
@@ -24,7 +25,6 @@ _DESCRIPTION = f"{{{_RDF}}}Description"
 _EMPTY = f'<x:xmpmeta xmlns:x="{_X}"><rdf:RDF xmlns:rdf="{_RDF}"><rdf:Description rdf:about=""/></rdf:RDF></x:xmpmeta>'
 _OPEN = b'<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>\n'
 _CLOSE = b'\n<?xpacket end="w"?>\n'
-_LONGEST = 16 << 20  # bytes; a sidecar with the history of a raw developer has some hundred thousand
 
 
 def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
@@ -81,38 +81,19 @@ def with_keyword(xmp: bytes | None, keyword: str) -> bytes | None:
     return _OPEN + written + _CLOSE
 
 
-def keywords_of(xmp: bytes) -> list[str]:
-    """The keywords in a sidecar; `ValueError` if it is no XMP."""
-    return [item.text or "" for subject in _parsed(xmp).iter(_SUBJECT) for item in subject.iter(_LI)]
-
-
 def _read(sidecar: Path) -> bytes | None:
     try:
         with sidecar.open("rb") as file:
-            data = file.read(_LONGEST + 1)
+            return file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         return None
-    if len(data) > _LONGEST:
-        raise ValueError(f"is larger than {_LONGEST >> 20} MB")
-    return data
 
 
 def _parsed(xmp: bytes) -> ET.Element:
     """The tree, whose prefixes are those of the file when it is written again."""
-    names = {"dc": _DC, "rdf": _RDF, "x": _X}
-    try:
-        root = ET.fromstring(xmp, ET.XMLParser(target=_SafeBuilder(insert_comments=True)))
-        names |= {str(prefix): str(uri) for _, (prefix, uri) in ET.iterparse(io.BytesIO(xmp), ["start-ns"])}
-    except ET.ParseError as error:
-        raise ValueError(f"is no XML ({error}); move it away") from None
+    root, names = parse_xmp(xmp, with_comments=True), {"dc": _DC, "rdf": _RDF, "x": _X}
+    names |= {str(prefix): str(uri) for _, (prefix, uri) in ET.iterparse(io.BytesIO(xmp), ["start-ns"])}
     for prefix, uri in names.items():
         if prefix and not prefix.startswith("ns"):  # the writer numbers its own so
             ET.register_namespace(prefix, uri)
     return root
-
-
-class _SafeBuilder(ET.TreeBuilder):
-    """Refuses a document type, whose entities could grow to any size."""
-
-    def doctype(self, *_: str | None) -> None:
-        raise ValueError("declares a document type, which no XMP does; move it away")

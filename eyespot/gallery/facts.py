@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from eyespot.gallery.index_tables import OPTIONAL
 from eyespot.gallery.picture_index import StoredRow
-from eyespot.photos.embedded_texts import EMBEDDED
-from eyespot.photos.videos.facts import VIDEO_COLUMNS
+from eyespot.photos import provenance
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -35,43 +35,85 @@ _FILLED = ("taken", "latitude", "longitude", "camera")
 
 def schema_of(columns: Mapping[str, str]) -> pa.Schema:
     """The columns of every shard's table: the fixed ones, then the labels."""
-    labels = [pa.field(name, _ARROW[kind]) for name, kind in columns.items() if name.casefold() not in _FILLED]
+    labels = [pa.field(name, _ARROW[kind]) for name, kind in columns.items() if _is_column(name)]
     return pa.schema([*FIXED, *labels])
+
+
+def _is_column(label: str) -> bool:
+    """Whether a label has a column, and is no date or position that a sidecar offers."""
+    return label.casefold() not in _FILLED and not label.startswith(("xmp:", "takeout:"))
 
 
 def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     """The table of a shard's rows; `columns` maps label columns to their kinds."""
-    # Texts of the files themselves, and facts of videos, are columns only of shards whose pictures have some
     dicts = [_row(stored, columns) for stored in rows]
     schema = schema_of(columns)
     named = {name.casefold() for name in schema.names}  # a label column of the user's goes first
-    for name, kind in {**dict.fromkeys(EMBEDDED, "text"), **VIDEO_COLUMNS}.items():
+    for name, kind in OPTIONAL.items():
         if name not in named and any(row.get(name) is not None for row in dicts):
-            schema = schema.append(pa.field(name, _ARROW[kind]))
+            beside = {provenance.DATE_SOURCE: "taken", provenance.POSITION_SOURCE: "longitude"}.get(name)
+            place = schema.get_field_index(beside) + 1 if beside else len(schema)
+            schema = schema.insert(place, pa.field(name, _ARROW[kind]))
     return pa.Table.from_pylist(dicts, schema=schema)
 
 
 def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     own = {"id": stored.id, "live": bool(stored.paths), "roots": stored.roots, "paths": stored.paths}
+    own |= {"size": stored.size, "mtime": stored.mtime, **dict.fromkeys(("taken", "latitude", "longitude"))}
     labels = {name.casefold(): value for name, value in stored.labels.items()}
-    label_columns = ((name, kind) for name, kind in columns.items() if name.casefold() not in _FILLED)
+    label_columns = ((name, kind) for name, kind in columns.items() if _is_column(name))
     row = {name: _CASTS[kind](labels[name.casefold()]) for name, kind in label_columns if name.casefold() in labels}
-    values = {name: stored.measured.get(name) for name in ("width", "height")}
-    for name in _FILLED:
-        value = stored.measured.get(name)
-        values[name] = _fitting(name, labels.get(name) if value is None else value)
-    texts = {name: text for name in (*EMBEDDED, *VIDEO_COLUMNS) if (text := stored.measured.get(name)) is not None}
-    return texts | row | own | {"size": stored.size, "mtime": stored.mtime} | values
+    texts = {name: text for name in OPTIONAL if (text := stored.measured.get(name)) is not None}
+    camera = stored.measured.get("camera") or labels.get("camera")
+    own |= {"camera": None if camera is None else str(camera)}
+    own |= {name: stored.measured.get(name) for name in ("width", "height")}
+    said = _date(stored, labels) | _position(stored, labels)
+    sources = {name: said.pop(name) for name in provenance.COLUMNS if name in said}
+    return texts | sources | row | own | said
 
 
-def _fitting(name: str, value: Any) -> Any:
-    """A value that its column can hold, or None: a label is free text."""
-    if value is None or name == "camera":
-        return None if value is None else str(value)
+def _date(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
+    """When a picture was taken and what says so: the picture itself, or else a table, a sidecar or its name."""
+    measured, label = _moment(stored.measured.get("taken")), labels.get("taken")
+    if measured is not None:
+        return {"taken": measured, provenance.DATE_SOURCE: stored.measured.get(provenance.DATE_SOURCE)}
+    names = filter(None, (provenance.date_in_name(path.rpartition("/")[2]) for path in stored.paths))
+    said: dict[str, Iterable[object]] = {
+        "labels": [str(label), str(_moment(label))],
+        "XMP sidecar": [labels.get("xmp:taken")],
+        "Google Takeout (UTC)": [labels.get("takeout:taken")],
+        "file name": names,
+    }
+    date = provenance.best_date(said)
+    return {"taken": date.when, provenance.DATE_SOURCE: date.source} if date else {}
+
+
+def _position(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Where it was taken and what says so, in the same order."""
+    source = stored.measured.get(provenance.POSITION_SOURCE)
+    said = {
+        source or "GPS": (stored.measured.get("latitude"), stored.measured.get("longitude")),
+        "labels": (labels.get("latitude"), labels.get("longitude")),
+        "XMP sidecar": (labels.get("xmp:latitude"), labels.get("xmp:longitude")),
+        "Google Takeout": (labels.get("takeout:latitude"), labels.get("takeout:longitude")),
+    }
+    found = provenance.best_position(said)
+    if found:
+        return found
+    halves = ((name, _degrees(labels.get(name), limit)) for name, limit in (("latitude", 90), ("longitude", 180)))
+    return {name: value for name, value in halves if value is not None}  # which a table may give
+
+
+def _degrees(value: Any, limit: float) -> float | None:
     try:
-        if name == "taken":
-            return datetime.fromisoformat(str(value)).replace(tzinfo=None, microsecond=0)
-        number, limit = float(value), 90.0 if name == "latitude" else 180.0
-    except (ValueError, OverflowError):
+        return None if abs(number := float(value)) > limit else number
+    except (TypeError, ValueError, OverflowError):
         return None
-    return number if abs(number) <= limit else None
+
+
+def _moment(value: Any) -> datetime | None:
+    """A time that the column can hold, or None: a label is free text."""
+    try:
+        return None if value is None else datetime.fromisoformat(str(value)).replace(tzinfo=None, microsecond=0)
+    except ValueError:
+        return None

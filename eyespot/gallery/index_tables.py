@@ -14,8 +14,11 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
+from eyespot.photos import provenance
+from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.found import is_utf8
 from eyespot.photos.videos.addresses import VIDEO
+from eyespot.photos.videos.facts import VIDEO_COLUMNS
 
 # paths.item: the number of the file's picture; the packed id of a video, which has no row; NULL for what failed. It has
 # no type, so a column of numbers is compared with it as `+number`: else SQLite does not use the index.
@@ -61,6 +64,8 @@ _EPOCH, _SECOND = datetime(1970, 1, 1), timedelta(seconds=1)
 _PLAIN, _WORDS = ("width", "height", "latitude", "longitude"), ("camera", "format")
 _COLUMNS = {*_PLAIN, *_WORDS, "taken"}
 FACTS = "width, height, taken, latitude, longitude, camera, format, more"
+OPTIONAL: Mapping[str, str] = {**dict.fromkeys(EMBEDDED, "text"), **provenance.COLUMNS, **VIDEO_COLUMNS}
+"""Facts, with their kinds, that are columns only of shards whose pictures have some."""
 
 
 def packed(id: str) -> bytes | str:

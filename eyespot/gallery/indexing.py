@@ -182,16 +182,15 @@ class _IndexJob:
         looked = {}
         for root in roots:
             if not is_there(root):
-                known = root in self.index.roots().values()
                 line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
                 advice = f"its pictures are kept; if it is gone for good, take it out with: {line}"
-                tail = advice if known else "nothing to index there"
+                tail = advice if root in self.index.roots().values() else "nothing to index there"
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.index.add_root(root)
             looked[number] = root
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.index.look(number, root, self.summary.looked.skipped)
+            self.summary.notes += self.index.look(number, root, self.summary.looked.skipped)
         return looked
 
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:
@@ -342,7 +341,12 @@ class _IndexJob:
                     self._fill(shard, stem, rows, note)
 
     def _fill_hashes(self, look: LookAtFiles) -> None:
-        """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
+        """Perceptual hashes that are damaged; a repair also makes, and reads facts, that an older eyespot did not."""
+        if self.options.repair:
+            from eyespot.gallery.making import measure_again
+
+            measure_again(self.gallery, self.index, self._can_repair, partial(self._reader, None, {}))
+            self._refresh_facts()
         for shard in self.index.shard_rows():
             folder = disk.shard_path(self.gallery, shard)
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):

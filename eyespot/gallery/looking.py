@@ -13,11 +13,13 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from unicodedata import normalize
 
 from eyespot.gallery import video_frames
 from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.labels import kind_of, wider
+from eyespot.photos.names import folded
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.raw import reads_raw
 from eyespot.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
@@ -103,6 +105,7 @@ class RootComparison:
         self.problems: list[tuple[int, str, str]] = []
         self.columns: dict[str, str] = dict(sql.execute("SELECT name, kind FROM columns").fetchall())
         self.known_columns = dict(self.columns)
+        self.respelled: list[str] = []  # paths in labels that are spelled otherwise than the pictures that they mean
 
     def record(self, records: Iterable[Met]) -> None:
         """Compare what a walk meets."""
@@ -191,9 +194,24 @@ class RootComparison:
         video_frames.keep_frames(self.sql, self.number)
         # Label rows that name no picture are problems of their own, not silence
         named = {path for _, path, _ in self.problems}
+        self._match_spellings([path for (path,) in self.sql.execute(_WITHOUT_PICTURE, {"n": self.number})])
         rows_without = self.sql.execute(_WITHOUT_PICTURE, {"n": self.number}).fetchall()
         why = "named in the labels, but no such picture is there"
         self.problems += [(self.number, path, why) for (path,) in rows_without if path not in named]
+
+    def _match_spellings(self, without: list[str]) -> None:
+        """Give labels without a picture to the only one whose path is theirs in another spelling."""
+        alike: dict[str, list[str]] = {folded(path): [] for path in without}
+        for (path,) in self.sql.execute(_PICTURES, {"n": self.number}) if without else ():
+            if (named := alike.get(folded(path))) is not None:
+                named.append(path)
+        for path in without:
+            found = alike[folded(path)]
+            composed = [one for one in found if normalize("NFC", one) == normalize("NFC", path)] or found
+            if len(composed) == 1:
+                self.respelled.append(path)
+                self.sql.execute(_RESPELLED, (composed[0], self.number, path))
+                self.sql.execute("DELETE FROM seen_labels WHERE root = ? AND path = ?", (self.number, path))
 
     def _protect_unreadable(self) -> None:
         """What lies at or below a path that cannot be read now is not gone, and has its old labels."""
@@ -253,6 +271,11 @@ _STALE_LABELS = f"""INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format
     JOIN folders d ON d.root = :n AND d.path = {FOLDER_OF.format("s.path")} JOIN paths ON folder = d.number
     AND (name = {NAME_OF.format("s.path")} OR ({video_frames.IS_FRAME} AND name > {NAME_OF.format("s.path")}
     AND name < {NAME_OF.format("s.path")} || '#u')) WHERE {HAS_ROW}"""
+_RESPELLED = """INSERT INTO seen_labels SELECT root, ?, facts FROM seen_labels WHERE root = ? AND path = ?
+    ON CONFLICT(root, path) DO UPDATE SET facts = json_patch(excluded.facts, facts)"""
+_PICTURES = """SELECT path FROM changed WHERE root = :n UNION SELECT d.path || name FROM paths JOIN folders d
+    ON d.number = folder WHERE d.root = :n AND NOT EXISTS
+    (SELECT 1 FROM gone g WHERE g.root = d.root AND g.path = d.path || paths.name)"""
 _WITHOUT_PICTURE = f"""SELECT path FROM seen_labels s WHERE root = :n
     AND NOT EXISTS (SELECT 1 FROM changed c WHERE c.root = s.root AND c.path = s.path)
     AND (EXISTS (SELECT 1 FROM gone g WHERE g.root = s.root AND g.path = s.path) OR NOT EXISTS

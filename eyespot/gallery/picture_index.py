@@ -17,6 +17,7 @@ from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW,
 from eyespot.gallery.looking import ArchiveStamp
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
 from eyespot.photos.found import PlannedPicture
+from eyespot.photos.names import shown_name
 from eyespot.photos.sources import Root, Seen, SkippedFiles, scan_counting
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
@@ -79,6 +80,8 @@ class PictureIndex(PictureTables):
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's looks, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + looking.SCHEMA)
+        if not self._one("SELECT EXISTS (SELECT 1 FROM pictures)"):
+            self.has_sources = True
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -134,14 +137,16 @@ class PictureIndex(PictureTables):
         for table in looking.TABLES:
             self.sql.execute(f"DELETE FROM temp.{table}")
 
-    def look(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> None:
+    def look(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[str]:
         """Compare a root with what is known of it; its problems and labels are adopted, its files are for `make_plan`.
+
+        Gives a note where labels were matched by another spelling of a path.
 
         A tar that is as it was when a run last read it is not read.
         """
         self._looked.add(number)
         stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
-        left = SkippedFiles()
+        left, notes = SkippedFiles(), list[str]()
         if stamp and known and stamp.text == known.text:
             left = known.skipped
         else:
@@ -153,10 +158,14 @@ class PictureIndex(PictureTables):
             finally:
                 self.sql.execute("COMMIT")
             comparison.write()
+            for label in comparison.respelled[:1]:
+                count = f"{len(comparison.respelled)} names in the labels of {root.place} match by another spelling"
+                notes.append(f"{count} (accents in two forms, or upper and lower case), as {shown_name(label)}")
             if stamp and not comparison.problems:
                 self._stamps[number] = ArchiveStamp(stamp.text, left)
         if skipped is not None:
             skipped.add_all(left)
+        return notes
 
     def gone(self, number: int) -> tuple[int, int, int]:
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""

@@ -19,12 +19,10 @@ import numpy as np
 from eyespot.gallery import disk, items_table, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.index_tables import split
+from eyespot.gallery.index_tables import OPTIONAL, split
 from eyespot.gallery.picture_index import RETRY, PictureIndex
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
-from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.videos.addresses import frame_of, place_of_frame
-from eyespot.photos.videos.facts import VIDEO_COLUMNS
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.copies import INDEX, LEDGER
@@ -32,7 +30,7 @@ from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_dig
 from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
 
-_MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *EMBEDDED, *VIDEO_COLUMNS)
+_MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *OPTIONAL)
 
 
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:

@@ -14,10 +14,12 @@ from typing import Any
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.taxonomy import name_index
 from eyespot.gallery.taxonomy.name_index import BorneNames
+from eyespot.photos import sidecars
 from eyespot.photos.attribution import ADDRESSES, LICENCES, plain_name
 from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root
+from eyespot.photos.provenance import COLUMNS as SOURCES
 from eyespot.photos.videos.addresses import file_of
 from eyespot.storage import sqlite
 
@@ -27,9 +29,9 @@ FILE, FOLDER = "file name", "folder name"
 COLUMNS = 1_900  # SQLite takes 2,000
 OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
 OWN_NAMES |= {"text_in_picture": "text in the picture"}
-OWN_NAMES |= {name: name.replace("_", " ") for name in EMBEDDED}
+OWN_NAMES |= {name: name.replace("_", " ") for name in (*EMBEDDED, *sidecars.TEXTS)}
 _SKIPPED = frozenset(
-    {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES))}
+    {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES, *SOURCES))}
 )
 _HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 

@@ -5,47 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
-from xml.etree import ElementTree
+from typing import Any, cast
 
 from PIL import ExifTags, Image, ImageFile, IptcImagePlugin
 
+from eyespot.photos.xmp import Xmp
+
 EMBEDDED = ("embedded_title", "embedded_description", "embedded_keywords")  # names of their columns
 MOST = 5_000  # characters of each text
-XMP_BYTES = 1 << 20
 # Cameras write these into the description of every picture
 _OF_CAMERAS = re.compile(r"[A-Z ]*DIGITAL CAMERA|SONY DSC|DCIM.*|DIGITAL IMAGE|Exif_JPEG_PICTURE|<.*>|[\W\d_]*")
-_DC, _RDF = "{http://purl.org/dc/elements/1.1/}", "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _TITLE, _HEADLINE, _CAPTION, _KEYWORDS = (2, 5), (2, 105), (2, 120), (2, 25)  # of IPTC IIM
 _SEPARATORS = re.compile("[;,]")
 
+Iptc = dict[tuple[int, int], list[str]]
 
-class EmbeddedTexts(NamedTuple):
-    """The texts of a picture; each is None where the file has none. Keywords are joined by semicolons."""
 
-    title: str | None = None
-    description: str | None = None
-    keywords: str | None = None
+def embedded_texts(xmp: Xmp, iptc: Iptc, main: Mapping[int, Any], photo: Mapping[int, Any]) -> dict[str, str | None]:
+    """Title, description and keywords, by their columns; XMP goes before IPTC, and IPTC before EXIF.
 
-    @classmethod
-    def of(cls, image: object, main: Mapping[int, Any], photo: Mapping[int, Any]) -> EmbeddedTexts:
-        """The texts of a picture with these EXIF tags; XMP goes before IPTC, and IPTC before EXIF.
+    Each is None where the file has none. Keywords are joined by semicolons.
+    """
+    titles = [*xmp.get("dc:title", ()), *iptc.get(_TITLE, ()), *iptc.get(_HEADLINE, ())]
+    titles.append(_windows_text(main.get(ExifTags.Base.XPTitle)))
+    descriptions = [*xmp.get("dc:description", ()), *iptc.get(_CAPTION, ()), _text(main.get(270))]
+    descriptions += [_windows_text(main.get(tag)) for tag in (ExifTags.Base.XPComment, ExifTags.Base.XPSubject)]
+    comment = photo.get(ExifTags.Base.UserComment)
+    descriptions += [_user_comment(comment)] if isinstance(comment, bytes) else []
+    keywords = [*xmp.get("dc:subject", ()), *iptc.get(_KEYWORDS, ())]
+    keywords += _SEPARATORS.split(_windows_text(main.get(ExifTags.Base.XPKeywords)))
+    return dict(zip(EMBEDDED, one_line_each(titles, descriptions, keywords), strict=True))
 
-        A damaged block costs the texts in it, never the picture.
-        """
-        xmp, iptc = (_xmp(image), _iptc(image)) if isinstance(image, Image.Image) else ({}, {})  # RAW has EXIF only
-        keywords = [*xmp.get("subject", ()), *iptc.get(_KEYWORDS, ())]
-        keywords += _SEPARATORS.split(_windows_text(main.get(ExifTags.Base.XPKeywords)))
-        titles = [*xmp.get("title", ()), *iptc.get(_TITLE, ()), *iptc.get(_HEADLINE, ())]
-        descriptions = [*xmp.get("description", ()), *iptc.get(_CAPTION, ()), _text(main.get(270))]
-        descriptions += [_windows_text(main.get(tag)) for tag in (ExifTags.Base.XPComment, ExifTags.Base.XPSubject)]
-        comment = photo.get(ExifTags.Base.UserComment)
-        descriptions += [_user_comment(comment)] if isinstance(comment, bytes) else []
-        return cls(
-            next(_clean([*titles, _windows_text(main.get(ExifTags.Base.XPTitle))]), None),
-            next(_clean(descriptions), None),
-            "; ".join(dict.fromkeys(_clean(keywords)))[:MOST] or None,
-        )
+
+def one_line_each(
+    titles: Iterable[str], descriptions: Iterable[str], keywords: Iterable[str]
+) -> tuple[str | None, str | None, str | None]:
+    """The first title and the first description that say something, and all keywords, joined."""
+    joined = "; ".join(dict.fromkeys(_clean(keywords)))[:MOST]
+    return next(_clean(titles), None), next(_clean(descriptions), None), joined or None
 
 
 def _clean(texts: Iterable[str]) -> Iterator[str]:
@@ -88,25 +85,10 @@ def _user_comment(value: bytes) -> str:
     return _decoded(text) if code in (b"ASCII\0\0\0", bytes(8)) else ""
 
 
-def _iptc(image: Image.Image) -> dict[tuple[int, int], list[str]]:
+def read_iptc(image: Image.Image) -> Iptc:
+    """The texts of IPTC IIM in a picture, by record and number."""
     with suppress(Exception):
         found = IptcImagePlugin.getiptcinfo(cast(ImageFile.ImageFile, image)) or {}
         lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
         return {key: [_decoded(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
     return {}
-
-
-def _xmp(image: Image.Image) -> dict[str, list[str]]:
-    """Dublin Core's title, description and subject; English or the default first, as the file orders them."""
-    packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or b""
-    data = packet.encode() if isinstance(packet, str) else bytes(packet)
-    # Entities make small files large, and no camera or photo program writes them
-    if not data or len(data) > XMP_BYTES or b"<!" in data:
-        return {}
-    found: dict[str, list[str]] = {}
-    with suppress(ElementTree.ParseError, ValueError):
-        root = ElementTree.fromstring(data.strip(b"\0 \n\r\t"))
-        for name in ("title", "description", "subject"):
-            items = [item.text or "" for block in root.iter(_DC + name) for item in block.iter(_RDF + "li")]
-            found[name] = items
-    return found

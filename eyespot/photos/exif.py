@@ -6,11 +6,14 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 
 from PIL import ExifTags, Image
 
-from eyespot.photos.embedded_texts import EmbeddedTexts
+from eyespot.photos.embedded_texts import Iptc, embedded_texts, read_iptc
+from eyespot.photos.provenance import best_date, best_position, read_date
+from eyespot.photos.xmp import DATES, Xmp, degrees_in, read_xmp
 
 
 class Tagged(Protocol):
@@ -33,6 +36,10 @@ class PictureFacts:
     embedded_title: str | None = None  # these three by EXIF, IPTC or XMP
     embedded_description: str | None = None
     embedded_keywords: str | None = None  # joined by semicolons
+    taken_from: str | None = None  # what says when and where it was taken: `provenance.py`
+    position_from: str | None = None
+    date_changed: str | None = None  # when a program last changed the picture, in ISO's spelling
+    gps_doubtful: str | None = None  # a position that is none, and why
 
 
 _TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is upright
@@ -45,6 +52,7 @@ _TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is uprig
     8: Image.Transpose.ROTATE_90,
 }
 _SIDEWAYS = (5, 6, 7, 8)
+_XMP = 700  # the tag of a packet in TIFF and DNG
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,9 @@ class Exif:
     photo: dict[int, Any]
     position: dict[int, Any]
     orientation: int  # 1 to 8, of the pixels as Pillow gives them: some of its readers turn the picture themselves
-    texts: EmbeddedTexts
+    xmp: Xmp
+    iptc: Iptc
+    png_time: str
 
     @classmethod
     def of(cls, image: Tagged) -> Exif:
@@ -70,7 +80,14 @@ class Exif:
         orientation = main.get(ExifTags.Base.Orientation)
         if not isinstance(orientation, int) or orientation not in _TURNS:
             orientation = 1
-        return cls(main, photo, position, orientation, EmbeddedTexts.of(image, main, photo))
+        info = image.info if isinstance(image, Image.Image) else {}  # which a RAW file lacks
+        packet = info.get("xmp") or info.get("XML:com.adobe.xmp") or main.get(_XMP)
+        xmp: Xmp = {}
+        with suppress(ValueError, TypeError):
+            data = packet.encode("utf-8", "replace") if isinstance(packet, str) else bytes(memoryview(packet or b""))
+            xmp = read_xmp(data.strip(b"\0 \n\r\t"))
+        iptc = read_iptc(image) if isinstance(image, Image.Image) else {}
+        return cls(main, photo, position, orientation, xmp, iptc, _clean(info.get("Creation Time")))
 
     def upright(self, image: Image.Image) -> Image.Image:
         """The picture these tags belong to, turned and flipped as they say, without any metadata."""
@@ -80,31 +97,62 @@ class Exif:
         return upright
 
     def facts(self, size: tuple[int, int], format: str) -> PictureFacts:
+        """What is known of a picture of this size, (width, height), and format."""
         width, height = size[::-1] if self.orientation in _SIDEWAYS else size
-        tags = self.position
-        latitude = _degrees(tags.get(ExifTags.GPS.GPSLatitude), tags.get(ExifTags.GPS.GPSLatitudeRef), "NS")
-        longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
-        if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
-            latitude, longitude = None, None
-        taken = _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
         make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
         named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
         camera = (model if named else f"{make} {model}".strip()) or None
-        return PictureFacts(width, height, taken, latitude, longitude, camera, format, *self.texts)
+        date = best_date(self._dates())
+        changes = [_clean(self.main.get(ExifTags.Base.DateTime)), *self.xmp.get("xmp:ModifyDate", ())]
+        changed = next(filter(None, (read_date(text, "") for text in changes)), None)
+        tags, gps = self.position, ExifTags.GPS
+        latitude = _degrees(tags.get(gps.GPSLatitude), tags.get(gps.GPSLatitudeRef), "NS")
+        longitude = _degrees(tags.get(gps.GPSLongitude), tags.get(gps.GPSLongitudeRef), "EW")
+        void = _clean(tags.get(gps.GPSStatus)).upper().startswith("V")
+        place = best_position({"GPS": (latitude, longitude), "XMP": degrees_in(self.xmp)}, void)
+        return PictureFacts(
+            width=width,
+            height=height,
+            taken=date.when if date else None,
+            latitude=place.pop("latitude", None),
+            longitude=place.pop("longitude", None),
+            camera=camera,
+            format=format,
+            taken_from=date.source if date else None,
+            date_changed=changed.when.isoformat() if changed else None,
+            **place,
+            **embedded_texts(self.xmp, self.iptc, self.main, self.photo),
+        )
+
+    def _dates(self) -> dict[str, list[str]]:
+        """What the file says of when it was taken, by source."""
+        blocks, tags = (self.photo, self.main), ExifTags.Base
+        png = self.png_time
+        with suppress(ValueError, TypeError, IndexError):  # "Sun, 06 May 2001 07:08:09 +0000"
+            png = parsedate_to_datetime(png).isoformat()
+        stamp, time = self.position.get(ExifTags.GPS.GPSDateStamp), self.position.get(ExifTags.GPS.GPSTimeStamp)
+        clock = ""
+        with suppress(TypeError, ValueError, ArithmeticError):
+            clock = ":".join(f"{int(float(part)):02d}" for part in time or ())
+        iptc = []
+        for fields in ((55, 60), (62, 63)):  # created, and digitised; the time is 070809+0200
+            day, clock_time = ("".join(self.iptc.get((2, number), ())[:1]) for number in fields)
+            hours = ":".join(clock_time[at : at + 2] for at in (0, 2, 4))
+            iptc.append(f"{day[:4]}-{day[4:6]}-{day[6:8]} {hours}")
+        return {
+            "camera": [_clean(block.get(tags.DateTimeOriginal)) for block in blocks],
+            "digitised": [_clean(block.get(tags.DateTimeDigitized)) for block in blocks],
+            "XMP": [text for name in DATES for text in self.xmp.get(name, ())],
+            "IPTC": iptc,
+            "PNG": [png],
+            "GPS (UTC)": [f"{_clean(stamp)} {clock}"],
+        }
 
 
 def _clean(text: Any) -> str:
     if isinstance(text, bytes):
         text = text.decode("ascii", "replace")
     return " ".join(re.sub(r"[^ -~\u00a0-\U0010ffff]", " ", text).split())[:100] if isinstance(text, str) else ""
-
-
-def _time(text: Any) -> datetime | None:
-    """EXIF writes 2021:05:31 18:02:11; some programs use dashes, append fractions or a zone, or leave it blank."""
-    parts = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
-    with suppress(ValueError):
-        return datetime(*map(int, parts.groups())) if parts else None  # type: ignore[arg-type]
-    return None
 
 
 def _degrees(parts: Any, reference: Any, signs: str) -> float | None:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, reason
-from eyespot.photos.kinds import KIND_OF, ending_of, skipped_by_head
+from eyespot.photos.kinds import HEAD, KIND_OF, ending_of, skipped_by_head
 from eyespot.photos.labels import LabelError, label_rows
 from eyespot.photos.left_out import HIDDEN, LINKED, PAIRED, files_below, why_left_out, why_left_out_below
 from eyespot.photos.names import real_name, stored_name
-from eyespot.photos.pairs import BESIDE, pairs_in
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import stat_of
-from eyespot.photos.signatures import HEAD
+from eyespot.photos.sidecars import BESIDE, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, frame_of, is_video, place_of_frame
 from eyespot.storage.systems import is_inside, with_slashes
 
@@ -36,6 +35,7 @@ class _Open(NamedTuple):
     prefix: str
     entries: Iterator[os.DirEntry[str]]
     pairs: dict[str, str]  # files that belong to a photo beside them, and that photo
+    sidecars: dict[str, list[str]]  # files that may say something of photos, and these
 
 
 class FolderWalk:
@@ -80,6 +80,14 @@ class FolderWalk:
             yield Labels(self.way[-1].prefix + stored_name(photo), {BESIDE: stored_name(entry.name)})
         elif ending in SUFFIXES or is_video(entry.name):
             yield seen_at(entry.path, path)
+        elif photos := self.way[-1].sidecars.get(entry.name):
+            try:
+                facts = sidecar_facts(entry.path)
+            except (OSError, ValueError) as error:
+                yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
+                return
+            yield from [Skipped(path, KIND_OF[ending], ending)] if facts is None else []
+            yield from (Labels(self.way[-1].prefix + stored_name(name), facts) for name in photos if facts)
         elif entry.is_symlink() and not os.path.exists(entry.path):
             # Perhaps a folder of photos on a disk that is not plugged in.
             yield Unreadable(path + "/", "a link that leads nowhere")
@@ -119,7 +127,10 @@ class FolderWalk:
             yield Excluded(prefix, LINKED)
         elif not any(entry.name == "gallery.toml" for entry in entries):  # a gallery holds no photos of the user's
             self.entered.add(identity)
-            self.way.append(_Open(identity, prefix, iter(entries), pairs_in(entries)))
+            pairs, names = pairs_in(entries), [entry.name for entry in entries]
+            pictures = [one for one in names if (ending_of(one) in SUFFIXES or is_video(one)) and one not in pairs]
+            sidecars = sidecars_in(names, [name for name in pictures if not name.startswith(".")], pairs)
+            self.way.append(_Open(identity, prefix, iter(entries), pairs, sidecars))
 
     def _below_root(self, real: str) -> str | None:
         """A real path relative to the root, if the walk comes to it without a link; None if it does not."""

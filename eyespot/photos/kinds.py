@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import struct
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +16,12 @@ from typing import Any
 
 from eyespot.photos.found import Excluded, Skipped
 from eyespot.photos.left_out import HIDDEN, LINKED, PAIRED
-from eyespot.photos.signatures import is_picture
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES
 
+HEAD = 64  # bytes that show what a file is
+_SIGNS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_BRANDS = {b"avif", b"avis", b"heic", b"heim", b"heis", b"heix", b"hevc", b"hevm", b"hevs", b"hevx", b"mif1", b"msf1"}
+_BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)  # bytes
 UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pipes and devices"
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
 
@@ -70,6 +74,16 @@ PICTORIAL = ("video", "RAW", "layered or vector", "other picture formats")  # ki
 _WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
 
 """What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
+
+
+def is_picture(head: bytes) -> bool:
+    """Whether a file that begins so is a picture of a format that eyespot reads."""
+    if head.startswith(_SIGNS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
+        return True
+    if head[4:8] == b"ftyp":
+        end = min(int.from_bytes(head[:4]), len(head))
+        return not _BRANDS.isdisjoint(head[at : at + 4] for at in range(8, end, 4) if at != 12)
+    return head[:2] == b"BM" and len(head) >= 18 and struct.unpack_from("<I", head, 14)[0] in _BMP_HEADERS
 
 
 def ending_of(name: str) -> str:

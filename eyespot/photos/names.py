@@ -8,6 +8,7 @@ character of Unicode's last private area, and leaves every other name as it is (
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _RAISED = 0x100000  # from a lone surrogate to the character that is stored for it
 _RAW = re.compile("[\udc80-\udcff\U0010dc80-\U0010dcff]")
@@ -27,6 +28,11 @@ def real_name(stored: str) -> str:
 def shown_name(stored: str) -> str:
     """A stored name for people: bytes that are not UTF-8 stand as `\\xe9`."""
     return real_name(stored).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def folded(name: str) -> str:
+    """A name as it is compared where its bytes find nothing: composed, in one case."""
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _stored(match: re.Match[str]) -> str:

@@ -23,9 +23,9 @@ from PIL import ExifTags, Image, ImageFile, _imaging
 
 from eyespot.photos.colours import LARGE, to_rgb
 from eyespot.photos.exif import Exif, PictureFacts
+from eyespot.photos.kinds import HEAD, is_picture
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
 from eyespot.photos.raw import RAW_SUFFIXES, is_raw, raw_preview, reads_raw
-from eyespot.photos.signatures import HEAD, is_picture
 from eyespot.types import EyespotError, UsageError
 
 # Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind

@@ -15,12 +15,11 @@ from pathlib import Path
 from eyespot.extras import needed
 from eyespot.photos.folders import LABEL_FILES, SHARD, FolderWalk, head_of, seen_at
 from eyespot.photos.found import Excluded, Labels, Met, Record, Seen, Skipped, Unreadable
-from eyespot.photos.kinds import SkippedFiles, ending_of
+from eyespot.photos.kinds import SkippedFiles, ending_of, is_picture
 from eyespot.photos.labels import LABELS_LOST, LabelError, label_rows
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, read_again, read_bytes
-from eyespot.photos.signatures import is_picture
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
 from eyespot.types import UsageError
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from eyespot.search.feedback import Feedback
     from eyespot.search.label_learning import Contrast
     from eyespot.search.searchable import Scan
-    from eyespot.settings.search import RankingSettings
+    from eyespot.settings.search import FilterSettings, RankingSettings
 
 MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kernels is worth a word
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
@@ -154,18 +154,18 @@ class Collection:
             condition = where if condition is None else all_of(where, condition)
         mask, k = self.allowed(condition), settings.k or FEW
         if query is None and image is None and settings.adapt is None and condition is not None:
-            return self.by_date(mask, k, bool(settings.grouped))
+            return self.by_date(mask, k, bool(settings.grouped), settings)
         query = self.query(query, image)
         reword = settings.expand and rewriter(settings.expand, ledger_of(settings.ledger, self.gallery.path))
         moves = feedback if isinstance(feedback, tuple) else moves_of(self, query, settings)
         how: dict[str, Any] = {"mask": mask, "rewriting": reword or None, "grouped": bool(settings.grouped)}
         if settings.rerank is None:
-            return self.answered(query, self.stage(settings, k=k, feedback=moves, **how))
+            return self.answered(query, self.stage(settings, k=k, feedback=moves, **how), settings)
         from eyespot.search.chain import Chain, TopK
 
         with judge_stage(settings, self.gallery.path) as judge:
             first = self.stage(settings, k=max(k, judge.depth), feedback=moves, **how)
-            return self.answered(query, Chain(first, judge, TopK(k)))
+            return self.answered(query, Chain(first, judge, TopK(k)), settings)
 
     def stage(
         self,
@@ -187,16 +187,16 @@ class Collection:
 
         return MovedSearch(self, settings, feedback, **how)
 
-    def answered(self, query: Query, stage: Stage) -> Run:
-        """The run of a stage, or of a chain of them, for one query, with notes for the user."""
+    def answered(self, query: Query, stage: Stage, settings: FilterSettings | None = None) -> Run:
+        """The run of a stage, or of a chain of them, for one query, with notes for the user, also on the filter."""
         with query_log.logged(query):
             run = stage([query])
         run.header["query"] = query_language.format_query(query)
         run.header["pictures"] = [str(term.image) for term in query.terms if term.image is not None]
-        run.notes = [*run.notes, *self._notes(query, run)]
+        run.notes = [*run.notes, *self._notes(query, run, settings)]
         return run
 
-    def by_date(self, allowed: Mask, k: int, grouped: bool = False) -> Run:
+    def by_date(self, allowed: Mask, k: int, grouped: bool = False, settings: FilterSettings | None = None) -> Run:
         """The k newest of these pictures, those without a date last; a score is minus the rank, and says no more.
 
         With `grouped` only the newest of each group of copies or frames.
@@ -212,7 +212,7 @@ class Collection:
         if grouped:
             for hit, others in zip(run[Query("q", ()).id], groups.others(newest, allowed).tolist(), strict=True):
                 run.facts[hit.image]["others"] = others
-        run.notes = self._notes(Query("q", ()), run)
+        run.notes = self._notes(Query("q", ()), run, settings)
         run.header |= {"query": "", "heading": "Newest first", "pictures": [], "by_date": True}
         return run
 
@@ -233,7 +233,7 @@ class Collection:
             )
         return live
 
-    def _notes(self, query: Query, run: Run) -> list[str]:
+    def _notes(self, query: Query, run: Run, settings: FilterSettings | None) -> list[str]:
         own = [term.text for term in query.terms if term.text is not None]
         texts = run.header.get("wordings", {}).get(query.id, own)
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
@@ -254,6 +254,11 @@ class Collection:
                 f"{damaged[0]} is missing or damaged, so its shard was searched more slowly; repair it with: {line}"
             )
         notes += self.view.notes
+        if settings is not None:
+            from eyespot.gallery.filters import mask
+            from eyespot.search.parts import filter_notes
+
+            notes += filter_notes(settings, lambda condition: mask(self.view.tables, condition) & self.view.live)
         if imported:
             notes.append(f"the vectors were imported as made by {encoder}; that could not be checked")
         rows = int(self.view.starts[-1])

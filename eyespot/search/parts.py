@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.judge import DEPTH
 from eyespot.settings.search import EVERYBODY
-from eyespot.types import UsageError
+from eyespot.types import Note, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
     from eyespot.settings.judge import JudgeOptions
     from eyespot.settings.search import FilterSettings, SearchSettings
-    from eyespot.types import Query
+    from eyespot.types import Mask, Query
 
 
 def ledger_of(given: Path | str | None, gallery: Path) -> Path:
@@ -49,6 +49,7 @@ def condition_of(
     given = [filters.checked(settings.where, columns)] if settings.where else []
     given += [filters.after(settings.after)] if settings.after else []
     given += [filters.before(settings.before)] if settings.before else []
+    given += [filters.undated()] if settings.undated else []
     given += [_near(settings.near, columns)] if settings.near else []
     by_column: dict[str, list[Condition]] = {}
     for one in settings.label:
@@ -62,6 +63,20 @@ def condition_of(
         names = dict.fromkeys(name for one in alternatives for name in one.columns)
         given.append(filters.Condition(" OR ".join(f"({one.sql})" for one in alternatives), tuple(names)))
     return filters.all_of(*given)
+
+
+def filter_notes(settings: FilterSettings, mask_of: Callable[[Condition], Mask]) -> list[Note]:
+    """What a filter leaves out because nothing is known of it. mask_of: the live rows that fit a condition, (rows,)."""
+    from eyespot.gallery.filters import Condition, undated
+
+    notes = []
+    if (settings.after or settings.before) and (count := int(mask_of(undated()).sum())):
+        text = f"{count:,} photos have no date, and the filter by date leaves them out; --undated lists them"
+        notes.append(Note("undated", text))
+    unplaced = Condition('"latitude" IS NULL', ("latitude",))
+    if settings.near and (count := int(mask_of(unplaced).sum())):
+        notes.append(Note("unplaced", f"{count:,} photos have no position, and the filter by place leaves them out"))
+    return notes
 
 
 def _near(place: str, columns: Sequence[str]) -> Condition:

@@ -63,6 +63,7 @@ class FilterSettings(Settings):
     where: str | None = setting("A SQL condition over the gallery's columns.")
     after: str | None = setting("Taken at or after this date (2024, 2024-05, 2024-05-01).")
     before: str | None = setting("Taken before this date.")
+    undated: bool | None = setting("Only pictures of which nothing says when they were taken.", spelled=("--undated",))
     near: str | None = setting(
         "Taken within KM of a place, or within SOUTH,WEST,NORTH,EAST in degrees.", metavar="LAT,LON,KM"
     )
@@ -75,7 +76,7 @@ class FilterSettings(Settings):
     @property
     def filters(self) -> bool:
         """Whether anything is filtered."""
-        return any((self.where is not None, self.after, self.before, self.near, self.label))
+        return any((self.where is not None, self.after, self.before, self.undated, self.near, self.label))
 
 
 class RankingSettings(Settings):

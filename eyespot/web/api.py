@@ -100,6 +100,7 @@ def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] 
         "labels": labels,
         "first": facets.first,
         "last": facets.last,
+        "undated": facets.undated,
         "box": box,
         "encoders": state.snapshots.encoders,
         "adapters": list(state.adapters),

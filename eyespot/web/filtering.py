@@ -26,7 +26,7 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.REA
 FIRST, LISTED = 8, 40  # values of a column that are seen at once, and that the page holds
 WHOLE_TREE = 60  # taxa; of a larger tree a page holds what is open
 FOUND = 60  # values that a search in a column lists
-FILTERS = ("after", "before", "near", "where", "region")
+FILTERS = ("after", "before", "undated", "near", "where", "region")
 
 
 class Choice(NamedTuple):
@@ -163,7 +163,7 @@ def filter_units(snapshot: Snapshot, params: SearchParams, countable: Countable)
 
 def active_filters(params: SearchParams) -> list[ActiveFilter]:
     """The filters that are on, in the order of the page."""
-    texts = {"after": "from {}", "before": "before {}", "near": "within {}", "where": "{}"}
+    texts = {"after": "from {}", "before": "before {}", "undated": "without a date", "near": "within {}", "where": "{}"}
     texts["region"] = "in the region drawn on the map"
     found = [
         ActiveFilter(texts[name].format(value), params.model_copy(update={name: None}))

@@ -23,8 +23,7 @@ from PIL import Image
 
 from eyespot.curate.recos.drawing import boards
 from eyespot.photos.found import Excluded, Skipped
-from eyespot.photos.kinds import SkippedFiles, skipped_by_head
-from eyespot.photos.signatures import HEAD, is_picture
+from eyespot.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
 from tests.cli.conftest import done, run_json
 from tests.command import confined, refuses, run_eyespot, run_process
 from tests.lazy_import import requires

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 from eyespot.gallery import disk, items_table
-from eyespot.photos.embedded_texts import EmbeddedTexts
+from eyespot.photos.embedded_texts import EMBEDDED, embedded_texts
 from eyespot.photos.exif import Exif
 from eyespot.photos.pictures import open_picture
 from tests.worlds import draw_photos, index_gallery
@@ -48,7 +49,7 @@ def test_xmp_gives_title_description_and_keywords() -> None:
 def test_exif_gives_a_description_in_utf8_and_the_texts_of_windows() -> None:
     as_pillow_reads = "Café am See".encode().decode("latin-1")
     windows = exif(t40091="Title\0".encode("utf-16-le"), t40094="a;b\0".encode("utf-16-le"))
-    assert EmbeddedTexts.of(Image.new("RGB", (8, 8)), {270: as_pillow_reads}, {}).description == "Café am See"
+    assert embedded_texts({}, {}, {270: as_pillow_reads}, {})["embedded_description"] == "Café am See"
     assert texts(jpeg(exif=exif(t270="At the lake")))[1] == "At the lake"
     assert texts(jpeg(exif=windows)) == ("Title", None, "a; b")
 
@@ -81,8 +82,8 @@ def test_what_cameras_write_everywhere_is_no_description(description: str) -> No
 def test_damaged_and_hostile_xmp_costs_its_texts_alone(packet: bytes) -> None:
     image = Image.new("RGB", (8, 8))
     image.info["xmp"] = packet
-    assert EmbeddedTexts.of(image, {}, {}) == EmbeddedTexts()
-    assert Exif.of(image).facts((8, 8), "JPEG").width == 8
+    facts = asdict(Exif.of(image).facts((8, 8), "JPEG"))
+    assert facts["width"] == 8 and [facts[name] for name in EMBEDDED] == [None] * 3
 
 
 def test_index_keeps_them_as_columns_of_shards_that_have_some_also_when_it_is_lost(tmp_path: Path) -> None:

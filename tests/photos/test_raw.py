@@ -6,7 +6,6 @@ import os
 import struct
 import subprocess
 import sys
-from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -16,9 +15,9 @@ from PIL import Image
 from eyespot import sample
 from eyespot.gallery.view import Gallery
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.pairs import BESIDE
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.raw import is_raw, reads_raw
+from eyespot.photos.sidecars import BESIDE
 from eyespot.photos.sources import Labels, Root, Seen, scan_counting
 from tests.worlds import draw_photos, index_gallery
 from tests.worlds.dng import dng
@@ -44,7 +43,7 @@ def test_a_raw_photo_is_its_preview_upright_with_the_facts_of_its_file(photo: Im
 
     assert opened.image.size == (240, 320)
     assert (opened.facts.width, opened.facts.height, opened.facts.format) == (480, 640, "RAW")
-    assert opened.facts.taken == datetime(2021, 5, 31, 18, 2, 11) and opened.facts.camera == "Eyespot Hand Made 1"
+    assert opened.facts.date_changed == "2021-05-31T18:02:11" and opened.facts.camera == "Eyespot Hand Made 1"
 
 
 @needs_rawpy

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import tarfile
+import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.picture_index import StoredRow
+from eyespot.gallery.reading import reading
 from eyespot.photos import found, tars
 from eyespot.photos.labels import LABELS_LOST
 from eyespot.photos.left_out import LINKED
@@ -42,6 +45,7 @@ from eyespot.photos.sources import (
 )
 from eyespot.types import UsageError
 from tests.wording import raises
+from tests.worlds import draw_photos, index_gallery
 
 
 def pictures(records: list[Record]) -> list[str]:
@@ -443,3 +447,23 @@ def test_a_member_is_found_again_also_in_an_archive_inside_a_folder_called_tar(t
     place.write_bytes(b"junk" * 1000)
     with pytest.raises(OSError, match="cannot be read"):
         read_again(f"{place}/a.tar/b.jpg")
+
+
+def test_names_in_labels_are_matched_by_another_spelling_where_one_picture_fits(tmp_path: Path) -> None:
+    photos = draw_photos(tmp_path / "photos", 4)
+    names = [unicodedata.normalize("NFD", "Zürich.jpg"), "Café.jpg", "UPPER.JPG", "two.jpg", "Two.jpg"]
+    drawn = sorted(photos.rglob("*.jpg"))
+    for name in names:
+        shutil.copy(drawn[0], photos / name)
+    rows = ["Zürich.jpg", unicodedata.normalize("NFD", "Café.jpg"), "upper.jpg", "TWO.jpg"]
+    lines = "".join(f"{name},{number}\n" for number, name in enumerate(rows))
+    (photos / "metadata.csv").write_text("file_name,number\n" + lines, encoding="utf-8")
+
+    for _ in range(2):
+        done = index_gallery(tmp_path / "gallery", photos)
+        with reading(tmp_path / "gallery") as known:
+            labels = known.sql.execute("SELECT path, facts FROM labels").fetchall()
+        matched = {name: {"number": str(number)} for number, name in enumerate(names[:3])}
+        assert {path: json.loads(facts) for path, facts in labels} == matched | {"TWO.jpg": {"number": "3"}}
+        assert [failure.path for failure in done.failures] == ["TWO.jpg"]
+        assert len([note for note in done.notes if "another spelling" in note]) == 1

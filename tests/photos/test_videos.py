@@ -121,10 +121,11 @@ def test_facts_of_videos_are_read_as_cameras_write_them() -> None:
     )
     damaged = video_facts({"creation_time": "1904-01-01T00:00:00Z", "location": "+99.0+200.0/", "make": "\x00"})
 
-    assert known.taken == datetime(2021, 5, 31, 18, 2, 11)
-    assert damaged == (None,) * 7
-    assert video_facts({"location": "-4851.5-00217.7/"})[1:3] == pytest.approx((-48.858333, -2.295))
-    assert video_facts({"location": "+485130+0021742/"})[1:3] == pytest.approx((48.858333, 2.295))
+    assert known == {"taken": datetime(2021, 5, 31, 18, 2, 11), "taken_from": "video"}
+    assert damaged == {"gps_doubtful": "99, 200 (video: out of range)"}
+    for text, place in {"-4851.5-00217.7/": (-48.858333, -2.295), "+485130+0021742/": (48.858333, 2.295)}.items():
+        facts = video_facts({"location": text})
+        assert (facts["latitude"], facts["longitude"]) == pytest.approx(place)
 
 
 def test_a_video_filmed_on_its_side_is_upright(photos: list[Image.Image], tmp_path: Path) -> None:

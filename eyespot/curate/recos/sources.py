@@ -23,6 +23,7 @@ from eyespot.formats.exporting import names_owner
 from eyespot.gallery.texts import BOXES, READ_BY
 from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
 from eyespot.photos.labels import MEASURED
+from eyespot.photos.provenance import COLUMNS as SOURCES
 from eyespot.pipelines import Record
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
@@ -43,7 +44,7 @@ def writing_of(row: Mapping[str, Any]) -> dict[str, str]:
 
 DRAWN = "drawn"
 STARTER = "starter"
-_PRIVATE = MEASURED | {"latitude", "longitude", "taken", "camera"}
+_PRIVATE = MEASURED | {"latitude", "longitude", "taken", "camera", *SOURCES}
 _FILED = {"source", "url", "licence", "license", "split"}  # about the file, as owners are, not about what it shows
 _NO_LABELS = _PRIVATE | _FILED | set(TEXT_COLUMNS)  # a sign that says "tower" shows no tower
 

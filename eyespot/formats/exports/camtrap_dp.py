@@ -15,6 +15,7 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eyespot.photos.provenance import DATE_SOURCE, ROUGH
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import csv_bytes
 from eyespot.types import NothingFound, UsageError
@@ -70,8 +71,9 @@ class TrapPhoto(NamedTuple):
 
 
 def is_placed(facts: Mapping[str, Any]) -> bool:
-    """Whether a photo has what a package needs: a time and a position."""
-    return bool(facts.get("taken")) and None not in (facts.get("latitude"), facts.get("longitude"))
+    """Whether a photo has what a package needs: a time to the second and a position."""
+    has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE)).endswith(ROUGH)
+    return has_time and None not in (facts.get("latitude"), facts.get("longitude"))
 
 
 def write(rows: ExportRows, folder: Path) -> int:

@@ -48,6 +48,7 @@ __all__ = [
     "label",
     "mask",
     "near",
+    "undated",
 ]
 
 _HIDDEN = ("live", "roots")  # the gallery's own bookkeeping
@@ -95,6 +96,11 @@ def after(date: str) -> Condition:
 def before(date: str) -> Condition:
     """Taken before the first moment of this time: `after` 2020 with `before` 2021 is the year 2020."""
     return Condition(f"\"taken\" < TIMESTAMP '{_moment(date)}'", ("taken",))
+
+
+def undated() -> Condition:
+    """Nothing says when it was taken."""
+    return Condition('"taken" IS NULL', ("taken",))
 
 
 def near(latitude: float, longitude: float, km: float) -> Condition:

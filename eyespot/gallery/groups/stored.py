@@ -21,6 +21,7 @@ from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.segments import LINKS, current_numbers
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.hashes import FORMS, SIGNS, Hashes
+from eyespot.photos.provenance import DATE_SOURCE, EXACT
 from eyespot.photos.videos.addresses import frame_of
 from eyespot.photos.videos.facts import VIDEO_ID
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
@@ -91,9 +92,12 @@ def frames_of(view: View, shards: int | None = None) -> Frames:
         of_rows = read_hashes(shard, len(block))
         hashes.append(of_rows[0])
         colours.append(of_rows[1])
-        facts = items_table.read_items(shard, ["taken", "camera"])
-        there = facts.column_names  # imported facts may have neither
+        facts = items_table.read_items(shard, ["taken", DATE_SOURCE, "camera"])
+        there = facts.column_names  # imported facts may have none
         seconds.append(_seconds(facts["taken"]) if "taken" in there else np.full(len(block), np.nan))
+        if DATE_SOURCE in there:  # a date without a source was read by an older eyespot, or imported
+            inexact = [source not in (*EXACT, None) for source in facts[DATE_SOURCE].to_pylist()]
+            seconds[-1][np.array(inexact, bool)] = np.nan
         cameras.append(_numbered(facts["camera"], known) if "camera" in there else np.full(len(block), ALONE))
     signs = Signs(np.concatenate(hashes), np.concatenate(colours))
     return Frames(view.blocks[:shards], signs, np.concatenate(seconds), np.concatenate(cameras))

@@ -21,7 +21,7 @@ import numpy as np
 
 from eyespot.photos.pictures import BadPicture, memory_for
 from eyespot.photos.videos.addresses import LATEST, clock, frame_path
-from eyespot.photos.videos.metadata import VideoFacts, video_facts
+from eyespot.photos.videos.metadata import movie_header, video_facts
 from eyespot.photos.videos.shots import Colours, picture_colours
 
 if TYPE_CHECKING:
@@ -116,9 +116,15 @@ class Video:
         self._left = DENSE_PIXELS
 
     @cached_property
-    def facts(self) -> VideoFacts:
-        """What its metadata says."""
-        return video_facts({**self.stream.metadata, **self.container.metadata})
+    def facts(self) -> dict[str, Any]:
+        """What its metadata says, by columns."""
+        at = self.file.tell()  # where FFmpeg reads on
+        self.file.seek(0)
+        try:
+            begun = movie_header(self.file).begun
+        finally:
+            self.file.seek(at)
+        return video_facts({**self.stream.metadata, **self.container.metadata}, begun)
 
     @cached_property
     def length(self) -> int | None:
@@ -129,10 +135,9 @@ class Video:
 
     def frame_facts(self, sample: VideoSample, id: str) -> dict[str, Any]:
         """What is known of a frame of this video, which has an id: facts as of a picture, and those of a video."""
-        facts = self.facts._asdict()
-        if self.facts.taken is not None:
-            with suppress(OverflowError):
-                facts["taken"] = (self.facts.taken + timedelta(milliseconds=sample.ms)).replace(microsecond=0)
+        facts = dict(self.facts)
+        with suppress(OverflowError, KeyError):
+            facts["taken"] = (facts["taken"] + timedelta(milliseconds=sample.ms)).replace(microsecond=0)
         width, height = sample.size
         own = {"video_id": id, "video_time": sample.ms / 1000, "video_length": self.length and self.length / 1000}
         return facts | {"width": width, "height": height, "format": "video"} | own

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import struct
 from collections.abc import Mapping
-from contextlib import suppress
-from datetime import datetime
-from typing import NamedTuple
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, BinaryIO
 
-_TAKEN = ("com.apple.quicktime.creationdate", "creation_time", "date")
+from eyespot.photos.provenance import best_date, best_position
+
+_APPLE_DATE = "com.apple.quicktime.creationdate"
 _PLACE = ("com.apple.quicktime.location.iso6709", "location", "location-eng")
 _MAKE = ("com.apple.quicktime.make", "make", "com.android.manufacturer")
 _MODEL = ("com.apple.quicktime.model", "model", "com.android.model")
@@ -18,30 +22,27 @@ _TEXTS = {
     "embedded_keywords": ("keywords", "com.apple.quicktime.keywords"),
 }
 _ISO_6709 = re.compile(r"([+-])([0-9]{2,6}(?:\.[0-9]+)?)([+-])([0-9]{3,7}(?:\.[0-9]+)?)(?:[+-][0-9.]+)?(?:CRS.*)?/?")
-_LONGEST, _FIRST_YEAR = 2000, 1971  # characters of a text; cameras without a clock write 1904 or 1970
+_LONGEST = 2000  # characters of a text
+_NO_CLOCK = ("1904-01-01", "1970-01-01")  # what cameras without one write
+_BOXES = 64  # of a file's first ones that are looked at
 
 
-class VideoFacts(NamedTuple):
-    """What the metadata of a video says; `taken` is when it begins, in the camera's time or, as most write it, UTC."""
+def video_facts(metadata: Mapping[str, str], begun: datetime | None = None) -> dict[str, Any]:
+    """The facts in the tags of a file, by their columns; those that are damaged are left out.
 
-    taken: datetime | None = None
-    latitude: float | None = None
-    longitude: float | None = None
-    camera: str | None = None
-    embedded_title: str | None = None
-    embedded_description: str | None = None
-    embedded_keywords: str | None = None
-
-
-def video_facts(metadata: Mapping[str, str]) -> VideoFacts:
-    """The facts in the tags of a file; those that are damaged are left out."""
+    `taken` is when it begins, in the camera's time or, as most write it, UTC. begun: by the movie header, which FFmpeg
+    reads wrong before 1970.
+    """
     tags = {name.lower(): value for name, value in metadata.items()}
-    latitude, longitude = _position(_first(tags, _PLACE))
     make, model = _first(tags, _MAKE), _first(tags, _MODEL)
     camera = model if model.lower().startswith(make.lower()) else f"{make} {model}"
-    texts = {name: _first(tags, keys) or None for name, keys in _TEXTS.items()}
-    taken = next((when for key in _TAKEN if (when := _time(tags.get(key, "")))), None)
-    return VideoFacts(taken, latitude, longitude, camera.strip()[:100] or None, **texts)
+    facts = {name: _first(tags, keys) for name, keys in _TEXTS.items()} | {"camera": camera.strip()[:100]}
+    facts = {name: text for name, text in facts.items() if text}
+    written = [begun.isoformat()] if begun else [tags.get(name, "") for name in ("creation_time", "date")]
+    said = {"video": [tags.get(_APPLE_DATE, "")], "video (UTC)": written}
+    date = best_date({source: [text for text in texts if text[:10] not in _NO_CLOCK] for source, texts in said.items()})
+    dated = {"taken": date.when, "taken_from": date.source} if date else {}
+    return facts | dated | best_position({"video": _position(_first(tags, _PLACE))})
 
 
 def _first(tags: Mapping[str, str], keys: tuple[str, ...]) -> str:
@@ -50,22 +51,13 @@ def _first(tags: Mapping[str, str], keys: tuple[str, ...]) -> str:
     return next(filter(None, lines), "")[:_LONGEST]
 
 
-def _time(text: str) -> datetime | None:
-    """A time as it stands there, without its zone: photos have none either."""
-    with suppress(ValueError):
-        when = datetime.fromisoformat(text.strip()).replace(tzinfo=None, microsecond=0)
-        return when if when.year >= _FIRST_YEAR else None
-    return None
-
-
-def _position(text: str) -> tuple[float, float] | tuple[None, None]:
+def _position(text: str) -> tuple[float, float] | None:
     """Latitude and longitude of ISO 6709, in degrees, or degrees and minutes, or seconds as well."""
     found = _ISO_6709.fullmatch(text)
     if found is None:
-        return None, None
+        return None
     north, latitude, east, longitude = found.groups()
-    where = _degrees(latitude, 2) * (-1 if north == "-" else 1), _degrees(longitude, 3) * (-1 if east == "-" else 1)
-    return where if abs(where[0]) <= 90 and abs(where[1]) <= 180 else (None, None)
+    return _degrees(latitude, 2) * (-1 if north == "-" else 1), _degrees(longitude, 3) * (-1 if east == "-" else 1)
 
 
 def _degrees(digits: str, whole: int) -> float:
@@ -76,3 +68,48 @@ def _degrees(digits: str, whole: int) -> float:
     minutes = float(digits[whole:]) if before <= whole + 3 else int(digits[whole : whole + 2])
     seconds = float(digits[whole + 2 :]) if before > whole + 3 else 0.0
     return int(digits[:whole]) + minutes / 60 + seconds / 3600
+
+
+# -- the header of MP4 and QuickTime files ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MovieHeader:
+    """How long a film is, in seconds, and when it begins by its header, in UTC; None for what it does not say."""
+
+    seconds: float | None = None
+    begun: datetime | None = None
+
+
+def movie_header(file: BinaryIO) -> MovieHeader:
+    """The header of a file that stands at its start, without a decoder. Source: ISO/IEC 14496-12, 8.2.2."""
+    moov = _box(file, b"moov", os.fstat(file.fileno()).st_size)
+    if moov is None or _box(file, b"mvhd", moov) is None:
+        return MovieHeader()
+    head = file.read(32).ljust(32, b"\0")
+    wide = head[:1] == b"\1"  # times of eight bytes
+    rate, ticks = struct.unpack_from(">IQ" if wide else ">II", head, 20 if wide else 12)
+    unknown = (0, (1 << 64 if wide else 1 << 32) - 1)
+    (begun,) = struct.unpack_from(">Q" if wide else ">I", head, 4)
+    seconds = ticks / rate if rate and ticks not in unknown else None
+    return MovieHeader(seconds, datetime(1904, 1, 1) + timedelta(seconds=begun) if 0 < begun < 1 << 34 else None)
+
+
+def _box(file: BinaryIO, name: bytes, end: int) -> int | None:
+    """Go to what the next box of this name before `end` holds, and say where that ends; None if there is none."""
+    for _ in range(_BOXES):
+        start = file.tell()
+        head = file.read(16)
+        if start >= end or len(head) < 8:
+            return None
+        size, used = int.from_bytes(head[:4]), 8
+        if size == 1:
+            size, used = int.from_bytes(head[8:16]), 16
+        stop = start + size if size else end
+        if head[4:8] == name:
+            file.seek(start + used)
+            return min(stop, end)
+        if (size and size < used) or stop >= end:
+            return None
+        file.seek(stop)
+    return None

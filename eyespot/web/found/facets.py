@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery.filters import fold_case
 from eyespot.gallery.row_store import REPEATED
+from eyespot.photos.provenance import CHANGED, DOUBTFUL, POSITION_SOURCE
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import Mask
 from eyespot.web.found.facts import ShardFacts
@@ -28,6 +29,7 @@ Made = TypeVar("Made")
 SHOWN = 200  # values of a label
 NO_LABELS = frozenset(
     {"id", "live", "roots", "paths", "size", "mtime", "width", "height", "taken", "latitude", "longitude"}
+    | {CHANGED, DOUBTFUL, POSITION_SOURCE}
 )
 VALUES = 1 << 16  # of a column of labels; one with more is none
 NUMBERS = 40  # a column of numbers with more values is a measure and no label
@@ -68,6 +70,7 @@ class Facets(NamedTuple):
     map: Map | None
     coded: dict[str, Coded]
     taxa: Taxa
+    undated: int = 0  # pictures of which nothing says when they were taken
 
 
 _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
@@ -102,7 +105,8 @@ def facets_of(snapshot: Snapshot) -> Facets:
         first = min(span[0] for span in spans).date().isoformat() if spans else None
         last = max(span[1] for span in spans).date().isoformat() if spans else None
         taxa = taxa_of(coded, pairs)
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), coded, taxa)
+        undated = sum(shard.undated() for shard in shards)
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), coded, taxa, undated)
     return _COUNTED[snapshot]
 
 
@@ -270,6 +274,13 @@ class ShardFacets:
             return None if found["min"] is None else (found["min"], found["max"])
 
         return self._once("span", ends) if "taken" in self.facts.schema.names else None
+
+    def undated(self) -> int:
+        """How many pictures have no date."""
+        if "taken" not in self.facts.schema.names:
+            return int(np.count_nonzero(self.live))
+        column: Any = self.facts.column("taken")
+        return self._once("undated", lambda: int(column.filter(_booleans(self.live)).null_count))
 
     def box(self) -> NDArray[np.float64] | None:
         """The least and the greatest latitude and longitude, (2, 2); None if no place is known."""

@@ -17,7 +17,7 @@ from eyespot.search import query_log
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback, Moved, moved, refuse_words, rows_of
 from eyespot.search.named import rewording_notes
-from eyespot.search.parts import condition_of
+from eyespot.search.parts import condition_of, filter_notes
 from eyespot.types import Mask, NothingFound, Query, Run, UsageError, Vectors
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.found.facets import facets_of
@@ -294,6 +294,7 @@ def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResul
         made.slice(0, 1)
     worded = options.by == "words" or made.header.get("worded")
     alone = not (worded or made.moved or params.adapt or params.neighbours is not None)
+    made.notes += filter_notes(params, snapshot.mask)
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from eyespot.formats.exported import tells_too_much
+from eyespot.formats.exporting import tells_too_much
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.ledger.photo_lists import ListQuery, PhotoList
 from eyespot.storage.tables import csv_bytes

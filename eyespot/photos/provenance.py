@@ -1,0 +1,118 @@
+"""When and where a photo was taken, by whatever says so, and which of it is believed.
+
+A date and a position carry their source. The source ends in what its date is not good enough for: `(day)` and
+`(minute)` have no time of the day or no seconds, `(UTC)` is another clock than the camera's. The day a file was changed
+is no date of these: it has a column of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+# Both tables from the most trusted source to the least
+DATE_SOURCES = (
+    "camera",  # EXIF DateTimeOriginal
+    "digitised",  # EXIF DateTimeDigitized
+    "XMP",
+    "IPTC",
+    "PNG",
+    "video",  # Apple's tag
+    "video (UTC)",  # the movie header, or the tag of another format
+    "GPS (UTC)",
+    "labels",  # a table of the user's
+    "XMP sidecar",
+    "Google Takeout (UTC)",
+    "file name",
+)
+POSITION_SOURCES = ("GPS", "XMP", "video", "labels", "XMP sidecar", "Google Takeout")
+# Times that tell two photos apart, to the second and by one clock
+EXACT = ("camera", "digitised", "labels")
+ROUGH = ("(day)", "(minute)")  # how the sources end of dates without a time to the second
+DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL = "taken_from", "position_from", "date_changed", "gps_doubtful"
+COLUMNS = {name: "text" for name in (DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL)}
+
+_DATE = r"([0-9]{4})\s?[:/.-]\s?([0-9]{1,2})\s?[:/.-]\s?([0-9]{1,2})(?![0-9])"
+_TIME = r"[T ]\s?([0-9]{1,2}):\s?([0-9]{1,2})(?::\s?([0-9]{1,2})(?:[.,][0-9]*)?)?(?:\s?([AP])\.?M\b)?"
+_WRITTEN = re.compile(f"{_DATE}(?:{_TIME})?", re.IGNORECASE)
+_COMPACT = r"(?<![0-9])((?:19|20)[0-9]{2})([-_.]?)([01][0-9])\2([0-3][0-9])"
+# 20010506_070809 and 2001-05-06 at 07.08.09, perhaps with milliseconds; a day alone has separators or WhatsApp's number
+_NAMES = (
+    re.compile(
+        _COMPACT + r"(?:[-_ T]|,? at |--)([0-2][0-9])([-_.:h]?)([0-5][0-9])\6([0-5][0-9])(?:[0-9]{3})?(?![0-9])"
+    ),
+    re.compile(_COMPACT + r"(?:(?<=[-_.][0-9]{2})(?![0-9])|(?=-WA[0-9]{4}))"),
+)
+
+
+@dataclass(frozen=True)
+class TakenDate:
+    """When a photo was taken, to the second on the clock of its source."""
+
+    when: datetime
+    source: str
+
+
+def read_date(text: object, source: str) -> TakenDate | None:
+    """A date as cameras and programs spell it: EXIF's or ISO's, padded, with one-digit months, of twelve hours.
+
+    Zones and parts of a second are left out: most photos name none.
+    """
+    line = " ".join(re.sub(r"[^!-~]", " ", text).split()) if isinstance(text, str) else ""
+    if (parts := _WRITTEN.match(line)) is None:
+        return None
+    *day, hours, minutes, seconds, half = parts.groups()
+    try:
+        when = datetime(*map(int, day))  # type: ignore[arg-type]
+        if hours is None:
+            return TakenDate(when, f"{source} {ROUGH[0]}")
+        hour = int(hours) % 12 + 12 * (half in "Pp") if half and 1 <= int(hours) <= 12 else int(hours)
+        after = timedelta(hours=hour, minutes=int(minutes), seconds=int(seconds or 0))
+        # A day ends with 24:00:00, and a minute at times with second 60
+        if after > timedelta(days=1) or int(minutes) > 59 or int(seconds or 0) > 60:
+            return None
+        return TakenDate(when + after, source if seconds else f"{source} {ROUGH[1]}")
+    except (ValueError, OverflowError):
+        return None
+
+
+def best_date(said: Mapping[str, Iterable[object]]) -> TakenDate | None:
+    """The first date that can be read, by what each source says."""
+    dates = (read_date(text, source) for source in DATE_SOURCES for text in said.get(source, ()))
+    return next(filter(None, dates), None)
+
+
+def date_in_name(name: str) -> str | None:
+    """The date that phones, messengers and programs for screenshots put into the name of a file, in ISO's spelling."""
+    for pattern in _NAMES:
+        if found := pattern.search(name):
+            year, _, month, day, *time = found.groups()
+            return f"{year}-{month}-{day}" + (f"T{time[0]}:{time[2]}:{time[3]}" if time else "")
+    return None
+
+
+def best_position(said: Mapping[str, tuple[Any, Any] | None], void: bool = False) -> dict[str, Any]:
+    """Columns of the first position in degrees that is one, and of the first that is none with the reason.
+
+    void: whether the receiver says that it had no fix.
+    """
+    columns: dict[str, Any] = {}
+    for source in POSITION_SOURCES:
+        if (place := said.get(source)) is None or None in place:
+            continue
+        try:
+            latitude, longitude = map(float, place)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if not (math.isfinite(latitude) and math.isfinite(longitude)):
+            continue
+        is_void = void and source == "GPS"
+        why = "no fix" if is_void else "0, 0" if latitude == longitude == 0 else "out of range"
+        if not is_void and (latitude, longitude) != (0, 0) and abs(latitude) <= 90 and abs(longitude) <= 180:
+            return columns | {"latitude": latitude, "longitude": longitude, POSITION_SOURCE: source}
+        columns.setdefault(DOUBTFUL, f"{latitude:.9g}, {longitude:.9g} ({source}: {why})")
+    return columns

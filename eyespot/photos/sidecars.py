@@ -1,0 +1,168 @@
+"""What lies beside a photo: its RAW file or its moment of video, XMP sidecars, and the JSON files of Google Takeout.
+
+The first two are one photo with it. They have its name with another ending, and were written within a minute of it. An
+export that somebody made later is a picture of its own, and so is a video of more than a few seconds: its photo is a
+poster.
+
+A sidecar is `photo.jpg.xmp`, or `photo.xmp` for every photo of that name without one of its own. Takeout calls its
+files `photo.jpg.json` or `photo.jpg.supplemental-metadata.json`, cuts these names after 46 characters, and puts the
+number of `photo(1).jpg` behind them: `photo.jpg(1).json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from eyespot.photos.embedded_texts import one_line_each
+from eyespot.photos.kinds import ending_of
+from eyespot.photos.names import folded
+from eyespot.photos.provenance import read_date
+from eyespot.photos.raw import RAW_SUFFIXES
+from eyespot.photos.videos.metadata import movie_header
+from eyespot.photos.xmp import DATES, MOST_BYTES, degrees_in, read_xmp
+
+TEXTS = ("sidecar_title", "sidecar_description", "sidecar_keywords")  # names of their columns
+RATING = "sidecar_rating"  # -1 for rejected, 0 to 5
+BESIDE = "beside"  # the label of a photo that names the other file
+SECONDS = 60.0
+LONGEST = 6.0  # seconds of a moment; phones film some three
+_PHOTOS = frozenset({".jpg", ".jpeg", ".heic", ".heif", ".hif"})
+_MOMENTS = frozenset({".mov", ".mp4"})
+_CUT = 46  # characters of a name of Takeout before `.json`
+_TAKEOUT = ".supplemental-metadata"
+_NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
+
+
+# -- one photo ----------------------------------------------------------------------------------------------
+
+
+def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
+    """The files of a folder that belong to a photo in it, each with that photo, by their names."""
+    others = [entry for entry in entries if ending_of(entry.name) in RAW_SUFFIXES | _MOMENTS]
+    if not others:
+        return {}
+    photos = {os.path.splitext(entry.name)[0]: entry for entry in entries if ending_of(entry.name) in _PHOTOS}
+    pairs = {}
+    for entry in others:
+        photo = photos.get(os.path.splitext(entry.name)[0])
+        with suppress(OSError):  # a link that leads nowhere
+            if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
+                if ending_of(entry.name) in _MOMENTS:
+                    with open(entry.path, "rb") as file:
+                        if (movie_header(file).seconds or 0) > LONGEST:
+                            continue
+                pairs[entry.name] = photo.name
+    return pairs
+
+
+# -- facts --------------------------------------------------------------------------------------------------
+
+
+class _PhotoNames:
+    """The photos of a folder, found by names that may be spelled otherwise."""
+
+    def __init__(self, photos: Sequence[str], pairs: Mapping[str, str]) -> None:
+        self.exact = {name: name for name in photos} | dict(pairs)
+        self.alike: dict[str, list[str]] = defaultdict(list)
+        self.stems: dict[str, list[str]] = defaultdict(list)
+        for name in photos:
+            self.alike[folded(name)].append(name)
+            self.stems[folded(os.path.splitext(name)[0])].append(name)
+        self.in_order = sorted(self.alike)
+
+    def called(self, name: str) -> list[str]:
+        """The photo of this name, or else the only one whose name is alike."""
+        found = [self.exact[name]] if name in self.exact else self.alike.get(folded(name), [])
+        return found if len(found) == 1 else []
+
+    def of_takeout(self, stem: str) -> list[str]:
+        """The photo of a JSON file of this name without its ending, and its edited copy."""
+        base, number = _NUMBERED.fullmatch(stem).groups(default="")  # type: ignore[union-attr]
+        head, dot, tail = base.rpartition(".")
+        bases = [base, head] if dot and _TAKEOUT.startswith(f".{tail}".lower()) else [base]
+        numbered = [number.join(os.path.splitext(one)) if number else one for one in bases]
+        found = next(filter(None, map(self.called, numbered)), [])
+        if not found and len(stem) >= _CUT:
+            start = folded(base)
+            at = bisect_left(self.in_order, start)
+            begin_so = [name for name in self.in_order[at : at + 2] if name.startswith(start)]
+            found = self.called(begin_so[0]) if len(begin_so) == 1 else []
+        return found + [copy for one in found for copy in self.called("-edited".join(os.path.splitext(one)))]
+
+
+def sidecars_in(names: Sequence[str], photos: Sequence[str], pairs: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names in a folder that may be sidecars, each with its photos.
+
+    pairs: files that belong to a photo beside them, and that photo, which has their sidecars too.
+    """
+    sidecars = [(*os.path.splitext(name), name) for name in names if ending_of(name) in (".xmp", ".json")]
+    if not sidecars or not photos:
+        return {}
+    known, whole, found = _PhotoNames(photos, pairs), set(map(folded, names)), {}
+    for stem, ending, name in sidecars:
+        if ending.lower() == ".json":
+            found[name] = known.of_takeout(stem)
+        else:
+            others = known.stems.get(folded(stem), ())
+            found[name] = known.called(stem) or [one for one in others if f"{folded(one)}.xmp" not in whole]
+    return {name: of for name, of in found.items() if of}
+
+
+def sidecar_facts(place: str) -> dict[str, Any] | None:
+    """What a sidecar says, as labels; None for a JSON file of something else.
+
+    Date and position stand as `xmp:taken` and so on, until it is decided which source is believed. Raises OSError for a
+    file that cannot be read, and `ValueError` for what is no sidecar.
+    """
+    if not stat.S_ISREG(os.stat(place).st_mode):
+        raise OSError("not a regular file")
+    with open(place, "rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if ending_of(place) == ".xmp":
+        return _of_xmp(data)
+    try:
+        value = json.loads(data[:MOST_BYTES])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("photoTakenTime", value.get("geoData")), dict):
+        return None
+    return _of_takeout(value)
+
+
+def _of_xmp(data: bytes) -> dict[str, Any]:
+    xmp = read_xmp(data)
+    texts = one_line_each(*(xmp.get(f"dc:{name}", ()) for name in ("title", "description", "subject")))
+    dates = (text for name in DATES for text in xmp.get(name, ()) if read_date(text, ""))
+    latitude, longitude = degrees_in(xmp) or (None, None)
+    facts = dict(zip(TEXTS, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
+    facts["xmp:taken"] = next(dates, "").strip()[:40]
+    with suppress(ValueError, OverflowError):
+        rating = int(float(xmp.get("xmp:Rating", [""])[0]))
+        facts[RATING] = rating if -1 <= rating <= 5 else None
+    return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    description = value.get("description")
+    facts[TEXTS[1]] = one_line_each((), [description] if isinstance(description, str) else (), ())[1]
+    with suppress(KeyError, TypeError, ValueError, OverflowError):
+        moment = datetime(1970, 1, 1) + timedelta(seconds=int(value["photoTakenTime"]["timestamp"]))
+        facts["takeout:taken"] = moment.isoformat()
+    for name in ("geoData", "geoDataExif"):
+        place = value.get(name)
+        degrees = [place.get(key) if isinstance(place, dict) else None for key in ("latitude", "longitude")]
+        # Without a position Takeout writes 0, 0
+        if any(degrees) and all(isinstance(one, float | int) and abs(one) <= 360 for one in degrees):
+            facts |= {"takeout:latitude": degrees[0], "takeout:longitude": degrees[1]}
+            break
+    return {name: value for name, value in facts.items() if value is not None}

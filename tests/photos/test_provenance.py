@@ -1,0 +1,419 @@
+"""When and where a photo was taken: each source that may say it, in its order, and what is none of them."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import ExifTags, Image, PngImagePlugin
+
+from eyespot.formats.sidecars import add_keyword
+from eyespot.gallery import disk, items_table
+from eyespot.gallery.facts import table_of
+from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.picture_index import StoredRow
+from eyespot.photos.pictures import open_picture
+from eyespot.photos.provenance import best_date, best_position, date_in_name, read_date
+from eyespot.photos.sidecars import sidecar_facts, sidecars_in
+from eyespot.photos.videos.metadata import video_facts
+from eyespot.search.collection import Collection
+from eyespot.storage import sqlite
+from eyespot.types import NothingFound, codes_of
+from tests.worlds import draw_photos, index_gallery
+
+BASE, GPS = ExifTags.Base, ExifTags.GPS
+TEXT, EDITED = "2001:05:06 07:08:09", "2022:02:02 02:02:02"
+WHEN = datetime(2001, 5, 6, 7, 8, 9)
+XMP = (
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+    '<rdf:Description xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:exif="http://ns.adobe.com/exif/1.0/"'
+    ' xmlns:photoshop="http://ns.adobe.com/photoshop/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/" {}>'
+    "{}</rdf:Description></rdf:RDF></x:xmpmeta>"
+)
+KEYWORDS = "<dc:subject><rdf:Bag><rdf:li>heron</rdf:li><rdf:li>pond</rdf:li></rdf:Bag></dc:subject>"
+
+
+def jpeg(
+    main: Mapping[int, Any] | None = None,
+    photo: Mapping[int, Any] | None = None,
+    gps: Mapping[int, Any] | None = None,
+    **how: Any,
+) -> bytes:
+    exif = Image.Exif()
+    exif.update(main or {})
+    exif.get_ifd(ExifTags.IFD.Exif).update(photo or {})
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update(gps or {})
+    file = BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG", **{"exif": exif} | how)
+    return file.getvalue()
+
+
+def png(**texts: str) -> bytes:
+    info, file = PngImagePlugin.PngInfo(), BytesIO()
+    for name, text in texts.items():
+        info.add_itxt(name.replace("_", " ").replace("xmp", "XML:com.adobe.xmp"), text)
+    Image.new("RGB", (8, 8)).save(file, "PNG", pnginfo=info)
+    return file.getvalue()
+
+
+def with_iptc(*fields: tuple[int, bytes]) -> bytes:
+    iptc = b"".join(b"\x1c\x02" + bytes([number]) + len(text).to_bytes(2, "big") + text for number, text in fields)
+    block = b"8BIM\x04\x04\x00\x00" + len(iptc).to_bytes(4, "big") + iptc + b"\0" * (len(iptc) % 2)
+    segment, plain = b"Photoshop 3.0\0" + block, jpeg(exif=b"")
+    return plain[:2] + b"\xff\xed" + (len(segment) + 2).to_bytes(2, "big") + segment + plain[2:]
+
+
+def xmp(attributes: str, inside: str = "") -> bytes:
+    return XMP.format(attributes, inside).encode()
+
+
+EDIT = {BASE.DateTime: EDITED}
+OF_FILES = {
+    "original before the edit": (jpeg(EDIT, {BASE.DateTimeOriginal: TEXT}), "camera"),
+    "original in the main block": (jpeg(EDIT | {BASE.DateTimeOriginal: TEXT}), "camera"),
+    "digitised": (jpeg(EDIT, {BASE.DateTimeDigitized: TEXT}), "digitised"),
+    "original of zeros": (jpeg(EDIT, {36867: "0000:00:00 00:00:00", BASE.DateTimeDigitized: TEXT}), "digitised"),
+    "original blank": (jpeg(EDIT, {36867: "    :  :     :  :  ", BASE.DateTimeDigitized: TEXT}), "digitised"),
+    "XMP original": (jpeg(EDIT, xmp=xmp('exif:DateTimeOriginal="2001-05-06T07:08:09"')), "XMP"),
+    "XMP of Photoshop": (jpeg(xmp=xmp('photoshop:DateCreated="2001-05-06T07:08:09.5+02:00"')), "XMP"),
+    "XMP as an element": (jpeg(xmp=xmp("", "<xmp:CreateDate>2001-05-06T07:08:09</xmp:CreateDate>")), "XMP"),
+    "XMP in a PNG": (png(xmp=xmp('photoshop:DateCreated="2001-05-06T07:08:09"').decode()), "XMP"),
+    "IPTC": (with_iptc((55, b"20010506"), (60, b"070809+0200")), "IPTC"),
+    "PNG": (png(Creation_Time=TEXT), "PNG"),
+    "PNG as mail has it": (png(Creation_Time="Sun, 06 May 2001 07:08:09 +0000"), "PNG"),
+    "GPS": (jpeg(gps={GPS.GPSDateStamp: "2001:05:06", GPS.GPSTimeStamp: (7.0, 8.0, 9.0)}), "GPS (UTC)"),
+}
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_the_date_in_a_file_has_its_source(name: str) -> None:
+    data, source = OF_FILES[name]
+    facts = open_picture(data).facts
+    assert (facts.taken, facts.taken_from) == (WHEN, source)
+
+
+def test_the_day_of_a_change_is_never_when_a_photo_was_taken() -> None:
+    facts = open_picture(jpeg(EDIT)).facts
+    assert (facts.taken, facts.taken_from, facts.date_changed) == (None, None, "2022-02-02T02:02:02")
+    assert open_picture(jpeg(xmp=xmp('xmp:ModifyDate="2022-02-02"'))).facts.date_changed == "2022-02-02T00:00:00"
+
+
+SPELLINGS = {
+    "2001:05:06": (datetime(2001, 5, 6), "(day)"),
+    "2001:05:06   :  :  ": (datetime(2001, 5, 6), "(day)"),
+    "2001:05:06 07:08": (datetime(2001, 5, 6, 7, 8), "(minute)"),
+    "2001: 5: 6  7: 8: 9": (WHEN, ""),
+    "2001:5:6 7:08:09": (WHEN, ""),
+    "2001:05:06 24:00:00": (datetime(2001, 5, 7), ""),
+    "2001:05:06 07:08:60": (datetime(2001, 5, 6, 7, 9), ""),
+    "2001:05:06 07:08:09 PM": (datetime(2001, 5, 6, 19, 8, 9), ""),
+    "2001:05:06 12:08:09 am": (datetime(2001, 5, 6, 0, 8, 9), ""),
+    "2001-05-06T07:08:09.123+09:00": (WHEN, ""),
+    "2001/05/06 07:08:09Z": (WHEN, ""),
+    "1826:01:01 12:00:00": (datetime(1826, 1, 1, 12), ""),
+}
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_odd_spellings_of_dates_are_read(text: str) -> None:
+    facts = open_picture(jpeg(photo={BASE.DateTimeOriginal: text})).facts
+    when, good_for = SPELLINGS[text]
+    assert (facts.taken, facts.taken_from) == (when, f"camera {good_for}".strip())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0000:00:00 00:00:00", "2001:13:06 00:00:00", "2001:02:30", "2001:05:06 25:00:00", "2001:05:06 07:99", "2001"],
+)
+def test_what_is_no_date_is_none(text: str) -> None:
+    assert read_date(text, "camera") is None
+
+
+@given(st.text() | st.from_regex(r"[0-9:]{1,6}[-:][0-9 ]{1,3}[-:][0-9]{1,3}[ T][0-9 :]{0,9}( ?[AP]M)?"))
+def test_any_text_is_a_date_or_none(text: str) -> None:
+    date = read_date(text, "camera")
+    assert date is None or 1 <= date.when.year <= 9999
+
+
+NAMES = {
+    "IMG_20010506_070809.jpg": "2001-05-06T07:08:09",
+    "PXL_20010506_070809123.jpg": "2001-05-06T07:08:09",
+    "PXL_20010506_070809123.MP.jpg": "2001-05-06T07:08:09",
+    "20010506_070809.heic": "2001-05-06T07:08:09",
+    "Screenshot 2001-05-06 at 07.08.09.png": "2001-05-06T07:08:09",
+    "Screenshot_20010506-070809.png": "2001-05-06T07:08:09",
+    "signal-2001-05-06-07-08-09-123.jpg": "2001-05-06T07:08:09",
+    "IMG-20010506-WA0007.jpg": "2001-05-06",
+    "2001-05-06 pool.jpg": "2001-05-06",
+    "COCO_val2014_000000391895.jpg": None,
+    "20010506.jpg": None,
+    "12001050607080912.jpg": None,
+    "2001-12-35.jpg": "2001-12-35",  # which is no date, so `best_date` refuses it
+    "8520010506_070809.jpg": None,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_files_say_when(name: str) -> None:
+    assert date_in_name(name) == NAMES[name]
+    assert best_date({"file name": ["2001-12-35"]}) is None
+
+
+PLACE = {GPS.GPSLatitude: (48.0, 51.0, 30.0), GPS.GPSLatitudeRef: "N"}
+PLACE |= {GPS.GPSLongitude: (2.0, 17.0, 40.0), GPS.GPSLongitudeRef: "E"}
+
+
+def at(latitude: float, longitude: float) -> dict[int, Any]:
+    return PLACE | {GPS.GPSLatitude: (latitude, 0.0, 0.0), GPS.GPSLongitude: (longitude, 0.0, 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("gps", "why"),
+    [
+        (PLACE | {GPS.GPSStatus: "V"}, "48.8583333, 2.29444444 (GPS: no fix)"),
+        (at(0, 0), "0, 0 (GPS: 0, 0)"),
+        (at(90.000003, 10), "90.000003, 10 (GPS: out of range)"),
+        (at(10, 190), "10, 190 (GPS: out of range)"),
+    ],
+)
+def test_a_position_that_is_none_is_kept_apart(gps: dict[int, Any], why: str) -> None:
+    facts = open_picture(jpeg(gps=gps)).facts
+    assert (facts.latitude, facts.longitude, facts.position_from, facts.gps_doubtful) == (None, None, None, why)
+
+
+def test_a_position_has_its_source() -> None:
+    facts = open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "A"})).facts
+    assert (facts.latitude, facts.position_from, facts.gps_doubtful) == (pytest.approx(48.858333), "GPS", None)
+    assert best_position({"GPS": (0.0, -78.45)})["position_from"] == "GPS"  # on the equator
+    packet = xmp('exif:GPSLatitude="48,51.5N" exif:GPSLongitude="2,17,40W"')
+    facts = open_picture(jpeg(gps=at(0, 0), xmp=packet)).facts
+    assert (facts.latitude, facts.longitude) == (pytest.approx(48.858333), pytest.approx(-2.294444))
+    assert (facts.position_from, facts.gps_doubtful) == ("XMP", "0, 0 (GPS: 0, 0)")
+
+
+# -- beside the photo ---------------------------------------------------------------------------------------
+
+
+def row_of(paths: list[str], **labels: Any) -> dict[str, Any]:
+    measured = labels.pop("measured", {})
+    (row,) = table_of([StoredRow("a", measured, [1], paths, 1, 1, labels)], {}).to_pylist()
+    return row
+
+
+def test_what_lies_further_from_the_photo_says_less() -> None:
+    name = ["a/IMG_20040101_000000.jpg"]
+    beside = {"xmp:taken": "2003-01-01T00:00:00", "takeout:taken": "2005-01-01T00:00:00"}
+    table = {"taken": "2002-01-01"}
+    said = [
+        row_of(name, measured={"taken": "2001-01-01T00:00:00", "taken_from": "camera"}, **beside, **table),
+        row_of(name, **beside, **table),
+        row_of(name, **beside),
+        row_of(name, **{"takeout:taken": "2005-01-01T00:00:00"}),
+        row_of(name),
+    ]
+    sources = ["camera", "labels (day)", "XMP sidecar", "Google Takeout (UTC)", "file name"]
+    assert [row["taken_from"] for row in said] == sources
+    assert [row["taken"].year for row in said] == [2001, 2002, 2003, 2005, 2004]
+    assert "taken_from" not in row_of(["a/b.jpg"]) and "xmp:taken" not in said[1]
+    assert "taken_from" in row_of(["b.jpg"], measured={"taken": "2001-01-01T00:00:00", "taken_from": "camera"})
+
+
+TAKEOUT = {
+    "title": "b.jpg",
+    "description": "At the pond",
+    "photoTakenTime": {"timestamp": "989132889"},
+    "geoData": {"latitude": 0.0, "longitude": 0.0},
+    "geoDataExif": {"latitude": 48.5, "longitude": 2.25},
+}
+
+
+def rows_in(gallery: Path) -> dict[str, dict[str, Any]]:
+    shards = [items_table.read_items(shard).to_pylist() for shard in disk.shard_paths(gallery)]
+    return {row["paths"][0]: row for rows in shards for row in rows}
+
+
+def test_sidecars_are_facts_and_a_change_of_one_is_seen_without_embedding(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 4), tmp_path / "gallery"
+    one, two, three, *_ = sorted(photos.rglob("*.jpg"))
+    Path(f"{one}.xmp").write_bytes(xmp('exif:DateTimeOriginal="2001-05-06T07:08:09" xmp:Rating="4"', KEYWORDS))
+    two.with_suffix(".xmp").write_bytes(xmp('exif:GPSLatitude="48,30N" exif:GPSLongitude="2,15E"'))
+    Path(f"{three}.supplemental-metadata.json").write_text(json.dumps(TAKEOUT))
+    (photos / "alone.jpg.xmp").write_bytes(xmp(""))
+    (photos / "broken.xmp").write_bytes(b"")
+
+    index_gallery(gallery, photos)
+    rows = {name: row for path, row in rows_in(gallery).items() for name in [path.rpartition("/")[2]]}
+
+    known = rows[one.name]
+    assert (known["taken"], known["taken_from"]) == (WHEN, "XMP sidecar")
+    assert (known["sidecar_keywords"], known["sidecar_rating"]) == ("heron; pond", 4)
+    assert [rows[two.name][key] for key in ("latitude", "longitude", "position_from")] == [48.5, 2.25, "XMP sidecar"]
+    known = rows[three.name]
+    assert (known["taken"], known["taken_from"]) == (datetime(2001, 5, 6, 7, 8, 9), "Google Takeout (UTC)")
+    assert (known["latitude"], known["position_from"]) == (48.5, "Google Takeout")
+    assert known["sidecar_description"] == "At the pond"
+
+    Path(f"{one}.xmp").write_bytes(xmp('exif:DateTimeOriginal="1999-05-06T07:08:09"', KEYWORDS))
+    two.with_suffix(".xmp").write_bytes(b"no XML")
+    again = index_gallery(gallery, photos)
+    assert again.embedded == 0 and [failure.path for failure in again.failures] == [
+        two.with_suffix(".xmp").relative_to(photos).as_posix()
+    ]
+    assert rows_in(gallery)[one.relative_to(photos).as_posix()]["taken"].year == 1999
+
+
+def test_words_find_the_keyword_that_a_search_wrote(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 2), tmp_path / "gallery"
+    index_gallery(gallery, photos)
+    first = next(iter(Collection(gallery).search("a fish", k=1).facts.items()))
+    add_keyword([{"id": first[0], "path": first[1]["path"]}], "holidays2003")
+    assert index_gallery(gallery, photos).embedded == 0
+    (found,) = Collection(gallery).search("holidays2003", by="words").facts
+    assert found == first[0]
+
+
+def test_sidecars_find_their_photos() -> None:
+    photos = ["IMG.jpg", "scan.tif", "scan.png", "a(1).jpg", "a.jpg", "a-edited.jpg", "b(2).jpg"]
+    photos += ["a_photo_with_a_name_of_more_than_46_characters.jpg", unicodedata.normalize("NFD", "café.jpg"), "UP.JPG"]
+    of = {
+        "IMG.jpg.xmp": ["IMG.jpg"],
+        "IMG.CR2.xmp": ["IMG.jpg"],
+        "scan.tif.xmp": ["scan.tif"],
+        "scan.xmp": ["scan.png"],
+        "a.jpg.json": ["a.jpg", "a-edited.jpg"],
+        "a.jpg(1).json": ["a(1).jpg"],
+        "b(2).jpg.json": ["b(2).jpg"],
+        "b.jpg.supplemental-metadata(2).json": ["b(2).jpg"],
+        "a.jpg.supplemental-met.json": ["a.jpg", "a-edited.jpg"],
+        "a_photo_with_a_name_of_more_than_46_characters.json": [photos[7]],  # 46 of them
+        "a_photo_with_a_name_of_more_than_46.json": [],
+        "café.jpg.xmp": [photos[8]],
+        "up.xmp": ["UP.JPG"],
+        "metadata.json": [],
+    }
+    found = sidecars_in([*photos, *of, "IMG.CR2"], photos, {"IMG.CR2": "IMG.jpg"})
+    assert {name: found.get(name, []) for name in of} == of
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(["timestamp", "latitude", "longitude", "x"]), inner)
+    ),
+)
+
+
+@given(values=st.dictionaries(st.sampled_from(["photoTakenTime", "geoData", "geoDataExif", "description"]), JUNK))
+def test_any_takeout_file_gives_facts_that_can_be_stored(
+    values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.getbasetemp() / "any.jpg.json"
+    place.write_text(json.dumps(values))
+    facts = sidecar_facts(str(place)) or {}
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts and row_of(["a.jpg"], **facts)
+
+
+@given(data=st.binary() | st.text().map(lambda text: xmp(f'exif:DateTimeOriginal="{text}" xmp:Rating="{text[:3]}"')))
+def test_any_xmp_file_gives_facts_or_a_reason(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.getbasetemp() / "any.jpg.xmp"
+    place.write_bytes(data)
+    try:
+        facts = sidecar_facts(str(place)) or {}
+    except ValueError:
+        return
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts and row_of(["a.jpg"], **facts)
+
+
+@pytest.mark.parametrize("depth", [40_000])
+def test_nested_lists_take_no_quadratic_time(depth: int, tmp_path: Path) -> None:
+    place = tmp_path / "deep.jpg.xmp"
+    place.write_bytes(xmp("", "<dc:subject>" * depth + "</dc:subject>" * depth))
+    assert sidecar_facts(str(place)) == {}
+
+
+def test_a_gallery_of_an_older_eyespot_is_read_again_by_a_repair(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 1), tmp_path / "gallery"
+    (photos / "b.jpg").write_bytes(jpeg(EDIT, {BASE.DateTimeDigitized: TEXT}))
+    index_gallery(gallery, photos)
+    with closing(sqlite.connect(gallery / "index.sqlite")) as sql:
+        sql.execute("UPDATE pictures SET taken = 1643767322, more = NULL WHERE taken IS NOT NULL")
+        sql.execute("INSERT INTO stale SELECT shard FROM spans")
+        sql.execute("PRAGMA user_version = 0")
+    index_gallery(gallery, photos)
+    before = rows_in(gallery)["b.jpg"]
+    assert (before["taken"].year, before.get("taken_from")) == (2022, None)
+
+    index(gallery, [], [], Options(repair=True))
+
+    after = rows_in(gallery)["b.jpg"]
+    assert (after["taken"], after["taken_from"], after["date_changed"]) == (WHEN, "digitised", "2022-02-02T02:02:02")
+
+
+def test_a_filter_by_date_says_what_has_none_and_lists_it(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 3), tmp_path / "gallery"
+    (photos / "b.jpg").write_bytes(jpeg(EDIT, {BASE.DateTimeOriginal: TEXT}, at(48, 2)))
+    index_gallery(gallery, photos)
+    collection = Collection(gallery)
+
+    late, early = collection.search(undated=True), collection.search("a fish", before="2002")
+    assert len(next(iter(late.values()))) == 3 and "b.jpg" not in str(late.facts)
+    assert [hit["path"].rpartition("/")[2] for hit in early.facts.values()] == ["b.jpg"]
+    assert "undated" in codes_of(early.notes) and "undated" not in codes_of(late.notes)
+    assert "unplaced" in codes_of(collection.search(near="48,2,5").notes)
+    with pytest.raises(NothingFound):
+        collection.search(after="2021")
+
+
+def saved(folder: Path, name: str, picture: Image.Image, **tags: dict[int, str]) -> None:
+    exif = Image.Exif()
+    exif.update(tags.get("main", {}))
+    exif.get_ifd(ExifTags.IFD.Exif).update(tags.get("photo", {}))
+    picture.save(folder / name, quality=70 + len(name) % 20, exif=exif)
+
+
+def test_copies_and_bursts_go_by_exact_times_alone(tmp_path: Path) -> None:
+    draw_photos(tmp_path / "drawn", 2)
+    (tmp_path / "photos").mkdir()
+    one, two = (Image.open(place) for place in sorted((tmp_path / "drawn").rglob("*.jpg"))[:2])
+    saved(tmp_path / "photos", "scan.jpg", one, photo={BASE.DateTimeDigitized: TEXT})
+    saved(tmp_path / "photos", "scan edited in 2022.jpg", one, main={BASE.DateTime: EDITED})
+    saved(tmp_path / "photos", "trap.jpg", two, photo={BASE.DateTimeOriginal: TEXT})
+    saved(tmp_path / "photos", "trap later on.jpg", two, photo={BASE.DateTimeOriginal: "2001:05:06 09:08:09"})
+    index_gallery(tmp_path / "gallery", tmp_path / "photos")
+
+    view = Collection(tmp_path / "gallery").view
+    numbers = Groups(view).numbers
+    of = {
+        facts["path"].rpartition("/")[2]: int(number)
+        for facts, number in zip(view.facts(range(4)), numbers, strict=True)
+    }
+    assert of["scan.jpg"] == of["scan edited in 2022.jpg"] != -1
+    assert of["trap.jpg"] == of["trap later on.jpg"] == -1
+
+
+# -- videos -------------------------------------------------------------------------------------------------
+
+
+def test_a_video_says_when_by_its_header_also_before_1970() -> None:
+    apple = {"com.apple.quicktime.creationdate": "2001-05-06T07:08:09+0200"}
+    wrong = {"creation_time": "2024-01-01T00:00:00Z"}
+    begun = datetime(1958, 5, 6, 7, 8, 9)
+    said = [video_facts(apple | wrong, begun), video_facts(wrong, begun), video_facts(wrong), video_facts({})]
+    said += [video_facts({}, datetime(1904, 1, 1, 0, 0, 5)), video_facts({"creation_time": "1970-01-01T00:00:00Z"})]
+    found = [(facts.get("taken"), facts.get("taken_from")) for facts in said]
+    assert found == [
+        (WHEN, "video"),
+        (begun, "video (UTC)"),
+        (datetime(2024, 1, 1), "video (UTC)"),
+        *[(None, None)] * 3,
+    ]
