@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
+from eyespot.gallery.groups.details import comparer
 from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
 from eyespot.gallery.groups.near_duplicates import Families
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
@@ -87,16 +88,19 @@ def frames_of(view: View, shards: int | None = None) -> Frames:
     colours: list[NDArray[np.uint8]] = [np.empty((0, SIGNS), np.uint8)]
     seconds, cameras = [np.empty(0)], [np.empty(0, np.int64)]
     known: dict[str, int] = {}
+    kinds = [np.empty(0, np.uint8)]
     for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
         of_rows = read_hashes(shard, len(block))
         hashes.append(of_rows[0])
         colours.append(of_rows[1])
+        kinds.append(of_rows[2])
         facts = items_table.read_items(shard, ["taken", "camera"])
         there = facts.column_names  # imported facts may have neither
         seconds.append(_seconds(facts["taken"]) if "taken" in there else np.full(len(block), np.nan))
         cameras.append(_numbered(facts["camera"], known) if "camera" in there else np.full(len(block), ALONE))
-    signs = Signs(np.concatenate(hashes), np.concatenate(colours))
-    return Frames(view.blocks[:shards], signs, np.concatenate(seconds), np.concatenate(cameras))
+    signs = Signs(np.concatenate(hashes), np.concatenate(colours), np.concatenate(kinds))
+    same = comparer(view, signs.kinds)
+    return Frames(view.blocks[:shards], signs, np.concatenate(seconds), np.concatenate(cameras), same)
 
 
 def _seconds(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
