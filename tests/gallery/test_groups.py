@@ -18,7 +18,7 @@ from PIL import ExifTags, Image
 from eyespot import sample
 from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import InPlace, take_in
-from eyespot.gallery.groups.listing import file_groups
+from eyespot.gallery.groups.listing import file_groups, lost_with
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.stored import LINKS, Groups
 from eyespot.gallery.integrity import faults
@@ -217,3 +217,26 @@ def test_imported_photos_without_their_pictures_are_bursts_by_time_and_camera(tm
 
     numbers = Groups(opened(tmp_path / "gallery")).numbers
     assert numbers.tolist() == [-1, -1, 2, -1, 2, -1, -1, -1]
+
+
+def test_the_original_stays_and_stands_for_its_group(tmp_path: Path) -> None:
+    """A smaller photo with a date stays before larger copies without; the search shows that very file."""
+    folder, gallery = tmp_path / "photos", tmp_path / "gallery"
+    photo = originals(1)[0]
+    small = photo.resize((photo.width // 2, photo.height // 2))
+    save(small, folder / "original.jpg", BEGUN)
+    save(photo, folder / "a larger copy.jpg")
+    photo.save(folder / "another.png")
+    index_gallery(gallery, folder)
+    (group,) = file_groups(opened(gallery))
+    assert [Path(file.path).name for file in group.files] == ["original.jpg", "another.png", "a larger copy.jpg"]
+    assert group.why == "has date, which not all others have"
+    assert [lost_with(file, group.files[0]) for file in group.files] == [[], ["pixels"], ["pixels"]]
+
+    view = opened(gallery)
+    rows = np.arange(3)
+    names = [Path(facts["path"]).name for facts in view.facts(Groups(view).best(rows, view.live).tolist())]
+    assert names == ["original.jpg"] * 3
+    without = view.live & np.array([Path(facts["path"]).name != "original.jpg" for facts in view.facts([0, 1, 2])])
+    (best,) = set(Groups(view).best(rows[without], without).tolist())
+    assert Path(view.facts([best])[0]["path"]).name == "another.png"

@@ -70,16 +70,13 @@ def scene() -> Image.Image:
     return picture
 
 
-def linear() -> NDArray[np.float64]:
-    values = np.asarray(scene()) / 255.0
-    return np.asarray(np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4))
-
-
-def stored_in(space: str) -> tuple[Image.Image, bytes]:
-    """The scene in the numbers of a space, and its profile."""
+def stored_in(space: str, picture: Image.Image | None = None) -> tuple[Image.Image, bytes]:
+    """A picture in the numbers of a space, and its profile; the scene without one."""
     matrix, gamma = SPACES[space]
-    values = np.clip(linear() @ (np.linalg.inv(matrix) @ SRGB).T, 0, 1) ** (1 / gamma)
-    return Image.fromarray((values * 255).round().astype(np.uint8)), profile(matrix, gamma)
+    values = np.asarray(picture or scene()) / 255.0
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    stored = np.clip(linear @ (np.linalg.inv(matrix) @ SRGB).T, 0, 1) ** (1 / gamma)
+    return Image.fromarray((stored * 255).round().astype(np.uint8)), profile(matrix, gamma)
 
 
 def error(data: bytes, against: Image.Image | None = None) -> float:

@@ -137,5 +137,6 @@ def _burst_frames(frames: Frames, since: int) -> Ids:
     pairs = np.sort(pairs[soon & (camera[pairs[:, 0]] == camera[pairs[:, 1]])], axis=1)
     pairs = pairs[pairs[:, 1] >= since]
     alike = (frames.cosines(pairs) >= FRAME_COSINE) | (frames.signs.bits(pairs) <= FRAME_BITS)
-    pages = (frames.signs.kinds[pairs] & STROKES).any(axis=1)  # taken one after the other, and each another text
-    return pairs[alike & ~pages]
+    pages: Mask = (frames.signs.kinds[pairs] & STROKES).any(axis=1)  # taken one after the other, and each another text
+    found: Ids = pairs[alike & ~pages]
+    return found

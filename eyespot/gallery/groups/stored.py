@@ -6,7 +6,8 @@ shard's links depend on no later shard, so what was written of a gallery stays a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,10 @@ from eyespot.gallery.groups.near_duplicates import Families
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.segments import LINKS, current_numbers
 from eyespot.gallery.view import Gallery, View
+from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.hashes import FORMS, SIGNS, Hashes
-from eyespot.photos.videos.addresses import frame_of
+from eyespot.photos.places import tar_of
+from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.photos.videos.facts import VIDEO_ID
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
@@ -149,6 +152,35 @@ def _chains(numbers: Numbers) -> Numbers:
     return same
 
 
+# What a file of a group would be missed for, the most important first: it has them from the camera or its owner
+DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords", "colours"
+
+
+def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
+    """Which of `VIRTUES` a picture has, by its facts."""
+    texts = any(facts.get(name) for name in EMBEDDED)
+    has = (facts.get("taken") is not None, facts.get("latitude") is not None, texts, not is_grey)
+    return tuple(name for name, there in zip(VIRTUES, has, strict=True) if there)
+
+
+def merit(has: Sequence[str], pixels: int, size: int, path: str) -> tuple[Any, ...]:
+    """What the files of a group are sorted by, so that the original is the first: `virtues`, then pixels, then bytes.
+
+    A GIF has a palette of 256 colours.
+    """
+    return *(name not in has for name in VIRTUES), path.lower().endswith(".gif"), -pixels, -size, path
+
+
+def are_grey(view: View, rows: Numbers) -> Mask:
+    """Whether each of these rows is a picture without colours, (rows,); false where that is not known."""
+    grey = np.zeros(len(rows), bool)
+    for at in np.unique(shards := np.searchsorted(view.starts, rows, side="right") - 1).tolist():
+        _, colours, _ = read_hashes(view.shards[at], int(view.starts[at + 1] - view.starts[at]))
+        shares = colours[rows[shards == at] - int(view.starts[at]), :6].astype(int)
+        grey[shards == at] = (np.abs(shares - 85) <= 1).all(axis=1)  # a third of red and of green each
+    return grey
+
+
 class Groups:
     """The groups among the rows of a view."""
 
@@ -197,6 +229,26 @@ class Groups:
         first: Mask = np.zeros(len(rows), bool)
         first[np.unique(keys, return_index=True)[1]] = True
         return first
+
+    def best(self, rows: Numbers, mask: Mask) -> Numbers:
+        """For each row the original of its group, of those rows that the mask lets through, (rows,)."""
+        numbers = np.unique(self.numbers[rows])
+        members = np.flatnonzero(mask & np.isin(self.numbers, numbers[numbers >= 0]))
+        if not len(members):
+            return rows
+        best: dict[int, tuple[tuple[Any, ...], int]] = {}
+        every = zip(members.tolist(), self._view.facts(members.tolist()), are_grey(self._view, members), strict=True)
+        for row, facts, is_grey in every:
+            pixels, path = (facts.get("width") or 0) * (facts.get("height") or 0), file_of(facts["path"] or "")
+            gone = not (os.path.exists(path) or "://" in path or tar_of(path) is not None)
+            key = (gone, *merit(virtues(facts, is_grey), pixels, facts.get("size") or 0, path))
+            number = int(self.numbers[row])
+            best[number] = min(best.get(number, (key, row)), (key, row))
+        chosen = [
+            best.get(number, ((), row))[1]
+            for number, row in zip(self.numbers[rows].tolist(), rows.tolist(), strict=True)
+        ]
+        return np.array(chosen, np.int64)
 
     def others(self, rows: Numbers, mask: Mask) -> Numbers:
         """How many others of the group of each row the mask lets through, (rows asked for,)."""
