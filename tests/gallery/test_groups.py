@@ -240,3 +240,14 @@ def test_the_original_stays_and_stands_for_its_group(tmp_path: Path) -> None:
     without = view.live & np.array([Path(facts["path"]).name != "original.jpg" for facts in view.facts([0, 1, 2])])
     (best,) = set(Groups(view).best(rows[without], without).tolist())
     assert Path(view.facts([best])[0]["path"]).name == "another.png"
+
+
+def test_a_grey_copy_never_stays_before_colours(tmp_path: Path) -> None:
+    folder, photo = tmp_path / "photos", originals(1)[0]
+    muted = Image.blend(photo.convert("L").convert("RGB"), photo, 0.1)
+    save(muted, folder / "colour.jpg")
+    save(photo.convert("L").convert("RGB").resize((photo.width * 2, photo.height * 2)), folder / "grey.jpg")
+    index_gallery(tmp_path / "gallery", folder)
+    (group,) = file_groups(opened(tmp_path / "gallery"))
+    assert [Path(file.path).name for file in group.files] == ["colour.jpg", "grey.jpg"]
+    assert group.why == "has colours, which not all others have"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.segments import LINKS, current_numbers
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.embedded_texts import EMBEDDED
-from eyespot.photos.hashes import FORMS, SIGNS, Hashes
+from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS, Hashes
 from eyespot.photos.places import tar_of
 from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.photos.videos.facts import VIDEO_ID
@@ -175,9 +176,11 @@ def are_grey(view: View, rows: Numbers) -> Mask:
     """Whether each of these rows is a picture without colours, (rows,); false where that is not known."""
     grey = np.zeros(len(rows), bool)
     for at in np.unique(shards := np.searchsorted(view.starts, rows, side="right") - 1).tolist():
-        _, colours, _ = read_hashes(view.shards[at], int(view.starts[at + 1] - view.starts[at]))
-        shares = colours[rows[shards == at] - int(view.starts[at]), :6].astype(int)
-        grey[shards == at] = (np.abs(shares - 85) <= 1).all(axis=1)  # a third of red and of green each
+        with suppress(OSError, ValueError, IndexError):  # not there, or damaged
+            numbers = np.memmap(view.shards[at] / HASHES, "<u8", mode="r").reshape(-1, COLUMNS)
+            colours = numbers[rows[shards == at] - int(view.starts[at]), FORMS].astype("<u8").view(np.uint8)
+            shares = colours.reshape(-1, SIGNS)[:, :6].astype(int)
+            grey[shards == at] = (np.abs(shares - 85) <= 1).all(axis=1)  # a third of red and of green each
     return grey
 
 
