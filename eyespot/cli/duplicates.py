@@ -29,7 +29,7 @@ def run(
     import eyespot
     from eyespot.gallery import disk, items_table
     from eyespot.gallery.groups.hashes import lacks_hashes
-    from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups
+    from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups, lost_with
 
     view = eyespot.open(searched_here(gallery)).view
     groups = file_groups(view)
@@ -45,11 +45,13 @@ def run(
     fields: list[dict[str, Any]] = []
     lines = []
     for group in groups:
-        files = [{**file._asdict(), "stays": not at} for at, file in enumerate(group.files)]
+        lost = [lost_with(file, group.files[0]) for file in group.files]
+        files = [{**file._asdict(), "stays": not at, "lost": lost[at]} for at, file in enumerate(group.files)]
         fields.append({"kind": group.kind, "freed": group.freed, "why": group.why, "files": files})
         lines.append(f"{len(files)} {HEADINGS[group.kind]}, {_size(group.freed)} would be freed")
         for at, file in enumerate(group.files):
             about = f"{file.width} x {file.height}, {_size(file.size)}"
+            about += f"; with it goes: {', '.join(lost[at])}" if lost[at] else ""
             lines.append(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
     for kind, total in totals.items():
         if total["groups"]:

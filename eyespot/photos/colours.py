@@ -1,26 +1,41 @@
-"""From whatever a decoder gives to RGB: 16 and 32 bits, grey, CMYK and palettes, over white where it is transparent."""
+"""From whatever a decoder gives to sRGB: by the profile of the file, any depth, over white where it is transparent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import lru_cache
+from io import BytesIO
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import ExifTags, Image, ImageChops
+
+if TYPE_CHECKING:
+    from PIL.ImageCms import ImageCmsTransform
 
 LARGE = 25_000_000  # pixels; what has more goes to RGB strip by strip and may be reduced on the way
 _STRIP = 2_000_000
+_PROFILE_BYTES = 8 << 20  # of a profile that is used, at most
+_SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, each with Pillow's mode
+_NEAR = 2  # of 255: a profile that changes no colour by more is sRGB
+_DEEPEST_CAMERA = 14  # bits; data with more of the 16 used fills all of them
+_MAX_SAMPLE = 281  # TIFF's tag
 
 
 def to_rgb(image: Image.Image, factor: int = 1) -> Image.Image:
-    """A picture in RGB, averaged down by `factor` if it is large."""
+    """A picture in sRGB, averaged down by `factor` if it is large or has a profile to convert by."""
+    transform = srgb_transform(image)
+    deep = image.mode.startswith("I;16")
+    white = white_of(image, max(int(rows.max()) for _, rows in _arrays(image))) if deep else 0
     if image.width * image.height <= LARGE:
-        return _rgb(image)
+        source = image.reduce(factor) if factor > 1 and image.mode in ("RGB", "CMYK") else image
+        return _rgb(source, white, transform)
     source = _stretched(image) if image.mode in ("I", "F") else image
     made = Image.new("RGB", reduced(image.size, factor))
     for top, strip in _strips(source, factor):
-        part = _rgb(strip)
+        part = _rgb(strip, white, transform)
         made.paste(part.reduce(factor) if factor > 1 else part, (0, top // factor))
     return made
 
@@ -44,18 +59,83 @@ def conversion_bytes(image: Image.Image, factor: int) -> int:
     return 4 * width * height + (each + 4) * strip + grey
 
 
-def _rgb(image: Image.Image) -> Image.Image:
+def _rgb(image: Image.Image, white: int, transform: ImageCmsTransform | None) -> Image.Image:
+    mode, flat = transform.input_mode if transform else "RGB", image
     if image.mode.startswith("I;16"):
-        # Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
-    if image.mode in ("I", "F"):
-        return _stretched(image).convert("RGB")
-    if image.has_transparency_data:
+        # Pillow would cut off every value above 255
+        table = np.minimum(np.arange(1 << 16) * 256 // (white + 1), 255).astype(np.uint8)
+        flat = Image.fromarray(table[np.asarray(image)])
+    elif image.mode in ("I", "F"):
+        flat = _stretched(image)
+    elif image.has_transparency_data:
         layer = image.convert("RGBA")
-        white = Image.new("RGB", layer.size, "white")
-        white.paste(layer, mask=layer.getchannel("A"))
-        return white
-    return image.convert("RGB")
+        flat = Image.new("RGB", layer.size, "white")
+        flat.paste(layer, mask=layer.getchannel("A"))
+        del layer
+    source = flat if flat is not image and flat.mode == mode else flat.convert(mode)  # never the decoder's own pixels
+    if transform is None:
+        return source
+    return transform.apply_in_place(source) if mode == "RGB" else transform.apply(source)
+
+
+def srgb_transform(image: Image.Image) -> ImageCmsTransform | None:
+    """What turns the colours of a picture into sRGB; None where they are, or its profile is broken or does not fit."""
+    profile = image.info.get("icc_profile")
+    if not isinstance(profile, bytes) or not 128 <= len(profile) <= _PROFILE_BYTES:
+        return None
+    transform = _transform_of(profile, get_ident())
+    mode = transform.input_mode if transform else None
+    grey = image.mode in ("1", "L", "LA", "I", "F") or image.mode.startswith("I;16")
+    fits = {"L": grey, "CMYK": image.mode == "CMYK", "RGB": image.mode not in ("CMYK", "LAB")}
+    return transform if fits.get(str(mode)) else None
+
+
+@lru_cache(maxsize=64)
+def _transform_of(profile: bytes, thread: int) -> ImageCmsTransform | None:
+    """The transform of a profile to sRGB for one thread, by perceptual intent; None for sRGB and broken profiles."""
+    try:
+        from PIL import ImageCms
+
+        opened = ImageCms.ImageCmsProfile(BytesIO(profile))
+        mode = _SPACES[opened.profile.xcolor_space.strip()]
+        made = ImageCms.buildTransform(opened, ImageCms.createProfile("sRGB"), mode, "RGB")
+        if mode == "CMYK":
+            return made
+        steps = np.linspace(0, 255, 9 if mode == "RGB" else 256).round().astype(np.uint8)
+        colours = (
+            np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3) if mode == "RGB" else steps[None]
+        )
+        palette = Image.fromarray(colours)
+        moved = ImageChops.difference(palette.convert("RGB"), made.apply(palette)).getextrema()
+    except Exception:  # littlecms refuses in several ways, Pillow may be built without it, and the picture is sound
+        return None
+    return made if max(most for _, most in moved) > _NEAR else None  # type: ignore[misc]
+
+
+def white_of(image: Image.Image, used: int) -> int:
+    """The value of 9 to 16 bits that is white: the one its TIFF tags state, else the highest of as many bits as used.
+
+    used: the highest value in the picture. Microscopes and night cameras put 10 to 14 bits into 16 and do not say so.
+    """
+    tags = getattr(image, "tag_v2", {})
+    bits, most = (tags.get(tag, 0) for tag in (ExifTags.Base.BitsPerSample, _MAX_SAMPLE))
+    stated = max(most) if isinstance(most, tuple) else int(most)
+    depth = max(bits) if isinstance(bits, tuple) else int(bits)
+    for white in (stated, (1 << depth) - 1):
+        if 255 <= white < 65535 and used <= white:
+            return white
+    return (1 << max(8, used.bit_length())) - 1 if used.bit_length() <= _DEEPEST_CAMERA else 65535
+
+
+def add_low_bytes(image: Image.Image, low: Image.Image) -> None:
+    """Scale 16-bit colour that uses few of its bits; Pillow decodes the high bytes alone, `low` has the others."""
+    high, rest = (max(most for _, most in part.getextrema()) for part in (image, low))  # type: ignore[misc]
+    scale = 256 / (1 + white_of(image, 256 * high + (255 if high else rest)))
+    brighter, finer = (
+        part.point([min(255, int(value * step * scale)) for value in range(256)] * 3)
+        for part, step in ((image, 256), (low, 1))
+    )
+    image.paste(ImageChops.add(brighter, finer))
 
 
 def _stretched(image: Image.Image) -> Image.Image:

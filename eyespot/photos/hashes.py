@@ -4,7 +4,8 @@ The hashes of a picture turned and mirrored follow from one transform, which no 
 (docs/decisions/0009-owners.md has the numbers). A perceptual hash knows light and dark only: two drawings of one shape
 in other colours have one hash. Eight numbers of colours are the shares of red and green in a disc and two rings around
 the middle, and how much of the light the first two hold. Turning, mirroring, scaling and re-encoding hardly change
-them, and a lighter or darker copy keeps them, too.
+them, and a lighter or darker copy keeps them, too. Neither sees letters, or a bird in the sky: what a picture is made
+of, `PLAIN` areas or sharp `STROKES`, says whether its copies have to be compared in full.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ Hashes = NDArray[np.uint64]  # (pictures, 8): each upright, and in its seven tur
 FORMS = 8  # upright, turned and mirrored
 COLUMNS = FORMS + 1  # the bytes of the ninth number are the colours
 SIGNS = 8
+PLAIN, STROKES = 1, 2  # each the highest bit, which no hash uses, of one of the first two hashes
+_LEVEL = 6  # grey levels around the commonest of a tile that are one shade
+_PLAIN_SHARE, _STROKE_SHARE = 0.6, 0.65  # of nine in ten photos less, of pages and screens more
 _SIDE, _LOW = 32, 8  # pixels a side that are looked at, frequencies of each direction that count
 _SMOOTH = 1e-3  # grey levels; what varies less than this has no pattern
 _DARK = 4  # levels that are added, so that noise in the dark is no colour
@@ -32,7 +36,28 @@ _DARK = 4  # levels that are added, so that noise in the dark is no colour
 
 def signature(picture: Image) -> tuple[int, ...]:
     """The nine numbers of an upright RGB picture."""
-    return (*picture_hashes(picture).tolist(), int(picture_colours(picture).view("<u8")[0]))
+    hashes, kind = picture_hashes(picture), picture_kind(picture)
+    hashes[:2] |= np.array([kind & PLAIN, kind // STROKES], np.uint64) << np.uint64(63)
+    return (*hashes.tolist(), int(picture_colours(picture).view("<u8")[0]))
+
+
+def picture_kind(picture: Image) -> int:
+    """`PLAIN` for a picture of even areas, a page or a sky, `STROKES` for one of letters and lines, both, or 0."""
+    from PIL import Image
+
+    grey = picture.convert("L")
+    grey.thumbnail((512, 512), Image.Resampling.BOX, reducing_gap=None)
+    # Single pixels, for means would mix letters and paper
+    tiles = np.asarray(grey.resize((128, 128), Image.Resampling.NEAREST), np.int64).reshape(8, 16, 8, 16)
+    tiles = tiles.swapaxes(1, 2).reshape(64, -1) + 256 * np.arange(64)[:, None]
+    counts = np.bincount(tiles.ravel(), minlength=64 * 256).reshape(64, 256).cumsum(axis=1)
+    shade = np.pad(counts, ((0, 0), (1, 2 * _LEVEL)), mode="edge")
+    shade[:, 0] = 0
+    even = float((shade[:, 2 * _LEVEL + 1 :] - shade[:, : -2 * _LEVEL - 1]).max(axis=1).mean()) / 256
+    levels = np.asarray(grey, np.int16)
+    steps = np.maximum(np.abs(np.diff(levels[1:], axis=1)), np.abs(np.diff(levels[:, 1:], axis=0)))
+    sharp = int((steps > 24).sum()) / max(1, int((steps > 8).sum()))
+    return PLAIN * int(even >= _PLAIN_SHARE) + STROKES * int(sharp >= _STROKE_SHARE)
 
 
 def picture_hashes(picture: Image) -> Hashes:

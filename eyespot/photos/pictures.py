@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +22,7 @@ from typing import NamedTuple, TypeAlias
 
 from PIL import ExifTags, Image, ImageFile, _imaging
 
-from eyespot.photos.colours import LARGE, to_rgb
+from eyespot.photos.colours import LARGE, add_low_bytes, srgb_transform, to_rgb
 from eyespot.photos.exif import Exif, PictureFacts
 from eyespot.photos.kinds import HEAD, is_picture
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
@@ -32,6 +33,13 @@ from eyespot.types import EyespotError, UsageError
 # every filter the user has set; `warnings.catch_warnings` around a call would not be safe with many reading threads.
 warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # or Python prints its errors where nobody set up logging
+
+
+_OTHER_BYTE = {  # how Pillow is told to read the other byte of 16-bit colour
+    "RGB;16L": "RGB;16B",
+    "RGB;16B": "RGB;16L",
+    "RGB;16N": "RGB;16B" if sys.byteorder == "little" else "RGB;16L",
+}
 
 
 class BadPicture(EyespotError):
@@ -59,10 +67,11 @@ def id_of(data: bytes) -> str:
 
 
 def open_picture(data: bytes, min_side: int | None = None) -> DecodedPicture:
-    """The first picture of a file, upright, in RGB, over white where it is transparent; colour profiles are ignored.
+    """The first picture of a file, upright, in sRGB by its colour profile, over white where it is transparent.
 
-    With `min_side` a JPEG, and any picture above 25 megapixels, may come at a reduced scale while its shorter side
-    keeps at least that many pixels; the facts give the full size. Many threads may read at once: a picture waits until
+    A profile that is broken is ignored. With `min_side` a JPEG, a picture above 25 megapixels, and one in another
+    colour space may come at a reduced scale while its shorter side keeps at least that many pixels; the facts give the
+    full size. Many threads may read at once: a picture waits until
     the others leave it enough of the memory that decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is
     their own affair; `picture_in_memory` is for those who soon let go of it.
 
@@ -96,12 +105,12 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
-    """A picture that another library decoded, as `open_picture` would give it: upright, in RGB, over white."""
+    """A picture that another library decoded, as `open_picture` would give it: upright, in sRGB, over white."""
     return Exif.of(image).upright(to_rgb(image))
 
 
 def thumbnail(data: bytes, side: int, quality: int = 85) -> bytes:
-    """A JPEG at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
+    """A JPEG in sRGB, at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
     jpeg = BytesIO()
     with picture_in_memory(data, min_side=side) as opened:
         opened.image.thumbnail((side, side), Image.Resampling.LANCZOS)
@@ -111,7 +120,7 @@ def thumbnail(data: bytes, side: int, quality: int = 85) -> bytes:
 
 
 def _draft(image: Image.Image, min_side: int | None) -> int:
-    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`.
+    """How many pixels of what is still large or has to be converted become one; the shorter side keeps `min_side`.
 
     From here on a JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it.
     """
@@ -119,7 +128,8 @@ def _draft(image: Image.Image, min_side: int | None) -> int:
         return 1
     if image.format in ("JPEG", "MPO"):
         image.draft("RGB", (max(1, min_side), max(1, min_side)))
-    return max(1, min(image.size) // max(1, min_side)) if image.width * image.height > LARGE else 1
+    reduces = image.width * image.height > LARGE or (image.mode in ("RGB", "CMYK") and srgb_transform(image))
+    return max(1, min(image.size) // max(1, min_side)) if reduces else 1
 
 
 @contextmanager
@@ -152,13 +162,27 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     if min_side is None:
         need = max(need, bytes_to_read(image.size))
     memory.enter_context(memory_for(need, size))
-    image.load()
+    _load(image, data)
     # A preview lies as the sensor did; when and how the photo was taken, its file says
     exif = Exif.of(raw if raw and raw.exif else image)
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
     kind = ("RAW", raw.size) if raw else (str(image.format), size)
     return DecodedPicture(exif.upright(rgb), exif.facts(kind[1], kind[0]))
+
+
+def _load(image: ImageFile.ImageFile, data: bytes) -> None:
+    """Decode the pixels; Pillow takes the high bytes of 16-bit colour, which are dark where it has 10 to 14 bits."""
+    first = [tile.args if isinstance(tile.args, str) else str((tile.args or [""])[0]) for tile in image.tile]
+    deep = image.mode == "RGB" and bool(first) and _OTHER_BYTE.keys() >= {*first}
+    image.load()
+    if deep and max(most for _, most in image.getextrema()) < 64:  # type: ignore[misc]
+        low = _recognised(data)
+        for at, (tile, raw) in enumerate(zip(low.tile, first, strict=True)):
+            rest = () if isinstance(tile.args, str) else (tile.args or ())[1:]
+            low.tile[at] = tile._replace(args=(_OTHER_BYTE[raw], *rest) if rest else _OTHER_BYTE[raw])
+        low.load()
+        add_low_bytes(image, low)
 
 
 # -- which formats ------------------------------------------------------------------------------------------

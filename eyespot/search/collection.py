@@ -206,7 +206,7 @@ class Collection:
             from eyespot.gallery.groups.stored import Groups
 
             groups = Groups(self.view)
-            newest = newest[groups.first(newest)][:k]
+            newest = groups.best(newest[groups.first(newest)][:k], allowed)
         listed = NearestRows(newest[None], -np.arange(1, len(newest) + 1, dtype=np.float32)[None])
         run = as_run([Query("q", ())], listed, self.view)
         if grouped:

@@ -1,4 +1,8 @@
-"""One picture of each group: a ranking in which copies and frames of one burst stand behind the best of them."""
+"""One picture of each group: a ranking in which copies and frames of one burst stand behind their original.
+
+A group has the place of its best score; the picture that is shown, copied and exported is the one that
+`eyespot duplicates` would keep.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +38,23 @@ class Grouped:
             made = self.search(deep)(queries, run)
             best = self._best(made)
             if all(len(best[query]) >= self.k or len(made[query]) < deep for query in made):
-                cut = Run({query: hits[: self.k] for query, hits in best.items()})
                 counted = self.mask if self.holding is None else self.holding(queries)
-                others = self.groups.others(self.view.rows_by_id(list(made.facts)), counted).tolist()
-                every = zip(made.facts.items(), others, strict=True)
-                cut.facts = {id: facts | {OTHERS: more} for (id, facts), more in every}
+                shown = list(dict.fromkeys(hit.image for hits in best.values() for hit in hits[: self.k]))
+                rows = self.view.rows_by_id(shown)
+                originals = self.groups.best(rows, counted)
+                others = self.groups.others(rows, counted).tolist()
+                known, named, facts = self.view.facts(rows.tolist()), {}, {}
+                for id, old, new, more in zip(shown, known, self.view.facts(originals.tolist()), others, strict=True):
+                    found = {name: value for name, value in made.facts[id].items() if name not in old}
+                    named[id] = str(new["id"])
+                    facts[named[id]] = (made.facts[id] if new["id"] == old["id"] else new | found) | {OTHERS: more}
+                cut = Run(
+                    {
+                        query: [hit._replace(image=named[hit.image]) for hit in hits[: self.k]]
+                        for query, hits in best.items()
+                    }
+                )
+                cut.facts = facts
                 cut.header, cut.notes = made.header, made.notes
                 return cut
             deep *= 4

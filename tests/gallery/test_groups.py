@@ -18,7 +18,7 @@ from PIL import ExifTags, Image
 from eyespot import sample
 from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
-from eyespot.gallery.groups.listing import file_groups
+from eyespot.gallery.groups.listing import file_groups, lost_with
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.stored import LINKS, Groups
 from eyespot.gallery.integrity import faults
@@ -217,3 +217,37 @@ def test_imported_photos_without_their_pictures_are_bursts_by_time_and_camera(tm
 
     numbers = Groups(opened(tmp_path / "gallery")).numbers
     assert numbers.tolist() == [-1, -1, 2, -1, 2, -1, -1, -1]
+
+
+def test_the_original_stays_and_stands_for_its_group(tmp_path: Path) -> None:
+    """A smaller photo with a date stays before larger copies without; the search shows that very file."""
+    folder, gallery = tmp_path / "photos", tmp_path / "gallery"
+    photo = originals(1)[0]
+    small = photo.resize((photo.width // 2, photo.height // 2))
+    save(small, folder / "original.jpg", BEGUN)
+    save(photo, folder / "a larger copy.jpg")
+    photo.save(folder / "another.png")
+    index_gallery(gallery, folder)
+    (group,) = file_groups(opened(gallery))
+    assert [Path(file.path).name for file in group.files] == ["original.jpg", "another.png", "a larger copy.jpg"]
+    assert group.why == "has date, which not all others have"
+    assert [lost_with(file, group.files[0]) for file in group.files] == [[], ["pixels"], ["pixels"]]
+
+    view = opened(gallery)
+    rows = np.arange(3)
+    names = [Path(facts["path"]).name for facts in view.facts(Groups(view).best(rows, view.live).tolist())]
+    assert names == ["original.jpg"] * 3
+    without = view.live & np.array([Path(facts["path"]).name != "original.jpg" for facts in view.facts([0, 1, 2])])
+    (best,) = set(Groups(view).best(rows[without], without).tolist())
+    assert Path(view.facts([best])[0]["path"]).name == "another.png"
+
+
+def test_a_grey_copy_never_stays_before_colours(tmp_path: Path) -> None:
+    folder, photo = tmp_path / "photos", originals(1)[0]
+    muted = Image.blend(photo.convert("L").convert("RGB"), photo, 0.1)
+    save(muted, folder / "colour.jpg")
+    save(photo.convert("L").convert("RGB").resize((photo.width * 2, photo.height * 2)), folder / "grey.jpg")
+    index_gallery(tmp_path / "gallery", folder)
+    (group,) = file_groups(opened(tmp_path / "gallery"))
+    assert [Path(file.path).name for file in group.files] == ["colour.jpg", "grey.jpg"]
+    assert group.why == "has colours, which not all others have"

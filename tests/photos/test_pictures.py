@@ -129,6 +129,15 @@ PIXELS: dict[str, tuple[bytes, list[Any]]] = {
         encoded(Image.frombytes("I;16B", (3, 1), struct.pack(">3H", 0, 32896, 65535)), "TIFF"),
         [0, 128, 255],
     ),
+    "12 of 16 bits of grey": (encoded(Image.fromarray(np.array([[0, 2048, 4095]], np.uint16)), "PNG"), [0, 128, 255]),
+    "14 of 16 bits, as stated": (
+        encoded(Image.fromarray(np.array([[0, 2048, 4095]], np.uint16)), "TIFF", tiffinfo={281: 16383}),
+        [0, 32, 63],
+    ),
+    "12 of 16 bits of colour": (
+        png(2, 1, pixels=b"\0" + struct.pack(">6H", 4095, 2048, 0, 0, 255, 1024), kind=(16, 2)),
+        [(255, 128, 0), (0, 15, 64)],
+    ),
     "16-bit colour": (png(2, 1, pixels=COLOURS, kind=(16, 2)), [(255, 128, 0), (1, 255, 2)]),
     "floats are stretched": (encoded(FLOATS, "TIFF"), [0, 128, 255, 0, 0]),
     "one whole number": (encoded(Image.new("I", (2, 1), 7), "TIFF"), [0, 0]),

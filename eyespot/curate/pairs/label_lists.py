@@ -140,7 +140,7 @@ def _of_gallery(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
         table = items_table.read_items(shard)
         known |= set(table.column_names)
         if column in table.column_names:
-            hashes, _ = read_hashes(shard, table.num_rows)
+            hashes, *_ = read_hashes(shard, table.num_rows)
             names = (table[name].to_pylist() for name in ("id", "live", column))
             for name, live, label, signs in zip(*names, hashes, strict=True):
                 if live:

@@ -1,6 +1,7 @@
 """The perceptual hashes of the pictures of a shard, `hashes.u64` beside its vectors: nine numbers for each row.
 
-Eight are the hashes of the picture upright, turned and mirrored; the bytes of the ninth are its colours.
+Eight are the hashes of the picture upright, turned and mirrored; the bytes of the ninth are its colours. The highest
+bits of the first two say of what kind it is (`photos/hashes.py`); an older eyespot left them 0.
 The file is plain numbers of 64 bits, little-endian, row after row.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.photos.hashes import COLUMNS, FORMS, Hashes
+from eyespot.photos.hashes import COLUMNS, FORMS, PLAIN, STROKES, Hashes
 from eyespot.storage.digests import damaged_at_a_glance, new_digested
 
 HASHES = "hashes.u64"
@@ -31,14 +32,15 @@ def lacks_hashes(shard: Path) -> bool:
     return not (shard / HASHES).exists()
 
 
-def read_hashes(shard: Path, rows: int) -> tuple[Hashes, NDArray[np.uint8]]:
-    """The hashes of a shard, (rows, 8), and its colours, (rows, 8).
+def read_hashes(shard: Path, rows: int) -> tuple[Hashes, NDArray[np.uint8], NDArray[np.uint8]]:
+    """The hashes of a shard, (rows, 8), its colours, (rows, 8), and the kinds of its pictures, (rows,).
 
     Zeros, which are close to nothing, where there are none or they are damaged.
     """
     numbers = read_numbers(shard / HASHES, (rows, COLUMNS), np.zeros((), "<u8"))
     colours = np.ascontiguousarray(numbers[:, FORMS:]).view(np.uint8)
-    return np.ascontiguousarray(numbers[:, :FORMS]), colours
+    kinds = ((numbers[:, :2] >> np.uint64(63)) @ np.array([PLAIN, STROKES], np.uint64)).astype(np.uint8)
+    return numbers[:, :FORMS] & np.uint64((1 << 63) - 1), colours, kinds
 
 
 def read_numbers(place: Path, shape: tuple[int, int], other: NDArray[Any]) -> NDArray[Any]:

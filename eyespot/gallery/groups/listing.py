@@ -11,7 +11,7 @@ import numpy as np
 
 from eyespot.gallery import items_table
 from eyespot.gallery.groups.rule import KINDS
-from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.groups.stored import Groups, are_grey, merit, virtues
 from eyespot.gallery.view import View
 from eyespot.photos.places import tar_of
 from eyespot.photos.videos.addresses import file_of
@@ -22,13 +22,17 @@ GROUP_KINDS = (EXACT, *KINDS)
 
 
 class GroupFile(NamedTuple):
-    """One file of a group; its size in bytes, its width and height in pixels, 0 where they are not known."""
+    """One file of a group; its size in bytes, its width and height in pixels, 0 where they are not known.
+
+    has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours.
+    """
 
     id: str
     path: str
     width: int
     height: int
     size: int
+    has: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,19 @@ class FileGroup:
     def why(self) -> str:
         """Why the first one would stay."""
         first, *others = self.files
+        if kept := [name for name in first.has if any(name not in file.has for file in others)]:
+            return f"has {', '.join(kept)}, which not all others have"
         if first.width * first.height > max(file.width * file.height for file in others):
             return f"the largest, {first.width} x {first.height} pixels"
         if first.size > max(file.size for file in others):
             return "as many pixels, and the largest file"
         return "as large as another, and the first by its path"
+
+
+def lost_with(file: GroupFile, stays: GroupFile) -> list[str]:
+    """What goes with a file that the one that stays has not."""
+    lost = [name for name in file.has if name not in stays.has]
+    return lost + ["pixels"] * (file.width * file.height > stays.width * stays.height)
 
 
 def file_groups(view: View) -> list[FileGroup]:
@@ -60,14 +72,21 @@ def file_groups(view: View) -> list[FileGroup]:
     rows = np.flatnonzero(view.live & ((groups.numbers >= 0) | _several_paths(view)))
     own = np.where(groups.numbers[rows] < 0, -1 - np.arange(len(rows)), groups.numbers[rows])
     kinds, every = groups.bursts[rows].astype(int).tolist(), view.facts(rows.tolist())
+    grey = are_grey(view, rows).tolist()
     files: dict[int, list[GroupFile]] = {}
     kind_of: dict[int, str] = {}
-    for number, kind, facts in zip(own.tolist(), kinds, every, strict=True):
-        files.setdefault(number, []).extend(_files_of(facts))
+    for number, kind, facts, is_grey in zip(own.tolist(), kinds, every, grey, strict=True):
+        files.setdefault(number, []).extend(_files_of(facts, is_grey))
         one_file = len({file.id for file in files[number]}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
     made = [
-        FileGroup(kind_of[number], sorted(_different_files(some), key=_best_first)) for number, some in files.items()
+        FileGroup(
+            kind_of[number],
+            sorted(
+                _different_files(some), key=lambda file: merit(file.has, file.width * file.height, file.size, file.path)
+            ),
+        )
+        for number, some in files.items()
     ]
     # Each frame of a copied video finds the same files
     different = {tuple(group.files): group for group in made if len(group.files) > 1}.values()
@@ -81,11 +100,11 @@ def _several_paths(view: View) -> Any:
     return np.concatenate([np.zeros(0, bool), *(np.array(count.to_pylist(), float) > 1 for count in counts)])
 
 
-def _files_of(facts: dict[str, Any]) -> Iterator[GroupFile]:
+def _files_of(facts: dict[str, Any], is_grey: bool) -> Iterator[GroupFile]:
     numbers = [facts.get(name) or 0 for name in ("width", "height", "size")]
     id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
     for place in facts["paths"]:
-        yield GroupFile(id, file_of(place), *numbers)
+        yield GroupFile(id, file_of(place), *numbers, virtues(facts, is_grey))
 
 
 def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
@@ -103,7 +122,3 @@ def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
             if "://" in file.path or tar_of(file.path) is not None:
                 there[file.path] = file
     return list(there.values()) or list(files)
-
-
-def _best_first(file: GroupFile) -> tuple[int, int, str]:
-    return -file.width * file.height, -file.size, file.path

@@ -5,15 +5,15 @@ docs/duplicates.md has the error rates of the limits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.groups.near_duplicates import Families, Ids, hash_pairs, likely_pairs
 from eyespot.kernels.rows import unit_rows
-from eyespot.photos.hashes import Hashes
+from eyespot.photos.hashes import STROKES, Hashes
 from eyespot.types import Mask, Vectors
 
 ALONE = -1
@@ -24,15 +24,20 @@ COLOURS = 12  # of 255: what a copy's colours may differ by
 FAR_BITS, FAR_COSINE = 16, 0.93  # or more do, and the vectors say the same: a copy that was cropped
 FRAME_SECONDS, FRAME_COSINE, FRAME_BITS = 3.0, 0.75, 10  # frames of a burst: so soon, and alike by either sign
 NEXT = 3  # frames after it that a frame is compared with
+CONFIRMED = 3  # pages, screens or skies that each is compared with in full, those of the nearest vectors
 _PAIRS = 1 << 15  # whose vectors are multiplied at once
 
 
 @dataclass(frozen=True)
 class Signs:
-    """What pictures are compared by besides their vectors: perceptual hashes and colours, (rows, 8) each."""
+    """What pictures are compared by besides their vectors: perceptual hashes and colours, (rows, 8), and their kinds.
+
+    kinds: 0 for what these tell apart, else what is compared in full, (rows,); see `photos/hashes.py`.
+    """
 
     hashes: Hashes
     colours: NDArray[np.uint8]
+    kinds: NDArray[np.uint8]
 
     def bits(self, pairs: Ids) -> NDArray[np.int64]:
         """In how many bits the hashes of each pair differ, turned and mirrored where that is closer, (pairs,)."""
@@ -51,13 +56,15 @@ class Signs:
 class Frames:
     """Photos by row: blocks of vectors, what their pictures look like, when taken in seconds, with which camera.
 
-    seconds: NaN where it is not known. cameras: a number for each camera, `ALONE` where it is not known.
+    seconds: NaN where it is not known. cameras: a number for each camera, `ALONE` where it is not known. same: whether
+    the pictures of pairs of rows, (pairs, 2), are copies in full, (pairs,).
     """
 
     blocks: Sequence[Vectors]
     signs: Signs
     seconds: NDArray[np.float64]
     cameras: Ids
+    same: Callable[[Ids], Mask]
 
     @property
     def timed(self) -> Mask:
@@ -67,8 +74,8 @@ class Frames:
 
     def until(self, row: int) -> Frames:
         """The rows before this one."""
-        signs = Signs(self.signs.hashes[:row], self.signs.colours[:row])
-        return Frames(self.blocks, signs, self.seconds[:row], self.cameras[:row])
+        signs = Signs(self.signs.hashes[:row], self.signs.colours[:row], self.signs.kinds[:row])
+        return replace(self, signs=signs, seconds=self.seconds[:row], cameras=self.cameras[:row])
 
     def cosines(self, pairs: Ids) -> NDArray[np.float32]:
         """The cosine of each pair, (pairs,)."""
@@ -86,11 +93,13 @@ def links_of(frames: Frames, since: int) -> Ids:
     if not (frames.signs.hashes[since:, 0].any() or frames.timed[since:].any()):  # imported, without their pictures
         return np.empty((0, 3), np.int64)
     families, hashes = Families(len(frames.seconds)), frames.signs.hashes
+    doubtful = np.empty((0, 2), np.int64)
     for pairs in hash_pairs(hashes, CLOSE_BITS, since):
-        families.join(_may_be_copies(frames, pairs))
+        doubtful = _join(families, doubtful, frames, _may_be_copies(frames, pairs))
     for found in likely_pairs(hashes, FAR_BITS, since):
         pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
-        families.join(pairs[frames.cosines(pairs) >= FAR_COSINE])
+        doubtful = _join(families, doubtful, frames, pairs[frames.cosines(pairs) >= FAR_COSINE])
+    families.join(doubtful[frames.same(doubtful)])
     copies = families.first()
     families.join(_burst_frames(frames, since))
     first = families.first()
@@ -99,6 +108,17 @@ def links_of(frames: Frames, since: int) -> Ids:
     joined = np.flatnonzero(own & (first != copies))  # the first of copies that a burst joins to others
     columns = [(copies[copied], copied, np.zeros_like(copied)), (first[joined], joined, np.ones_like(joined))]
     return np.concatenate([np.stack(column, axis=1) for column in columns])
+
+
+def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids) -> Ids:
+    """Join pairs of photos; of pages, screens and skies the nearest pairs of each row so far remain to be compared."""
+    plain = frames.signs.kinds[pairs].any(axis=1)
+    families.join(pairs[~plain])
+    pairs = np.unique(np.concatenate([doubtful, pairs[plain]]), axis=0)
+    pairs = pairs[np.lexsort((-frames.cosines(pairs), pairs[:, 1]))]
+    places = np.arange(len(pairs)) - np.searchsorted(pairs[:, 1], pairs[:, 1])  # among those of a row
+    nearest: Ids = pairs[places < CONFIRMED]
+    return nearest
 
 
 def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
@@ -117,4 +137,6 @@ def _burst_frames(frames: Frames, since: int) -> Ids:
     pairs = np.sort(pairs[soon & (camera[pairs[:, 0]] == camera[pairs[:, 1]])], axis=1)
     pairs = pairs[pairs[:, 1] >= since]
     alike = (frames.cosines(pairs) >= FRAME_COSINE) | (frames.signs.bits(pairs) <= FRAME_BITS)
-    return pairs[alike]
+    pages: Mask = (frames.signs.kinds[pairs] & STROKES).any(axis=1)  # taken one after the other, and each another text
+    found: Ids = pairs[alike & ~pages]
+    return found

@@ -6,7 +6,9 @@ shard's links depend on no later shard, so what was written of a gallery stays a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
+from eyespot.gallery.groups.details import comparer
 from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
 from eyespot.gallery.groups.near_duplicates import Families
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.segments import LINKS, current_numbers
 from eyespot.gallery.view import Gallery, View
-from eyespot.photos.hashes import FORMS, SIGNS, Hashes
+from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS, Hashes
+from eyespot.photos.places import tar_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT
-from eyespot.photos.videos.addresses import frame_of
+from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.photos.videos.facts import VIDEO_ID
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
@@ -88,10 +93,12 @@ def frames_of(view: View, shards: int | None = None) -> Frames:
     colours: list[NDArray[np.uint8]] = [np.empty((0, SIGNS), np.uint8)]
     seconds, cameras = [np.empty(0)], [np.empty(0, np.int64)]
     known: dict[str, int] = {}
+    kinds = [np.empty(0, np.uint8)]
     for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
         of_rows = read_hashes(shard, len(block))
         hashes.append(of_rows[0])
         colours.append(of_rows[1])
+        kinds.append(of_rows[2])
         facts = items_table.read_items(shard, ["taken", DATE_SOURCE, "camera"])
         there = facts.column_names  # imported facts may have none
         seconds.append(_seconds(facts["taken"]) if "taken" in there else np.full(len(block), np.nan))
@@ -99,8 +106,9 @@ def frames_of(view: View, shards: int | None = None) -> Frames:
             inexact = [source not in (*EXACT, None) for source in facts[DATE_SOURCE].to_pylist()]
             seconds[-1][np.array(inexact, bool)] = np.nan
         cameras.append(_numbered(facts["camera"], known) if "camera" in there else np.full(len(block), ALONE))
-    signs = Signs(np.concatenate(hashes), np.concatenate(colours))
-    return Frames(view.blocks[:shards], signs, np.concatenate(seconds), np.concatenate(cameras))
+    signs = Signs(np.concatenate(hashes), np.concatenate(colours), np.concatenate(kinds))
+    same = comparer(view, signs.kinds)
+    return Frames(view.blocks[:shards], signs, np.concatenate(seconds), np.concatenate(cameras), same)
 
 
 def _seconds(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
@@ -147,6 +155,37 @@ def _chains(numbers: Numbers) -> Numbers:
     pairs = np.stack([rows[:-1], rows[1:]], axis=1)
     same: Numbers = pairs[numbers[pairs[:, 0]] == numbers[pairs[:, 1]]]
     return same
+
+
+# What a file of a group would be missed for, the most important first: it has them from the camera or its owner
+DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords", "colours"
+
+
+def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
+    """Which of `VIRTUES` a picture has, by its facts."""
+    texts = any(facts.get(name) for name in EMBEDDED)
+    has = (facts.get("taken") is not None, facts.get("latitude") is not None, texts, not is_grey)
+    return tuple(name for name, there in zip(VIRTUES, has, strict=True) if there)
+
+
+def merit(has: Sequence[str], pixels: int, size: int, path: str) -> tuple[Any, ...]:
+    """What the files of a group are sorted by, so that the original is the first: `virtues`, then pixels, then bytes.
+
+    A GIF has a palette of 256 colours.
+    """
+    return *(name not in has for name in VIRTUES), path.lower().endswith(".gif"), -pixels, -size, path
+
+
+def are_grey(view: View, rows: Numbers) -> Mask:
+    """Whether each of these rows is a picture without colours, (rows,); false where that is not known."""
+    grey = np.zeros(len(rows), bool)
+    for at in np.unique(shards := np.searchsorted(view.starts, rows, side="right") - 1).tolist():
+        with suppress(OSError, ValueError, IndexError):  # not there, or damaged
+            numbers = np.memmap(view.shards[at] / HASHES, "<u8", mode="r").reshape(-1, COLUMNS)
+            colours = numbers[rows[shards == at] - int(view.starts[at]), FORMS].astype("<u8").view(np.uint8)
+            shares = colours.reshape(-1, SIGNS)[:, :6].astype(int)
+            grey[shards == at] = (np.abs(shares - 85) <= 1).all(axis=1)  # a third of red and of green each
+    return grey
 
 
 class Groups:
@@ -197,6 +236,26 @@ class Groups:
         first: Mask = np.zeros(len(rows), bool)
         first[np.unique(keys, return_index=True)[1]] = True
         return first
+
+    def best(self, rows: Numbers, mask: Mask) -> Numbers:
+        """For each row the original of its group, of those rows that the mask lets through, (rows,)."""
+        numbers = np.unique(self.numbers[rows])
+        members = np.flatnonzero(mask & np.isin(self.numbers, numbers[numbers >= 0]))
+        if not len(members):
+            return rows
+        best: dict[int, tuple[tuple[Any, ...], int]] = {}
+        every = zip(members.tolist(), self._view.facts(members.tolist()), are_grey(self._view, members), strict=True)
+        for row, facts, is_grey in every:
+            pixels, path = (facts.get("width") or 0) * (facts.get("height") or 0), file_of(facts["path"] or "")
+            gone = not (os.path.exists(path) or "://" in path or tar_of(path) is not None)
+            key = (gone, *merit(virtues(facts, is_grey), pixels, facts.get("size") or 0, path))
+            number = int(self.numbers[row])
+            best[number] = min(best.get(number, (key, row)), (key, row))
+        chosen = [
+            best.get(number, ((), row))[1]
+            for number, row in zip(self.numbers[rows].tolist(), rows.tolist(), strict=True)
+        ]
+        return np.array(chosen, np.int64)
 
     def others(self, rows: Numbers, mask: Mask) -> Numbers:
         """How many others of the group of each row the mask lets through, (rows asked for,)."""

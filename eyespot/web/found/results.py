@@ -141,7 +141,8 @@ class RankedResult:
             if self.grouped:
                 known = self.snapshot.groups.first(np.concatenate([self.rows, rows[fresh]]))[len(self.rows) :]
                 fresh[fresh] = known
-            self.rows = np.concatenate([self.rows, rows[fresh]])
+            shown = self.groups.best(rows[fresh], self.counted) if self.grouped else rows[fresh]
+            self.rows = np.concatenate([self.rows, shown])
             self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
             self.exact, self.header = bool(run.header["exact"]), run.header
             if self.moved is not None:

@@ -1,0 +1,173 @@
+"""One scene looks alike in every container, colour space and depth, for a reader that manages colour."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pillow_heif
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageCms, ImageDraw
+
+from eyespot.formats.exports._pictures import picture_of
+from eyespot.photos.pictures import open_picture, thumbnail
+from tests.photos.test_pictures import chunk, encoded, png
+
+D50, D65 = np.array([0.9642, 1.0, 0.8249]), np.array([0.95047, 1.0, 1.08883])
+BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
+
+
+def from_rgb(primaries: list[tuple[float, float]], white: NDArray[np.float64] = D65) -> NDArray[np.float64]:
+    """What takes linear light of these primaries to XYZ under D50, (3, 3)."""
+    xyz = np.array([[x / y, 1, (1 - x - y) / y] for x, y in primaries]).T
+    adapted = np.diag((BRADFORD @ D50) / (BRADFORD @ white))
+    made: NDArray[np.float64] = np.linalg.inv(BRADFORD) @ adapted @ BRADFORD @ (xyz * np.linalg.solve(xyz, white))
+    return made
+
+
+SRGB = from_rgb([(0.64, 0.33), (0.30, 0.60), (0.15, 0.06)])
+SPACES = {  # each with its gamma
+    "P3": (from_rgb([(0.68, 0.32), (0.265, 0.69), (0.15, 0.06)]), 2.2),
+    "Adobe RGB": (from_rgb([(0.64, 0.33), (0.21, 0.71), (0.15, 0.06)]), 2.2),
+    "BT.2020": (from_rgb([(0.708, 0.292), (0.17, 0.797), (0.131, 0.046)]), 2.4),
+    "ProPhoto": (from_rgb([(0.7347, 0.2653), (0.1596, 0.8404), (0.0366, 0.0001)], D50), 1.8),
+    "linear": (SRGB, 1.0),
+    "exchanged primaries": (SRGB[:, [1, 2, 0]], 2.2),
+}
+
+
+def profile(matrix: NDArray[np.float64], gamma: float) -> bytes:
+    """The ICC profile, version 2, of three primaries and one gamma."""
+
+    def xyz(values: NDArray[np.float64]) -> bytes:
+        return b"XYZ \0\0\0\0" + b"".join(struct.pack(">i", round(value * 65536)) for value in values)
+
+    curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(gamma * 256)) + b"\0\0"
+    name = b"desc\0\0\0\0" + struct.pack(">I", 5) + b"made\0" + b"\0" * 79
+    tags = [(b"desc", name), (b"cprt", b"text\0\0\0\0none\0\0\0\0"), (b"wtpt", xyz(D50))]
+    tags += [(b"rgb"[n : n + 1] + b"XYZ", xyz(matrix[:, n])) for n in range(3)]
+    tags += [(letter + b"TRC", curve) for letter in (b"r", b"g", b"b")]
+    at, table, body = 132 + 12 * len(tags), b"", b""
+    for tag, data in tags:
+        table += tag + struct.pack(">II", at + len(body), len(data))
+        body += data + b"\0" * (-len(data) % 4)
+    head = struct.pack(">I4xI", at + len(body), 0x02400000) + b"mntrRGB XYZ " + struct.pack(">6H", 2020, 1, 1, 0, 0, 0)
+    head = (head + b"acsp" + b"\0" * 28 + xyz(D50)[8:]).ljust(128, b"\0")
+    return head + struct.pack(">I", len(tags)) + table + body
+
+
+def scene() -> Image.Image:
+    picture = Image.new("RGB", (320, 240), (60, 120, 180))
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((0, 150, 320, 240), fill=(40, 130, 50))
+    draw.ellipse((60, 40, 160, 140), fill=(210, 50, 40))
+    draw.ellipse((200, 60, 290, 150), fill=(230, 190, 60))
+    draw.rectangle((130, 160, 220, 220), fill=(150, 110, 80))
+    return picture
+
+
+def stored_in(space: str, picture: Image.Image | None = None) -> tuple[Image.Image, bytes]:
+    """A picture in the numbers of a space, and its profile; the scene without one."""
+    matrix, gamma = SPACES[space]
+    values = np.asarray(picture or scene()) / 255.0
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    stored = np.clip(linear @ (np.linalg.inv(matrix) @ SRGB).T, 0, 1) ** (1 / gamma)
+    return Image.fromarray((stored * 255).round().astype(np.uint8)), profile(matrix, gamma)
+
+
+def error(data: bytes, against: Image.Image | None = None) -> float:
+    shown = np.asarray(open_picture(data).image).astype(int)
+    return float(np.abs(shown - np.asarray(against or scene())).mean())
+
+
+FORMATS: dict[str, dict[str, Any]] = {
+    "JPEG": {"quality": 97, "subsampling": 0},
+    "PNG": {},
+    "TIFF": {},
+    "WEBP": {"lossless": True},
+    "AVIF": {"quality": 95, "subsampling": "4:4:4"},
+    "HEIF": {"quality": 95, "chroma": 444},
+}
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_scene_is_the_same_in_every_space(space: str) -> None:
+    picture, icc = stored_in(space)
+    assert error(encoded(picture, "PNG", icc_profile=icc)) < 2
+    assert error(encoded(picture, "PNG")) > 8
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_scene_is_the_same_in_every_container(format: str) -> None:
+    pillow_heif.register_heif_opener()
+    picture, icc = stored_in("P3")
+    data = encoded(picture, format, icc_profile=icc, **FORMATS[format])
+    assert error(data) < 2.5
+    small = np.asarray(Image.open(io.BytesIO(thumbnail(data, 160)))).astype(int)
+    assert np.abs(small - np.asarray(scene().reduce(2))).mean() < 4
+
+
+def test_an_export_of_a_phone_photo_keeps_its_colours(tmp_path: Path) -> None:
+    pillow_heif.register_heif_opener()
+    picture, icc = stored_in("P3")
+    (tmp_path / "phone.heic").write_bytes(encoded(picture, "HEIF", icc_profile=icc, **FORMATS["HEIF"]))
+    made = picture_of([str(tmp_path / "phone.heic")], bare=True)
+    assert not isinstance(made, str) and made.suffix == ".jpg"
+    with Image.open(io.BytesIO(made.data)) as jpeg:
+        assert np.abs(np.asarray(jpeg).astype(int) - np.asarray(scene())).mean() < 3
+
+
+def test_grey_and_transparent_pictures_are_converted_too() -> None:
+    picture, icc = stored_in("linear")
+    layer = picture.convert("RGBA")
+    layer.paste((0, 0, 0, 0), (0, 0, 40, 240))
+    expected = scene()
+    expected.paste("white", (0, 0, 40, 240))
+    assert error(encoded(layer, "PNG", icc_profile=icc), expected) < 2
+    assert error(encoded(picture.quantize(64), "PNG", icc_profile=icc)) < 4
+
+
+def test_a_reduced_scale_keeps_the_colours_and_the_size_in_the_facts() -> None:
+    picture, icc = stored_in("ProPhoto")
+    image, facts = open_picture(encoded(picture, "PNG", icc_profile=icc), 120)
+    assert (image.size, facts.width, facts.height) == ((160, 120), 320, 240)
+    assert np.abs(np.asarray(image).astype(int) - np.asarray(scene().reduce(2))).mean() < 2
+
+
+def test_srgb_keeps_every_bit_and_a_broken_profile_is_ignored() -> None:
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for icc in (srgb, b"Secret" * 100, b"", srgb[:200], profile(np.zeros((3, 3)), 2.2)[:400]):
+        assert error(encoded(scene(), "PNG", icc_profile=icc)) == 0
+    _, icc = stored_in("P3")
+    assert error(encoded(scene().convert("CMYK"), "TIFF", icc_profile=icc), scene()) < 2  # of other colours
+
+
+def test_twelve_bits_of_colour_in_a_tiff_are_not_black() -> None:
+    values = np.asarray(scene()).astype(np.uint16) * 16
+    width, height = scene().size
+    for rows in (values, values + 15):
+        pixels = b"".join(b"\0" + row.astype(">u2").tobytes() for row in rows)
+        assert error(png(width, height, chunk(b"sBIT", b"\x0c" * 3), pixels, (16, 2))) < 1
+        assert error(tiff(rows, "<")) < 1
+        assert error(tiff(rows, ">")) < 1
+
+
+def tiff(values: NDArray[np.uint16], order: str) -> bytes:
+    """An uncompressed TIFF of three channels of 16 bits by hand: Pillow writes none."""
+    height, width, _ = values.shape
+    pixels = values.astype(f"{order}u2").tobytes()
+    entries = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, 3, 8 + len(pixels)), (259, 3, 1, 1), (262, 3, 1, 2)]
+    entries += [(273, 4, 1, 8), (277, 3, 1, 3), (278, 4, 1, height), (279, 4, 1, len(pixels))]
+    body = b"II*\0" if order == "<" else b"MM\0*"
+    body += struct.pack(f"{order}I", 8 + len(pixels) + 6) + pixels + struct.pack(f"{order}3H", 16, 16, 16)
+    body += struct.pack(f"{order}H", len(entries))
+    for tag, kind, count, value in entries:
+        short = kind == 3 and count == 1
+        body += struct.pack(
+            f"{order}HHI{'HH' if short else 'I'}", tag, kind, count, *((value, 0) if short else (value,))
+        )
+    return body + b"\0" * 4
