@@ -251,11 +251,11 @@ def captions(
         raise UsageError("--by lets a model write; leave out --templates and --dry-run")
     else:
         from eyespot.curate.seeing import Seeing
-        from eyespot.search.query_rewriting import language_model
+        from eyespot import llms
 
         # The model gets the labels that templates would use.
         labels = Templates.over(columns(place), named, 0).columns.values()
-        model = language_model(by, Budget(budget.budget_calls, None, budget.budget_money))
+        model = llms.load(by, budget=Budget(budget.budget_calls, None, budget.budget_money))
         captioner = Seeing(by, model, ledger_of(stored.ledger, place), tuple(labels))
     pictures = captioned(place, captioner)
     written = count(pictures) if dry_run else write(pictures, out, captioner)

@@ -164,7 +164,8 @@ DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords
 def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
     """Which of `VIRTUES` a picture has, by its facts."""
     texts = any(facts.get(name) for name in EMBEDDED)
-    has = (facts.get("taken") is not None, facts.get("latitude") is not None, texts, not is_grey)
+    dated = facts.get("taken") is not None and facts.get(DATE_SOURCE) in (*EXACT, None)
+    has = (dated, facts.get("latitude") is not None, texts, not is_grey)
     return tuple(name for name, there in zip(VIRTUES, has, strict=True) if there)
 
 

@@ -141,7 +141,7 @@ class RankedResult:
             if self.grouped:
                 known = self.snapshot.groups.first(np.concatenate([self.rows, rows[fresh]]))[len(self.rows) :]
                 fresh[fresh] = known
-            shown = self.groups.best(rows[fresh], self.counted) if self.grouped else rows[fresh]
+            shown = self.snapshot.groups.best(rows[fresh], self.counted) if self.grouped else rows[fresh]
             self.rows = np.concatenate([self.rows, shown])
             self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
             self.exact, self.header = bool(run.header["exact"]), run.header
