@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test wording check fix test-long test-laws test-slow test-gpu mutants docs bench package extras extras-all clean
 
-demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
+demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html
 	$(BIN)/eyespot demo
 
 test: $(VENV)/.dev check  ## lint, types, import contracts and the whole suite

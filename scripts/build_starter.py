@@ -96,9 +96,9 @@ def reference(networks: tuple[Any, Any], out: Path) -> dict[str, np.ndarray]:
 
 def print_parity(wanted: dict[str, np.ndarray], out: Path) -> None:
     """Cosines of what the ONNX files say against the torch originals."""
-    from eyespot.encoders.starter.networks import TextNetwork, open_session
+    from eyespot.encoders.starter.networks import TextNetwork, session_of
 
-    features, logits = open_session(out / "image.onnx").run(None, {"pixels": drawn_pictures()})
+    features, logits = session_of(str(out / "image.onnx")).run(None, {"pixels": drawn_pictures()})
     sentences = TextNetwork(out)(REFERENCE_TEXTS)
     for name, got in (("features", features), ("logits", logits), ("sentences", sentences)):
         print(f"parity of {name}: smallest cosine {cosines(wanted[name], got).min():.6f}")

@@ -33,7 +33,8 @@ def main(photos: str, model: str) -> None:
         threads, processes = Path(place, "threads"), Path(place, "processes")
         index(threads, [photos], [encoder], Options())
         known = partial(KnownInIndex, processes)
-        index(processes, [photos], [encoder], Options(hands=lambda encoders: ProcessReader(known, encoders, 2)))
+        options = Options(reader_factory=lambda encoders: ProcessReader(known, encoders, 2))
+        index(processes, [photos], [encoder], options)
         found = vectors(processes)
         if not found or found != vectors(threads):
             sys.exit("processes and threads differ")

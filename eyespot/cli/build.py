@@ -250,8 +250,8 @@ def captions(
     elif templates is not None or dry_run:
         raise UsageError("--by lets a model write; leave out --templates and --dry-run")
     else:
-        from eyespot.curate.seeing import Seeing
         from eyespot import llms
+        from eyespot.curate.seeing import Seeing
 
         # The model gets the labels that templates would use.
         labels = Templates.over(columns(place), named, 0).columns.values()

@@ -86,11 +86,9 @@ def draw(
         others += [name for name, judgements in store.said_by(id, store.annotators()).items() if judgements]
     team = list(dict.fromkeys([who, *others]))
     running = under_way(store, id) or standing(store, id, who)
-    if running is not None and running.done < running.size:
-        left = running.size - running.done
-        raise UsageError(
-            f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
-        )
+    if running is not None and (left := running.size - running.done) > 0:
+        still = f"{left} photos of the audit are still to be labelled"
+        raise UsageError(f"{still}; finish it, or join it, before you draw another")
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
     seen = dict.fromkeys(image for judgements in store.said_by(id, team).values() for image in judgements)
     if store.grows(id) and collection is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eyespot.reports.figures._sheet import MUTED, columns_for, house_style, method_style, plain_number, sheet, wrapped
 from eyespot.types import UsageError
@@ -49,8 +49,8 @@ def time_accuracy(
 ) -> Figure:
     """Points over a log axis of time, each with its own style or that of its group; the line is the Pareto front.
 
-    The legend names the styles. Points of a group are labelled on the front, as far as there is room. Points without a
-    value or a time are named below the axis. `UsageError` if none can be drawn.
+    Points of a group are labelled on the front, as far as there is room. Points without a value or a time are named
+    below the axis. `UsageError` if none can be drawn.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -60,21 +60,22 @@ def time_accuracy(
     figure = sheet(title, 105, f"{measure} by time")
     axes = figure.subplots()
     front = pareto(drawn)
-    seconds, values = [point.seconds for point in front], [point.value for point in front]
-    axes.plot(seconds, values, color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
+    axes.plot(
+        [p.seconds for p in front], [p.value for p in front], color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1
+    )
     series: dict[str, list[MethodPoint]] = {}
     for point in drawn:
         series.setdefault(point.group or point.name, []).append(point)
     for at, (name, several) in enumerate(series.items()):
         style = method_style(at)
         across, up = [point.seconds for point in several], [point.value for point in several]
-        marks: dict[str, Any] = {"marker": style.marker, "edgecolors": "white", "linewidths": 0.5, "zorder": 3}
-        axes.scatter(across, up, 32, label=wrapped(name, 60), color=style.colour, **marks)
+        label, edge = wrapped(name, 60), {"edgecolors": "white", "linewidths": 0.5}
+        axes.scatter(across, up, 32, label=label, color=style.colour, marker=style.marker, zorder=3, **edge)
         axes.vlines(across, [p.low for p in several], [p.high for p in several], color=style.colour, linewidth=1)
-    times = [point.seconds for point in drawn]
-    decades = math.log10(max(times) / min(times))
+    first, last = min(point.seconds for point in drawn), max(point.seconds for point in drawn)
+    decades = math.log10(last / first)
     room = max(0.15, 0.08 * decades)
-    axes.set(xscale="log", xlim=(min(times) / 10**room, max(times) * 10**room), ylabel=measure)
+    axes.set(xscale="log", xlim=(first / 10**room, last * 10**room), ylabel=measure)
     axes.margins(y=0.12)
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(plain_number)
@@ -83,11 +84,12 @@ def time_accuracy(
     labelled = -math.inf
     for point in (one for one in front if one.group):
         if math.log10(point.seconds) - labelled >= APART * (decades + 2 * room):
-            labelled = math.log10(point.seconds)
-            # below the line of the front, where no other point of it is
+            labelled = math.log10(point.seconds)  # below the line of the front, where no other point of it is
             axes.annotate(point.name, (point.seconds, point.value), (4, -9), textcoords="offset points", size=7)
-    without = [point.name for point in points if not point.drawable]
-    caption = f"{time} (log scale); line: nothing is faster and better"
+    without, caption = (
+        [p.name for p in points if not p.drawable],
+        f"{time} (log scale); line: nothing is faster and better",
+    )
     axes.set_xlabel(f"{caption}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else caption)
     figure.legend(loc="outside lower center", ncols=columns_for([wrapped(name, 60) for name in series]))
     return figure
