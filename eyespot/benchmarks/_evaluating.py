@@ -224,7 +224,7 @@ def made_by(arguments: Mapping[str, Any], inputs: Iterable[Path], **more: Any) -
     return {
         "eyespot": __version__,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "arguments": {name: value for name, value in arguments.items() if value not in (None, False, [], ())},
+        "arguments": {name: value for name, value in arguments.items() if value is not None and value not in ([], ())},
         "inputs": digests,
         "versions": versions,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",

@@ -151,7 +151,8 @@ def _arguments_of(options: EvalSettings, gallery: Path | str | None = None) -> d
     adapt = options.adapt
     if adapt is not None and _adapter_files(adapt):
         adapt = f"{LINEAR if adapt.startswith(LINEAR) else ''}{_absolute(adapt.removeprefix(LINEAR))}"
-    return {**given, "run": runs, "adapt": adapt}
+    given |= {"run": runs, "adapt": adapt}
+    return {name: value for name, value in given.items() if value is not False or name == "teach"}
 
 
 def _absolute(path: Path | str) -> Path:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from eyespot.reports.summary import Summary
     from eyespot.types import Run
 
-LIST = "list"
-
 
 class EvalCommand(PanelCommand):
     """A verb with its judge and its stages in panels of their own."""
@@ -57,7 +55,7 @@ def run(
     if again is not None:
         settings, earlier = _again(again, settings.out)
     inputs = EvalInputs(settings, context.with_resource(backend_on(cluster)))
-    if settings.benchmark == LIST:
+    if settings.benchmark == "list":
         from eyespot.benchmarks import benchmark as benchmark_named
         from eyespot.benchmarks import names
 

@@ -215,9 +215,10 @@ def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(
     assert (tmp_path / "a" / "run.parquet").is_file()
 
 
-def test_labels_teach_an_evaluation_unless_they_may_not(gallery: Path, data: Path) -> None:
-    line = ("eval", "own", "--data", data, "-g", gallery, "--by", "both")
+def test_what_is_off_or_nought_is_so_when_it_is_repeated(gallery: Path, data: Path, tmp_path: Path) -> None:
+    line = ("eval", "own", "--data", data, "-g", gallery, "--neighbours", 1, "--alpha", 0, "--no-teach")
 
-    first, second = (run_json(*line, *more)["made"]["arguments"] for more in ((), ("--no-teach",)))
+    first = run_json(*line, "--out", tmp_path / "out")["made"]["arguments"]
+    again = run_json("eval", "--from", tmp_path / "out" / "summary.json")["made"]["arguments"]
 
-    assert (first["teach"], second["teach"], first | {"teach": False}) == (True, False, second)
+    assert (first["teach"], first["alpha"]) == (again["teach"], again["alpha"]) == (False, 0)

@@ -69,8 +69,8 @@ def time_accuracy(
     for at, (name, several) in enumerate(series.items()):
         style = method_style(at)
         across, up = [point.seconds for point in several], [point.value for point in several]
-        label, edge = wrapped(name, 60), {"edgecolors": "white", "linewidths": 0.5}
-        axes.scatter(across, up, 32, label=label, color=style.colour, marker=style.marker, zorder=3, **edge)
+        dots = axes.scatter(across, up, 32, label=wrapped(name, 60), color=style.colour, marker=style.marker, zorder=3)
+        dots.set(edgecolors="white", linewidths=0.5)
         axes.vlines(across, [p.low for p in several], [p.high for p in several], color=style.colour, linewidth=1)
     first, last = min(point.seconds for point in drawn), max(point.seconds for point in drawn)
     decades = math.log10(last / first)
@@ -86,10 +86,8 @@ def time_accuracy(
         if math.log10(point.seconds) - labelled >= APART * (decades + 2 * room):
             labelled = math.log10(point.seconds)  # below the line of the front, where no other point of it is
             axes.annotate(point.name, (point.seconds, point.value), (4, -9), textcoords="offset points", size=7)
-    without, caption = (
-        [p.name for p in points if not p.drawable],
-        f"{time} (log scale); line: nothing is faster and better",
-    )
-    axes.set_xlabel(f"{caption}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else caption)
+    without = ", ".join(point.name for point in points if not point.drawable)
+    caption = f"{time} (log scale); line: nothing is faster and better"
+    axes.set_xlabel(f"{caption}\n{wrapped('no value: ' + without, 100)}" if without else caption)
     figure.legend(loc="outside lower center", ncols=columns_for([wrapped(name, 60) for name in series]))
     return figure
