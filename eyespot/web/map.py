@@ -87,15 +87,8 @@ def make(
         known = _MAKING.get(state)
         if known is None or known.state != "running":
             making = _MAKING[state] = MapJob(work)
-            line = [
-                sys.executable,
-                "-P",
-                "-m",
-                "eyespot.gallery.layout.worker",
-                str(view.gallery.path),
-                view.stem,
-                work,
-            ]
+            module = [sys.executable, "-P", "-m", "eyespot.gallery.layout.worker"]
+            line = [*module, str(view.gallery.path), view.stem, work]
             process = subprocess.Popen(line, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
             Thread(target=_follow, args=(making, process), daemon=True).start()
     return RedirectResponse(f"/map?encoder={quote_plus(encoder)}" if encoder else "/map", 303)
