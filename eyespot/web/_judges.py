@@ -54,7 +54,7 @@ def refuse_misfit(name: str, adapter: AnyAdapter, space: Space) -> None:
 
 
 @dataclass(frozen=True)
-class Allowed:
+class AllowedJudge:
     """A judge that people may ask, under the name that they see; one round at a time asks (`asking`)."""
 
     name: str
@@ -85,11 +85,11 @@ class Allowed:
 class Judges:
     """The allowed judges, and the budget that they share as long as the server runs."""
 
-    named: Mapping[str, Allowed]
+    named: Mapping[str, AllowedJudge]
     depth: int
     budget: Budget
 
-    def __getitem__(self, name: str) -> Allowed:
+    def __getitem__(self, name: str) -> AllowedJudge:
         if name not in self.named:
             there = f"there are: {', '.join(self.named)}" if self.named else "the owner of this gallery allows none"
             raise UsageError(f"no judge {name!r} re-ranks here; {there}")
@@ -110,7 +110,7 @@ def open_judges(judging: Judging) -> Judges:
         price = table.of(spec.partition(":")[2])
         judge = judge_named(spec, budget=budget, prices=table if price else None)
         _ = judge.name  # a missing model is an error now, not for every visitor
-        named[name] = Allowed(name, judge)
+        named[name] = AllowedJudge(name, judge)
     if judging.money is not None:
         # Requests without a price would count as nothing, so a limit of money would never stop them
         for allowed in named.values():

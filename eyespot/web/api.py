@@ -218,7 +218,7 @@ def calibration(request: Request, state: State, id: str) -> Response:
 # -- judgements -------------------------------------------------------------------------------------------------
 
 
-class AboutQuery(BaseModel):
+class QueryTarget(BaseModel):
     """The words, the picture, or both that verdicts are on."""
 
     q: Words = None
@@ -233,13 +233,13 @@ class AboutQuery(BaseModel):
         return query
 
 
-class About(AboutQuery):
+class ItemTarget(QueryTarget):
     """An item and what a verdict on it is on."""
 
     item: str = Field(max_length=500)
 
 
-class VerdictRequest(About):
+class VerdictRequest(ItemTarget):
     """A verdict on one picture for words, a picture, or both."""
 
     verdict: Literal["yes", "no", "doubt"]
@@ -256,7 +256,7 @@ def judge(state: State, person: Annotator, body: VerdictRequest) -> Response:
     return JSONResponse(_judgement_fields(made), 201)
 
 
-class SeveralVerdicts(AboutQuery):
+class SeveralVerdicts(QueryTarget):
     """Verdicts on several pictures for words, a picture, or both."""
 
     marks: list[Mark] = Field(min_length=1, max_length=500)
@@ -273,7 +273,7 @@ def judge_several(state: State, person: Annotator, body: SeveralVerdicts) -> Res
 
 
 @router.delete("/judgements", tags=["judgements"])
-def withdraw(state: State, person: Annotator, about: Annotated[About, Query()]) -> Response:
+def withdraw(state: State, person: Annotator, about: Annotated[ItemTarget, Query()]) -> Response:
     """Take your verdict back. It counts no more; the ledger keeps it as history, with this word behind it."""
     judge = judge_of(person, about.by)
     made = take_back(state.ledger.writable.judgements, about.query(state), about.item, judge)
@@ -282,7 +282,7 @@ def withdraw(state: State, person: Annotator, about: Annotated[About, Query()]) 
     return JSONResponse(_judgement_fields(made))
 
 
-class Which(BaseModel):
+class JudgementFilter(BaseModel):
     """Which judgements, and from where on."""
 
     query: Name = Field(default=None, description="Only of this query, by its digest.")
@@ -292,7 +292,7 @@ class Which(BaseModel):
 
 
 @router.get("/judgements", tags=["judgements"], dependencies=[Depends(needs(Role.ANNOTATOR))])
-def judgements(state: State, which: Annotated[Which, Query()]) -> Response:
+def judgements(state: State, which: Annotated[JudgementFilter, Query()]) -> Response:
     """What was judged, in the order in which it came."""
     _, seen = read_cursor(which.cursor) if which.cursor else ("", 0)
     rows = ((at, row.judgement) for at, row in enumerate(state.ledger.readable.judgements.rows(), 1) if at > seen)
@@ -312,7 +312,7 @@ def _judgement_fields(one: Judgement) -> dict[str, Any]:
 # -- clicks ------------------------------------------------------------------------------------------------------
 
 
-class ClickRequest(About):
+class ClickRequest(ItemTarget):
     """More like an item, or not it, for words, a picture, or both; null takes it back."""
 
     like: bool | None = Field(description="true: more like it; false: not it; null: takes the click back.")

@@ -192,7 +192,7 @@ def to_drop(searches: Searches, snapshot: Snapshot, params: SearchParams) -> lis
     return sorted(found, key=lambda one: -(one.photos or 0))
 
 
-class Wanted(BaseModel):
+class ValueRequest(BaseModel):
     """Which values of a column: those that hold a text, or what lies right under a taxon."""
 
     unit: str = Field(max_length=300)
@@ -200,13 +200,15 @@ class Wanted(BaseModel):
     under: str = Field("", max_length=1000)
 
 
-def wanted_values(wanted: Annotated[Wanted, Query()]) -> Wanted:
+def value_request(wanted: Annotated[ValueRequest, Query()]) -> ValueRequest:
     """The values that an address asks for; as a dependency a search may stand beside it."""
     return wanted
 
 
 @router.get("/values")
-def values(request: Request, state: State, given: Given, wanted: Annotated[Wanted, Depends(wanted_values)]) -> Response:
+def values(
+    request: Request, state: State, given: Given, wanted: Annotated[ValueRequest, Depends(value_request)]
+) -> Response:
     """The values of a column that hold a text, or what lies under a taxon: to be laid into the filters."""
     snapshot = state.snapshots.current(given.encoder)
     taxa = facets_of(snapshot).taxa

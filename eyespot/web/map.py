@@ -86,16 +86,9 @@ def make(
     with _STARTING:
         known = _MAKING.get(state)
         if known is None or known.state != "running":
-            making = _MAKING[state] = Making(work)
-            line = [
-                sys.executable,
-                "-P",
-                "-m",
-                "eyespot.gallery.layout.worker",
-                str(view.gallery.path),
-                view.stem,
-                work,
-            ]
+            making = _MAKING[state] = MapJob(work)
+            module = [sys.executable, "-P", "-m", "eyespot.gallery.layout.worker"]
+            line = [*module, str(view.gallery.path), view.stem, work]
             process = subprocess.Popen(line, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
             Thread(target=_follow, args=(making, process), daemon=True).start()
     return RedirectResponse(f"/map?encoder={quote_plus(encoder)}" if encoder else "/map", 303)
@@ -207,7 +200,7 @@ Work = Literal["compute", "place"]
 
 
 @dataclass
-class Making:
+class MapJob:
     """How far a map is: `running`, `done` or `failed`; what is being done, how much of it, and of how much."""
 
     work: Work
@@ -218,16 +211,16 @@ class Making:
     problem: str | None = None
 
 
-_MAKING: WeakKeyDictionary[AppState, Making] = WeakKeyDictionary()
+_MAKING: WeakKeyDictionary[AppState, MapJob] = WeakKeyDictionary()
 _STARTING = Lock()
 
 
-def making_of(state: AppState) -> Making | None:
+def making_of(state: AppState) -> MapJob | None:
     """The map that this server made last, or makes now."""
     return _MAKING.get(state)
 
 
-def _follow(making: Making, process: subprocess.Popen[str]) -> None:
+def _follow(making: MapJob, process: subprocess.Popen[str]) -> None:
     """Keep what the process says until it ends."""
     with process:
         for line in process.stdout or ():

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, JudgeRerank, RerankEstimate
 from eyespot.types import Note, UsageError, codes_of
-from eyespot.web._judges import Allowed, Job, Judges
+from eyespot.web._judges import AllowedJudge, Job, Judges
 from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
@@ -32,7 +32,7 @@ TOGETHER = 24  # photos that a judge sees before another round has its turn
 class RerankProgress(NamedTuple):
     """How far a judge is with a result: what it could judge, what that would cost, and whether it is at it."""
 
-    judge: Allowed
+    judge: AllowedJudge
     planned: RerankEstimate
     cost: dict[str, Any]
     job: Job | None
@@ -77,7 +77,7 @@ def standing(state: AppState, result: RankedResult, name: str) -> RerankProgress
     return RerankProgress(allowed, plan, allowed.cost(plan.to_ask), job)
 
 
-def may_ask(allowed: Allowed, person: User) -> bool:
+def may_ask(allowed: AllowedJudge, person: User) -> bool:
     """Whether somebody may have this judge look: what costs money needs the role that judges."""
     return person.role >= (Role.ANNOTATOR if allowed.paid else Role.READER)
 
@@ -96,7 +96,7 @@ def start_judging(state: AppState, result: RankedResult, name: str, most: int | 
     return standing(state, result, name)
 
 
-def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, stage: JudgeRerank) -> Iterator[str]:
+def _rounds(plain: RankedResult, judges: Judges, allowed: AllowedJudge, stage: JudgeRerank) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
     query, run = query_to_judge(plain), run_of(plain, stage.depth)
     hits = len(run[query.id])

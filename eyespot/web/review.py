@@ -43,7 +43,7 @@ VIEWED = 120.0  # seconds for which a case that somebody has before them is hand
 
 
 @dataclass(frozen=True)
-class Shelved:
+class ServedQueue:
     """A queue as it is now.
 
     panel: what a panel of models said of the cases, sealed until a person has answered them all; None where the queue
@@ -81,30 +81,32 @@ class Shelf:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = {blake2b(os.fsencode(os.path.abspath(path)), digest_size=6).hexdigest(): path for path in paths}
-        self._shelved = {key: (_version(path), _shelved(key, path)) for key, path in self._paths.items()}
+        self._queues = {key: (_version(path), _read_queue(key, path)) for key, path in self._paths.items()}
         self._views: dict[str, tuple[str, float]] = {}
         self._lock = Lock()
 
-    def __iter__(self) -> Iterator[Shelved]:
+    def __iter__(self) -> Iterator[ServedQueue]:
         return (self[key] for key in self._paths)
 
-    def __getitem__(self, key: str) -> Shelved:
+    def __getitem__(self, key: str) -> ServedQueue:
         """A queue as it is now; `Problem` if there is none or it cannot be read."""
         if key not in self._paths:
             raise Problem(404, "there is no such queue here; its owner starts the server with --review QUEUE.jsonl")
-        version, shelved = self._shelved[key]
+        version, served = self._queues[key]
         now = _version(self._paths[key])
         if now == version:
-            return shelved
+            return served
         try:
-            self._shelved[key] = now, _shelved(key, self._paths[key])
+            self._queues[key] = now, _read_queue(key, self._paths[key])
         except EyespotError:  # whose words name a path of the owner
             raise Problem(503, "this queue cannot be read now; eyespot build review tells its owner why") from None
-        return self._shelved[key][1]
+        return self._queues[key][1]
 
-    def next_open(self, shelved: Shelved, standing: Mapping[str, ReviewDecision], after: int, who: str) -> Case | None:
+    def next_open(
+        self, served: ServedQueue, standing: Mapping[str, ReviewDecision], after: int, who: str
+    ) -> Case | None:
         """The next case that is open behind a place, then from the start; one that somebody else looks at only last."""
-        order = [*shelved.cases[after:], *shelved.cases[:after]]
+        order = [*served.cases[after:], *served.cases[:after]]
         free = [case for case in order if case.id not in standing]
         with self._lock:
             since = time.monotonic() - VIEWED
@@ -115,9 +117,9 @@ class Shelf:
         return chosen
 
 
-def _shelved(key: str, path: Path) -> Shelved:
+def _read_queue(key: str, path: Path) -> ServedQueue:
     panel = read_panel(path.parent) if path.name in (VERDICTS, LAST) else {}
-    return Shelved(key, Queue(path), panel or None)
+    return ServedQueue(key, Queue(path), panel or None)
 
 
 def _version(path: Path) -> tuple[int, ...]:
@@ -142,7 +144,7 @@ def shelf_of(request: Request) -> Shelf:
     return shelf
 
 
-def shelved_of(request: Request, key: str) -> Shelved:
+def served_queue(request: Request, key: str) -> ServedQueue:
     """The queue of an address, as a dependency."""
     return shelf_of(request)[key]
 
@@ -155,7 +157,7 @@ def reviewer_name(request: Request) -> str:
 
 
 Shelves = Annotated[Shelf, Depends(shelf_of)]
-Chosen = Annotated[Shelved, Depends(shelved_of)]
+Chosen = Annotated[ServedQueue, Depends(served_queue)]
 Who = Annotated[str, Depends(reviewer_name)]
 
 
@@ -170,38 +172,38 @@ def overview(request: Request, shelf: Shelves) -> Response:
 
 
 @router.get("/{key}")
-def work(request: Request, shelved: Chosen) -> Response:
+def work(request: Request, served: Chosen) -> Response:
     """The page on which one case after the other is decided; the way to where one says one's name first."""
     if not (who := person_of(request).name):
         return RedirectResponse("/review", 303)
-    return page(request, "review_case.html", shelved=shelved, who=who, blind=shelved.panel is not None)
+    return page(request, "review_case.html", served=served, who=who, blind=served.panel is not None)
 
 
 @router.get("/{key}/agreement")
-def agreement(request: Request, shelved: Chosen) -> Response:
+def agreement(request: Request, served: Chosen) -> Response:
     """What person and panel agree on; `Problem` while a case is open, for it would lead whoever answers it."""
-    if shelved.panel is None:
+    if served.panel is None:
         raise Problem(404, "nobody judged these cases before; only an audit has an agreement")
-    standing = shelved.queue.standing()
-    if left := counts(shelved, standing)["open"]:
+    standing = served.queue.standing()
+    if left := counts(served, standing)["open"]:
         raise Problem(409, f"{left} cases are still to be answered; what the panel said is shown when all are")
     answers = {id: one.choice != "drop" for id, one in standing.items()}
-    panel, is_last = shelved.panel, shelved.queue.path.name == LAST
+    panel, is_last = served.panel, served.queue.path.name == LAST
     groups = compared(panel, answers) if is_last else None
     # The cases on which person and panel differ, with what each judge gave as its reason
     differing = [
-        {"case": case, "sealed": panel[case.id], "said": answers[case.id], "why": case_question(shelved, case)}
-        for case in shelved.cases
+        {"case": case, "sealed": panel[case.id], "said": answers[case.id], "why": case_question(served, case)}
+        for case in served.cases
         if case.id in panel and panel[case.id].answers is not answers[case.id]
     ]
     content: dict[str, Any] = {"rows": agreed(panel, answers), "groups": groups, "differing": differing}
-    return page(request, "review_agreement.html", shelved=shelved, is_last=is_last, **content)
+    return page(request, "review_agreement.html", served=served, is_last=is_last, **content)
 
 
 # -- what the page asks ---------------------------------------------------------------------------------------------
 
 
-class Wish(BaseModel):
+class CaseRequest(BaseModel):
     """Which case is asked for: one by its place, else the next open one behind a place."""
 
     place: int | None = Field(None, ge=1, le=10**9)
@@ -209,15 +211,15 @@ class Wish(BaseModel):
 
 
 @router.get("/{key}/case")
-def case(shelf: Shelves, shelved: Chosen, who: Who, wish: Annotated[Wish, Query()]) -> Response:
+def case(shelf: Shelves, served: Chosen, who: Who, wish: Annotated[CaseRequest, Query()]) -> Response:
     """A case, or none where all are decided, and how far the queue is."""
-    standing = shelved.queue.standing()
-    if wish.place is None or not shelved.cases:
-        chosen = shelf.next_open(shelved, standing, wish.after, who)
+    standing = served.queue.standing()
+    if wish.place is None or not served.cases:
+        chosen = shelf.next_open(served, standing, wish.after, who)
     else:
-        chosen = shelved.cases[min(wish.place, len(shelved.cases)) - 1]
-    shown = None if chosen is None else case_fields(shelved, chosen, standing.get(chosen.id), who)
-    return _json({**counts(shelved, standing), "case": shown})
+        chosen = served.cases[min(wish.place, len(served.cases)) - 1]
+    shown = None if chosen is None else case_fields(served, chosen, standing.get(chosen.id), who)
+    return _json({**counts(served, standing), "case": shown})
 
 
 class DecisionRequest(BaseModel):
@@ -231,38 +233,38 @@ class DecisionRequest(BaseModel):
 
 
 @router.post("/{key}/decisions")
-def decide(shelf: Shelves, shelved: Chosen, who: Who, body: DecisionRequest) -> Response:
+def decide(shelf: Shelves, served: Chosen, who: Who, body: DecisionRequest) -> Response:
     """Keep a decision, or withdraw one; it is on the disk when the answer comes, which brings the next open case."""
-    case = shelved.case(body.case)
+    case = served.case(body.case)
     try:
         if body.choice == "withdraw":
             if body.seen is None:
                 raise UsageError("say which decision is withdrawn; load the page again")
-            shelved.queue.withdraw_seeing(body.seen, case, who)
+            served.queue.withdraw_seeing(body.seen, case, who)
             seen = None
         else:
-            if shelved.panel is not None and body.choice == "mend":
+            if served.panel is not None and body.choice == "mend":
                 raise UsageError("an audit is answered with yes or no; accept or drop the case")
             more = {"texts": body.texts, "note": body.note}
-            seen = shelved.queue.decide_seeing(body.seen, case, body.choice, who, **more).digest
+            seen = served.queue.decide_seeing(body.seen, case, body.choice, who, **more).digest
     except Overtaken as error:
         blind = "this case was answered or opened again since you saw it; look again and answer again"
-        stands = None if error.stands is None else decision_fields(shelved, error.stands, who)
-        overtaken = {"detail": str(error) if shelved.panel is None else blind, "stands": stands}
+        stands = None if error.stands is None else decision_fields(served, error.stands, who)
+        overtaken = {"detail": str(error) if served.panel is None else blind, "stands": stands}
         return _json(overtaken, 409)
-    standing = shelved.queue.standing()
-    upcoming = shelf.next_open(shelved, standing, shelved.places[case.digest] + 1, who)
-    shown = None if upcoming is None else case_fields(shelved, upcoming, None, who)
-    return _json({**counts(shelved, standing), "seen": seen, "next": shown})
+    standing = served.queue.standing()
+    upcoming = shelf.next_open(served, standing, served.places[case.digest] + 1, who)
+    shown = None if upcoming is None else case_fields(served, upcoming, None, who)
+    return _json({**counts(served, standing), "seen": seen, "next": shown})
 
 
 @router.get("/{key}/pictures/{digest}/{at}")
-def picture(shelved: Chosen, digest: str, at: int, side: Annotated[int, Query()] = SIDES[0]) -> Response:
+def picture(served: Chosen, digest: str, at: int, side: Annotated[int, Query()] = SIDES[0]) -> Response:
     """A picture of a case, as a JPEG at most so many pixels wide and high."""
-    pictures = shelved.case(digest).pictures
+    pictures = served.case(digest).pictures
     if not 0 <= at < len(pictures) or side not in SIDES:
         raise Problem(404, "this case has no such picture, or not in this size")
-    for place in (pictures[at], str(shelved.queue.path.parent / pictures[at])):  # from here, or from the queue's folder
+    for place in (pictures[at], str(served.queue.path.parent / pictures[at])):  # from here, or from the queue's folder
         with suppress(OSError, BadPicture):
             return Response(thumbnail(read_again(place), side), media_type="image/jpeg")
     raise Problem(404, "the picture is gone or cannot be read; its owner finds it in the queue")
@@ -273,26 +275,26 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(json.dumps(value).encode(), status, media_type="application/json")
 
 
-def case_fields(shelved: Shelved, case: Case, stands: ReviewDecision | None, who: str) -> dict[str, Any]:
+def case_fields(served: ServedQueue, case: Case, stands: ReviewDecision | None, who: str) -> dict[str, Any]:
     """All of a case: its pictures' addresses, why it is here, its texts, and what stands."""
     return {
         "case": case.digest,
         "id": tidy(case.id),
-        "place": shelved.places[case.digest] + 1,
-        "why": tidy(case_question(shelved, case)),
-        "pictures": [f"/review/{shelved.key}/pictures/{case.digest}/{at}" for at in range(len(case.pictures))],
+        "place": served.places[case.digest] + 1,
+        "why": tidy(case_question(served, case)),
+        "pictures": [f"/review/{served.key}/pictures/{case.digest}/{at}" for at in range(len(case.pictures))],
         "texts": dict(case.texts),
-        "stands": None if stands is None else decision_fields(shelved, stands, who),
+        "stands": None if stands is None else decision_fields(served, stands, who),
     }
 
 
-def case_question(shelved: Shelved, case: Case) -> str:
+def case_question(served: ServedQueue, case: Case) -> str:
     """Why a person is to look: in a blind audit the bare question, for its page has keys of its own."""
-    sealed = None if shelved.panel is None else shelved.panel.get(case.id)
+    sealed = None if served.panel is None else served.panel.get(case.id)
     return case.why if sealed is None else sealed.question
 
 
-def decision_fields(shelved: Shelved, stands: ReviewDecision, who: str) -> dict[str, Any]:
+def decision_fields(served: ServedQueue, stands: ReviewDecision, who: str) -> dict[str, Any]:
     """A decision that stands; what another said in an audit is left out, for it would lead whoever answers blind."""
     by_reviewer = stands.who == who
     hidden: dict[str, Any] = {"choice": None, "texts": {}, "note": ""}
@@ -301,10 +303,10 @@ def decision_fields(shelved: Shelved, stands: ReviewDecision, who: str) -> dict[
         "seen": stands.digest,
         "who": stands.who,
         "mine": by_reviewer,
-        **(hidden if shelved.panel is not None and not by_reviewer else content),
+        **(hidden if served.panel is not None and not by_reviewer else content),
     }
 
 
-def counts(shelved: Shelved, standing: Mapping[str, ReviewDecision]) -> dict[str, int]:
+def counts(served: ServedQueue, standing: Mapping[str, ReviewDecision]) -> dict[str, int]:
     """How many cases there are and how many are open."""
-    return {"cases": len(shelved.cases), "open": len(shelved.cases) - len(standing)}
+    return {"cases": len(served.cases), "open": len(served.cases) - len(standing)}

@@ -130,10 +130,10 @@ def test_two_at_once_lose_and_double_nothing_even_at_two_servers(settings: Serve
 
 def test_a_case_that_somebody_looks_at_is_handed_to_others_last(ada: TestClient) -> None:
     shelf = ada.app.state.shelf  # type: ignore[attr-defined]
-    (shelved,) = shelf
-    assert shelf.next_open(shelved, {}, 0, "Ada").id == "c0"
-    assert shelf.next_open(shelved, {}, 0, "Bob").id == "c1"
-    assert shelf.next_open(shelved, {}, 0, "Ada").id == "c0"
+    (served,) = shelf
+    assert shelf.next_open(served, {}, 0, "Ada").id == "c0"
+    assert shelf.next_open(served, {}, 0, "Bob").id == "c1"
+    assert shelf.next_open(served, {}, 0, "Ada").id == "c0"
 
 
 def test_a_queue_written_anew_is_read_anew(ada: TestClient, queue: Queue) -> None:
@@ -158,8 +158,8 @@ def test_pictures_are_shown_and_no_request_names_another_file(ada: TestClient, f
 
 def test_who_said_no_name_decides_nothing(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
-        (shelved,) = client.app.state.shelf  # type: ignore[attr-defined]
-        answer = client.get(f"/review/{shelved.key}/case")
+        (served,) = client.app.state.shelf  # type: ignore[attr-defined]
+        answer = client.get(f"/review/{served.key}/case")
     assert answer.status_code == 422 and "say your name" in answer.json()["detail"]
 
 

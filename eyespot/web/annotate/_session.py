@@ -42,8 +42,14 @@ class AnnotationSession:
         return self.who
 
     def groups_of(self, query: str, listed: Sequence[Candidate], snapshot: Snapshot) -> dict[str, int]:
-        """For each photo of a query's list the number of its group; a list only grows at its end."""
-        return self.groups.get((query, snapshot.version, len(listed)), lambda: groups_of(listed, snapshot))
+        """For each photo of a query's list, which only grows at its end, the number of its group, if it is in one."""
+
+        def make() -> dict[str, int]:
+            rows = snapshot.rows_by_id([photo.image for photo in listed])
+            numbers = np.append(snapshot.groups.numbers, -1)[rows].tolist()  # -1 also of what is gone
+            return {photo.image: number for photo, number in zip(listed, numbers, strict=True) if number >= 0}
+
+        return self.groups.get((query, snapshot.version, len(listed)), make)
 
 
 def session_of(request: Request) -> AnnotationSession:
@@ -83,13 +89,6 @@ def new_router(prefix: str) -> APIRouter:
             store.close()
 
     return APIRouter(prefix=prefix, include_in_schema=False, lifespan=closing)
-
-
-def groups_of(listed: Sequence[Candidate], snapshot: Snapshot) -> dict[str, int]:
-    """For each photo of a list the number of its group; what is in none is left out."""
-    rows = snapshot.rows_by_id([photo.image for photo in listed])
-    numbers = np.append(snapshot.groups.numbers, -1)[rows].tolist()  # -1 also of what is gone
-    return {photo.image: number for photo, number in zip(listed, numbers, strict=True) if number >= 0}
 
 
 def units(listed: Sequence[Candidate], groups: dict[str, int]) -> list[list[str]]:

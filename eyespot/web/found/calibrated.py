@@ -80,17 +80,17 @@ def known_by(result: RankedResult, ledger: Judgements, judge_key: JudgeKey) -> C
     """
     query, run = query_to_judge(result), run_of(result, DEPTHS[0])
     most = len(run[query.id])
-    seen = _calibrating(most, _Silent(*judge_key), ledger).ranks_seen(query, run)
+    seen = _calibrating(most, _SilentJudge(*judge_key), ledger).ranks_seen(query, run)
 
     def speaks(depth: int) -> bool:
-        plan = _calibrating(depth, _Silent(*judge_key), ledger).first_round(query, run)
+        plan = _calibrating(depth, _SilentJudge(*judge_key), ledger).first_round(query, run)
         judged = seen[seen <= depth]
         spread = len(judged) >= FIRST and bool(RankSample(plan.edges, judged).taken.all())
         return bool(np.isin(plan.ranks, judged).all()) or (depth in judged and spread)
 
     depths = sorted({*seen[FIRST - 1 :].tolist(), *(min(depth, most) for depth in DEPTHS)}, reverse=True)
     depth = next((depth for depth in depths if speaks(depth)), None)
-    made = None if depth is None else _calibrated(result, depth, _Silent(*judge_key), ledger)
+    made = None if depth is None else _calibrated(result, depth, _SilentJudge(*judge_key), ledger)
     if made is None:
         return None
     assisted = with_covariate(made, query, ledger)
@@ -102,7 +102,7 @@ def to_judge(result: RankedResult, ledger: Judgements, judge_key: JudgeKey) -> t
 
     No ids where there are verdicts enough.
     """
-    silent = _Silent(*judge_key)
+    silent = _SilentJudge(*judge_key)
     made = _calibrated(result, min(DEPTHS[0], result.total), silent, ledger)
     verdicts = 0 if made is None else len(made.curve.sample.ranks)
     return [pair.image for pair in silent.wanted], verdicts
@@ -112,7 +112,7 @@ def to_judge(result: RankedResult, ledger: Judgements, judge_key: JudgeKey) -> t
 
 
 @dataclass
-class _Silent:
+class _SilentJudge:
     """A judge of whom only the ledger is heard: what it would be asked next is noted."""
 
     name: str
@@ -131,7 +131,7 @@ class _Silent:
         yield  # a generator, as of other judges
 
 
-class _Unwritten:
+class _ReadOnlyLedger:
     """A ledger that is only read: who looks at a page leaves no trace of what they searched for."""
 
     def __init__(self, ledger: Judgements) -> None:
@@ -141,11 +141,11 @@ class _Unwritten:
         return {query: query_digest(query) for query in queries}
 
 
-def _calibrating(depth: int, silent: _Silent, ledger: Judgements) -> Calibrated:
-    return Calibrated(JudgeRerank(silent, cast(Judgements, _Unwritten(ledger)), depth), WANTED)
+def _calibrating(depth: int, silent: _SilentJudge, ledger: Judgements) -> Calibrated:
+    return Calibrated(JudgeRerank(silent, cast(Judgements, _ReadOnlyLedger(ledger)), depth), WANTED)
 
 
-def _calibrated(result: RankedResult, depth: int, silent: _Silent, ledger: Judgements) -> Calibration | None:
+def _calibrated(result: RankedResult, depth: int, silent: _SilentJudge, ledger: Judgements) -> Calibration | None:
     query, run = query_to_judge(result), run_of(result, depth)
     for id, facts in run.facts.items():
         facts["path"] = facts["path"] or id  # a place for every hit: the ledger needs no picture
