@@ -93,8 +93,7 @@ def draw(
     seen = dict.fromkeys(image for judgements in store.said_by(id, team).values() for image in judgements)
     if store.grows(id) and collection is None:
         raise UsageError("the list of this query grows with the gallery, so its audit is drawn there; open the gallery")
-    listed = store.candidates(id)
-    source = collection if store.grows(id) else None
+    listed, source = store.candidates(id), collection if store.grows(id) else None
     photos = len(listed) if source is None else int(source.view.live.sum())
     if source is not None:
         rest, drawn = draw_from_gallery(source, seen, plan.size, rng)
@@ -104,13 +103,13 @@ def draw(
         rest, drawn = len(unseen), [unseen[place] for place in places.tolist()]
     if not drawn:
         raise NothingFound("everything is labelled, so nothing is left to audit")
-    if len(drawn) > (even := even_part(plan.size, rest)):
+    even = even_part(plan.size, rest)
+    audit = AuditSample(rest, float(rng.random()), drawn[:even], list(seen))
+    if len(drawn) > even:
         depth = next((place for place, photo in enumerate(listed) if photo.image not in seen), len(listed))
         end = reach(depth, plan.size, photos)
         ranked = listed[:end] if source is None else nearest(source, store.query(id).query, end)
-        audit = by_depth(ranked, photos, AuditSample(rest, float(rng.random()), drawn[:even], list(seen)), plan, rng)
-    else:
-        audit = AuditSample(rest, float(rng.random()), drawn, list(seen))
+        audit = by_depth(ranked, photos, audit, plan, rng)
     store.keep_audit(id, team, audit, before=before, listed=len(listed))
     return audit
 

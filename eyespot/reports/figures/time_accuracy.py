@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eyespot.reports.figures._sheet import MUTED, columns_for, house_style, method_style, plain_number, sheet, wrapped
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 APART = 0.05  # of the width of the time axis: labels that are nearer to each other would touch
@@ -49,45 +50,51 @@ def time_accuracy(
 ) -> Figure:
     """Points over a log axis of time, each with its own style or that of its group; the line is the Pareto front.
 
-    Points of a group are labelled on the front, as far as there is room. Points without a value or a time are named
-    below the axis. `UsageError` if none can be drawn.
+    The legend names the styles. Points of a group are labelled on the front, as far as there is room. Points without a
+    value or a time are named below the axis. `UsageError` if none can be drawn.
     """
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     drawn = [point for point in points if point.drawable]
     if not drawn:
         raise UsageError("no point has both a value and a time above 0; give at least one")
     figure = sheet(title, 105, f"{measure} by time")
     axes = figure.subplots()
     front = pareto(drawn)
-    axes.plot(
-        [p.seconds for p in front], [p.value for p in front], color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1
-    )
+    seconds, values = [point.seconds for point in front], [point.value for point in front]
+    axes.plot(seconds, values, color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
     series: dict[str, list[MethodPoint]] = {}
     for point in drawn:
         series.setdefault(point.group or point.name, []).append(point)
     for at, (name, several) in enumerate(series.items()):
         style = method_style(at)
         across, up = [point.seconds for point in several], [point.value for point in several]
-        dots = axes.scatter(across, up, 32, label=wrapped(name, 60), color=style.colour, marker=style.marker, zorder=3)
-        dots.set(edgecolors="white", linewidths=0.5)
+        marks: dict[str, Any] = {"marker": style.marker, "edgecolors": "white", "linewidths": 0.5, "zorder": 3}
+        axes.scatter(across, up, 32, label=wrapped(name, 60), color=style.colour, **marks)
         axes.vlines(across, [p.low for p in several], [p.high for p in several], color=style.colour, linewidth=1)
-    first, last = min(point.seconds for point in drawn), max(point.seconds for point in drawn)
-    decades = math.log10(last / first)
+    width = _log_axis(axes, [point.seconds for point in drawn])
+    axes.set_ylabel(measure)
+    labelled = -math.inf
+    for point in (one for one in front if one.group):
+        if math.log10(point.seconds) - labelled >= APART * width:
+            labelled = math.log10(point.seconds)
+            # below the line of the front, where no other point of it is
+            axes.annotate(point.name, (point.seconds, point.value), (4, -9), textcoords="offset points", size=7)
+    without = [point.name for point in points if not point.drawable]
+    caption = f"{time} (log scale); line: nothing is faster and better"
+    axes.set_xlabel(f"{caption}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else caption)
+    figure.legend(loc="outside lower center", ncols=columns_for([wrapped(name, 60) for name in series]))
+    return figure
+
+
+def _log_axis(axes: Axes, times: Sequence[float]) -> float:
+    """Scale the axes for these times, with a margin; gives the width in decades."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    decades = math.log10(max(times) / min(times))
     room = max(0.15, 0.08 * decades)
-    axes.set(xscale="log", xlim=(first / 10**room, last * 10**room), ylabel=measure)
+    axes.set(xscale="log", xlim=(min(times) / 10**room, max(times) * 10**room))
     axes.margins(y=0.12)
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(plain_number)
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(axis="both")
-    labelled = -math.inf
-    for point in (one for one in front if one.group):
-        if math.log10(point.seconds) - labelled >= APART * (decades + 2 * room):
-            labelled = math.log10(point.seconds)  # below the line of the front, where no other point of it is
-            axes.annotate(point.name, (point.seconds, point.value), (4, -9), textcoords="offset points", size=7)
-    without = ", ".join(point.name for point in points if not point.drawable)
-    caption = f"{time} (log scale); line: nothing is faster and better"
-    axes.set_xlabel(f"{caption}\n{wrapped('no value: ' + without, 100)}" if without else caption)
-    figure.legend(loc="outside lower center", ncols=columns_for([wrapped(name, 60) for name in series]))
-    return figure
+    return decades + 2 * room
