@@ -101,10 +101,10 @@ def _several_paths(view: View) -> Any:
 
 
 def _files_of(facts: dict[str, Any], is_grey: bool) -> Iterator[GroupFile]:
-    numbers = [facts.get(name) or 0 for name in ("width", "height", "size")]
+    width, height, size = (facts.get(name) or 0 for name in ("width", "height", "size"))
     id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
     for place in facts["paths"]:
-        yield GroupFile(id, file_of(place), *numbers, virtues(facts, is_grey))
+        yield GroupFile(id, file_of(place), width, height, size, virtues(facts, is_grey))
 
 
 def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
