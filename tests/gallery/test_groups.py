@@ -20,8 +20,9 @@ from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.groups.listing import file_groups, lost_with
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
-from eyespot.gallery.groups.stored import LINKS, Groups
+from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.integrity import faults
+from eyespot.gallery.segments import LINKS
 from eyespot.types import no_progress
 from tests.examples import examples
 from tests.worlds import index_gallery

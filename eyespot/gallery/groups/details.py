@@ -23,7 +23,7 @@ SIDE = 1024  # pixels of a picture's longer side that are compared, at most
 BLOCK = 8  # pixels
 # What a block of a copy may differ by, in its pattern and as a whole, in shares of the picture's contrast. Re-encoded
 # pages differ by 0.06, pages with another number in them by 0.3; photos that were cropped by 0.24, other photos by 0.3
-STRICT, LOOSE = (0.12, 0.25), (0.25, 0.3)
+STRICT, LOOSE = (0.12, 0.25), (0.25, 0.4)
 SIMILAR_TEXT = 0.8  # of the recognised words of a copy agree
 _PICTURES = 48  # that are held
 _CROP, _COURSE = 30, 256  # a copy lacks so much of the course of light along a side, in so many steps, at most
