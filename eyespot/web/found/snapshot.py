@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
@@ -161,6 +161,12 @@ class Snapshot:
     def embedded(self, query: Query) -> Vectors:
         """The unit vector of words and pictures, (1, dim)."""
         return self._embedded(query).vector
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """A block in which nobody else searches this snapshot or asks its encoder."""
+        with self._searching, self._encoding:
+            yield
 
     def reworded(self, query: Query) -> Query:
         """The query with the names that the encoder knows best, where the gallery was given names."""
