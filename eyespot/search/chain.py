@@ -129,8 +129,10 @@ def chain_of(
     gallery was given any. reranks: the chain starts with a run of its caller, of which an adapter re-ranks so many
     hits. depth: of how many hits local descriptors are compared.
 
-    Raises `UsageError` for an adapter of another space, and what `LocalRerank.of` says of an unknown method.
+    Raises `UsageError` for settings that do not go together and for an adapter of another space, and what
+    `LocalRerank.of` says of an unknown method.
     """
+    settings.refuse_conflicts()
     if adapter is None and settings.adapt is not None:
         from eyespot.search.adapted import adapter_named
 

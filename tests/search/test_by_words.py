@@ -117,7 +117,7 @@ def test_a_filter_holds_and_photos_outside_of_it_still_teach(collection: Collect
 def test_words_need_a_first_stage_of_their_own(collection: Collection) -> None:
     for options in ({"neighbours": 3, "by": "both"}, {"by": "smell"}):
         with pytest.raises(UsageError):
-            StageSettings.read(**options)
+            searched(collection, "thula", **options)
     assert ByWords.of(collection, 3)([Query.words("thula")])["q"]
 
 
