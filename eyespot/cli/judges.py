@@ -116,7 +116,8 @@ def names_in(judgements: Judgements, queries: Path | None) -> dict[str, str]:
                 raise UsageError(
                     f"{queries}: query {id!r} has neither text nor a picture that is there; add a column text"
                 )
-            terms = [Term(1.0, image=picture)] * (picture is not None) + [Term(1.0, text=str(text))] * bool(text)
+            terms = [] if picture is None else [Term(1.0, image=picture)]
+            terms += [Term(1.0, text=str(text))] if text else []
             other = names.setdefault(query_digest(Query(id, tuple(terms))), id)
             if other != id:
                 raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")

@@ -13,7 +13,7 @@ from eyespot import rooms
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.kernels import compiled
-from eyespot.search import query_language, query_log
+from eyespot.search import query_language
 from eyespot.search.nearest import as_run
 from eyespot.types import (
     Encoder,
@@ -189,7 +189,7 @@ class Collection:
 
     def answered(self, query: Query, stage: Stage, settings: FilterSettings | None = None) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user, also on the filter."""
-        with query_log.logged(query):
+        with query_language.logged(query):
             run = stage([query])
         run.header["query"] = query_language.format_query(query)
         run.header["pictures"] = [str(term.image) for term in query.terms if term.image is not None]

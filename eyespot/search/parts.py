@@ -123,8 +123,7 @@ def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> 
     """
     if not settings.moves:
         return None
-    from eyespot.search.feedback import Feedback
-    from eyespot.search.recorded import recorded
+    from eyespot.search.feedback import Feedback, recorded
 
     here = [*settings.yes, *settings.no]
     lacking = [id for id, row in zip(here, collection.view.rows_by_id(here).tolist(), strict=True) if row < 0]

@@ -12,12 +12,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
+from time import perf_counter
 from typing import TypeAlias
 
 from eyespot.photos.pictures import SUFFIXES
@@ -150,3 +153,24 @@ def _reads_back(bare: str) -> bool:
 
 def _quoted(text: str, quote: str) -> str:
     return quote + text.replace(quote, quote * 2) + quote
+
+
+# -- the query log ----------------------------------------------------------------------------------------------------
+
+# A line for each search; `eyespot --verbose` shows it. Words are private, so they stand there at DEBUG alone
+_LOG = logging.getLogger("eyespot.search.query_log")
+
+
+@contextmanager
+def logged(query: Query | None) -> Iterator[None]:
+    """Log a search when it is over, with how long it took; None is a search by items alone."""
+    terms = () if query is None else query.terms
+    begun = perf_counter()
+    try:
+        yield
+    except Exception as error:
+        _LOG.info("search by %d terms failed: %s", len(terms), type(error).__name__)
+        raise
+    _LOG.info("search by %d terms took %.0f ms", len(terms), (perf_counter() - begun) * 1000)
+    if query is not None and _LOG.isEnabledFor(logging.DEBUG):
+        _LOG.debug("its terms: %s", format_query(query))

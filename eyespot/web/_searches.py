@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from eyespot.ledger.judgements import query_digest
 from eyespot.search.adapted import AnyAdapter
-from eyespot.search.feedback import Feedback
+from eyespot.search.feedback import Feedback, feedback_of
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.search.recorded import feedback_of
 from eyespot.types import EyespotError, Mask, Query, UsageError
 from eyespot.web._judges import Judges, refuse_misfit
 from eyespot.web._judging import verdicts_by

@@ -15,9 +15,8 @@ from eyespot.judges.person import VERDICTS
 from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import WITHDRAWN, Judgements
 from eyespot.search.collection import Collection
-from eyespot.search.feedback import Feedback, moved, rows_of
+from eyespot.search.feedback import Feedback, moved, recorded, rows_of
 from eyespot.search.label_learning import Contrast
-from eyespot.search.recorded import recorded
 from eyespot.settings.search import RankingSettings
 from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
 from tests.wording import raises

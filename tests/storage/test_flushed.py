@@ -111,7 +111,7 @@ BARE = {
     "cache": [
         *("curate/_world.py", "gallery/remote/downloads.py"),
     ],
-    "pictures for a page": ["web/pictures/thumbnails.py", "web/pictures/uploads.py"],
+    "pictures for a page": ["web/pictures.py"],
     "whole folder": [
         *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py"),
         *(f"formats/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.search import query_log
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback, Moved, moved, refuse_words, rows_of
 from eyespot.search.named import rewording_notes
 from eyespot.search.parts import condition_of, filter_notes
+from eyespot.search.query_language import logged
 from eyespot.types import Mask, NothingFound, Query, Run, UsageError, Vectors
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.found.facets import facets_of
@@ -291,7 +291,7 @@ def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResul
             raise NothingFound("no label, title or name holds a word of the query; search by look")
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
-    with query_log.logged(query):
+    with logged(query):
         made.slice(0, 1)
     worded = options.by == "words" or made.header.get("worded")
     alone = not (worded or made.moved or params.adapt or params.neighbours is not None)
