@@ -120,7 +120,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for at, path in enumerate(sorted(sample.photos().glob("*.jpg"))[:6]):
             shutil.copy(path, folder / "photos" / f"{at}.jpg")
             kind = "bird" if at % 2 == 0 else "mammal"
-            rows.writerow([f"{at}.jpg", f"Nr {at}", kind, "Turdus merula", f"2024-05-0{at + 1}", 47 + at / 10, 8.5])
+            rows.writerow(
+                [f"{at}.jpg", f"Nr {at}", kind, "Turdus merula", f"2024-05-0{at + 1}T09:30:00", 47 + at / 10, 8.5]
+            )
     index_gallery(folder / "gallery", folder / "photos")
     items = run_json("search", "anything", "-g", folder / "gallery", "-k", 6)["items"]
     ids = {item["title"]: item["id"] for item in items}
