@@ -143,9 +143,9 @@ def _shares(
     query = searched_query(collection, query, run, rewriting)
     parts, vectors = QueryParts.of(query, collection.encoder), collection.view.vectors(collection.view.rows_of(images))
     hits = zip(images, vectors, strict=True)
-    taught = query.id in run.header.get("taught", {})
+    learned = query.id in run.header.get("taught", {})
     more = [Note("without labels", "photos changed the searched look; the parts leave that out")]
-    end = more if taught or "moved" in run.header else []
+    end = more if learned or "moved" in run.header else []
     return {image: [*reasons.get(image, ()), *notes_of(parts.explain(vector)), *end] for image, vector in hits}
 
 
@@ -178,8 +178,8 @@ def _show(shown: SearchOutput, started: float, output: HitsOut, json: bool) -> N
 
         write_html(output.html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
-        taught = isinstance(sentence, Note) and sentence.code == "taught"
-        warn(f"{sentence}; leave it out with --no-teach" if taught else sentence)
+        learned = isinstance(sentence, Note) and sentence.code == "taught"
+        warn(f"{sentence}; leave it out with --no-teach" if learned else sentence)
     items = _items(shown)
     if json:
         header = shown.run.header

@@ -45,7 +45,7 @@ def run(
         "images relevant": whole.images_relevant,
         "images to search": "not listed" if whole.pool is None else whole.pool,
         "matches per query": f"mean {matches.mean:.2f}, median {matches.median:g}, {quartiles}",
-        "without a match": len(whole.barren),
+        "without a match": len(whole.without_relevant),
         "grades": ", ".join(f"{grade}: {count}" for grade, count in whole.grades.items()) or "none",
     }
     lines = [*(f"{name:<18} {fact}" for name, fact in facts.items()), "", "matches   queries"]

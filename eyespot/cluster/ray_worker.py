@@ -99,7 +99,7 @@ class RangeActor:
     def rescore(self, where: SharePlace, adapted: AdaptedQuery, rows: Ids) -> Reals:
         """The scores of some rows, by their numbers in the gallery."""
         opened = self._open(where)
-        return opened.scan.rescore(adapted, opened.own(rows))
+        return opened.scan.rescore(adapted, opened.local_rows(rows))
 
     def _open(self, where: SharePlace) -> OpenRange:
         if where.name not in self._opened:
@@ -169,8 +169,8 @@ class OpenRange:
         at = np.searchsorted(self._starts, rows, side="right") - 1
         return rows - self._starts[at] + self._firsts[at], scores, recall
 
-    def own(self, rows: Ids) -> Ids:
+    def local_rows(self, rows: Ids) -> Ids:
         """Numbers of the gallery as they are here."""
         at = np.searchsorted(self._firsts, rows, side="right") - 1
-        own: Ids = rows - self._firsts[at] + self._starts[at]
-        return own
+        local: Ids = rows - self._firsts[at] + self._starts[at]
+        return local

@@ -54,7 +54,7 @@ _FAILED = f"{_OF_JUDGE} AND probability IS NULL AND grade IS NULL AND failure <>
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
-_VOICES = f"""SELECT judges.judge, prompt,
+_JUDGE_COUNTS = f"""SELECT judges.judge, prompt,
     count(DISTINCT CASE WHEN (probability IS NOT NULL OR grade IS NOT NULL) AND NOT EXISTS (SELECT 1
         FROM judgements AS later WHERE later.asked = judgements.asked AND later.judge = judgements.judge
         AND later.turn = judgements.turn AND later.image = judgements.image AND later.number > judgements.number
@@ -79,7 +79,7 @@ class JudgementRow(NamedTuple):
     turn: int
 
 
-class Voice(NamedTuple):
+class JudgeCount(NamedTuple):
     """A judge, asked in one way: on how many images it gave a verdict, and a number that grows with each word of it."""
 
     judge: str
@@ -251,9 +251,9 @@ class Judgements:
         with self._looking, sqlite.whole(self.path):
             return exchange_log.served(self._reading, owners)
 
-    def voices(self, query: str) -> list[Voice]:
+    def judge_counts(self, query: str) -> list[JudgeCount]:
         """Who judged for the query of this digest, in the order in which they came."""
-        return [Voice(*row) for row in self._select(_VOICES, query)]
+        return [JudgeCount(*row) for row in self._select(_JUDGE_COUNTS, query)]
 
     def last(self, query: str) -> int:
         """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""

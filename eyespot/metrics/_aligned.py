@@ -158,13 +158,13 @@ def _in_codes_of(run: Run, qrels: Qrels) -> Grades:
     """For each image of the qrels its code in the run, or -1, (images of the qrels,)."""
     if run.images is qrels.images:
         return np.arange(len(run.images), dtype=np.int32)
-    ours, theirs = run.images.tolist(), qrels.images.tolist()
-    if len(ours) <= len(theirs):
-        codes = dict(zip(ours, range(len(ours)), strict=True))
-        return np.array([codes.get(image, -1) for image in theirs], np.int32)
-    codes = dict(zip(theirs, range(len(theirs)), strict=True))
-    at = np.array([codes.get(image, -1) for image in ours], np.int32)  # (images of the run,)
-    found = np.full(len(theirs), -1, np.int32)
+    run_images, qrels_images = run.images.tolist(), qrels.images.tolist()
+    if len(run_images) <= len(qrels_images):
+        codes = dict(zip(run_images, range(len(run_images)), strict=True))
+        return np.array([codes.get(image, -1) for image in qrels_images], np.int32)
+    codes = dict(zip(qrels_images, range(len(qrels_images)), strict=True))
+    at = np.array([codes.get(image, -1) for image in run_images], np.int32)  # (images of the run,)
+    found = np.full(len(qrels_images), -1, np.int32)
     found[at[at >= 0]] = np.flatnonzero(at >= 0)
     return found
 

@@ -191,8 +191,8 @@ def compare(scores: Mapping[str, Scores], how: Resampling = USUAL, correction: s
             raise UsageError(f"{baseline} and {name} have no query in common; score both by the same judgements")
         if len(rows) < max(len(first.queries), len(other.queries)):
             notes.append(f"{name}: compared on the {len(rows)} queries that {baseline} has values for, too")
-        ours, theirs = zip(*rows, strict=True)
-        pairs += _compared(name, first.take(ours), other.take(theirs), how)
+        of_first, of_other = zip(*rows, strict=True)
+        pairs += _compared(name, first.take(of_first), other.take(of_other), how)
     ps = corrected([pair.flips.p for pair in pairs], correction)
     pairs = [replace(pair, corrected_p=p) for pair, p in zip(pairs, ps, strict=True)]
     few = [pair.wins + pair.losses for pair in pairs if 1 <= pair.wins + pair.losses <= FEW]

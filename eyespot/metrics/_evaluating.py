@@ -38,12 +38,12 @@ def evaluate(
     everyone = [*names, *(query for query in rankings.missing if qrels is None)]
     # Queries without a relevant image
     if qrels is None:
-        barren = [query for query, count in zip(rankings.queries, rankings.relevant, strict=True) if count == 0]
+        empty = [query for query, count in zip(rankings.queries, rankings.relevant, strict=True) if count == 0]
     else:
         relevant = np.concatenate([[0], np.cumsum(qrels.grade >= 1)])[qrels.offsets]  # (queries + 1,)
-        barren = [qrels.queries[row] for row in np.flatnonzero(np.diff(relevant) == 0)]
+        empty = [qrels.queries[row] for row in np.flatnonzero(np.diff(relevant) == 0)]
     skipped = set(rankings.missing if rules.missing == "skip" else ())
-    skipped |= set(barren if rules.barren == "skip" else ())
+    skipped |= set(empty if rules.without_relevant == "skip" else ())
     queries = [query for query in everyone if query not in skipped] if skipped else list(everyone)
     at = {query: row for row, query in enumerate(rankings.queries)}
     rows = np.array([at.get(query, len(at)) for query in queries], np.int64)  # (queries,), one past the last: missing
@@ -54,17 +54,17 @@ def evaluate(
         else:
             column = measure(rankings)
         values[label] = np.append(column, 0.0)[rows]
-    found = list(rankings.missing), list(rankings.unjudged), barren
-    return Scores(queries, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
+    found = list(rankings.missing), list(rankings.unjudged), empty
+    return Scores(queries, values, labelled, rules, *found, notes=_notes(rankings, labelled, empty, rules))
 
 
-def _notes(rankings: Aligned, measures: Mapping[str, Measure], barren: Sequence[str], rules: Rules) -> list[str]:
+def _notes(rankings: Aligned, measures: Mapping[str, Measure], empty: Sequence[str], rules: Rules) -> list[str]:
     whole = len(rankings.queries) + len(rankings.missing)
     fate = {"zero": "score 0", "skip": "are left out"}
     cases = [
         (rankings.missing, f"{{}} of {whole} judged queries missing from the run; they {fate[rules.missing]}"),
         (rankings.unjudged, "{} of the run's queries without judgements; they are left out"),
-        (barren, f"{{}} of {whole} judged queries without a relevant image; they {fate[rules.barren]}"),
+        (empty, f"{{}} of {whole} judged queries without a relevant image; they {fate[rules.without_relevant]}"),
     ]
     notes = [sentence.format(len(queries)) for queries, sentence in cases if queries]
     if len(rankings.grades) and (rankings.grades == UNJUDGED).all():

@@ -61,14 +61,14 @@ class OutsideMeasure(Measure):
         judged = {numbered[q]: {numbers[image]: int(grade) for image, grade in qrels[q].items()} for q in queries}
         ranked = {numbered[q]: {numbers[hit.image]: float(hit.score) for hit in run[q]} for q in queries}
         values = np.zeros(len(queries))  # (q,)
-        theirs = _theirs(self.called, dict(self.parameters), self.cutoff)
+        measure = _ir_measure(self.called, dict(self.parameters), self.cutoff)
         try:
-            for metric in ir_measures.iter_calc([theirs], judged, ranked):
+            for metric in ir_measures.iter_calc([measure], judged, ranked):
                 if metric.query_id in judged:
                     values[int(metric.query_id)] = metric.value
         except Exception as error:  # whatever the programs behind it raise
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"{_program(theirs)} cannot compute {self} here ({reason}); leave it out") from None
+            raise UsageError(f"{_program(measure)} cannot compute {self} here ({reason}); leave it out") from None
         return values
 
     @property
@@ -79,7 +79,7 @@ class OutsideMeasure(Measure):
 
     @property
     def _measure(self) -> Any:
-        return _theirs(self.called, dict(self.parameters), self.cutoff)
+        return _ir_measure(self.called, dict(self.parameters), self.cutoff)
 
     def _spelled(self, shown: tuple[str, ...]) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
@@ -103,12 +103,12 @@ def outside(name: str, parameters: Mapping[str, Any], cutoff: int | None) -> Out
         return None
     called = ir_measures.measures.registry[known[name.casefold()]].NAME
     given = {"rel": 1, **parameters} if called == "RBP" else dict(parameters)
-    theirs = _theirs(called, given, cutoff)
-    _program(theirs)
+    measure = _ir_measure(called, given, cutoff)
+    _program(measure)
     return OutsideMeasure(cutoff, called=called, parameters=tuple(sorted(given.items())))
 
 
-def _theirs(called: str, parameters: dict[str, Any], cutoff: int | None) -> Any:
+def _ir_measure(called: str, parameters: dict[str, Any], cutoff: int | None) -> Any:
     """Their object; `UsageError` for parameters that it does not take."""
     import ir_measures
 
@@ -120,14 +120,14 @@ def _theirs(called: str, parameters: dict[str, Any], cutoff: int | None) -> Any:
     return kind(**given)
 
 
-def _program(theirs: Any) -> str:
+def _program(measure: Any) -> str:
     """ir-measures and the program behind it, with their versions; `UsageError` where none is installed."""
     import ir_measures
 
     missing = ""
     for provider in ir_measures.DefaultPipeline.providers:
         try:
-            fits = provider.supports(theirs)
+            fits = provider.supports(measure)
         except AssertionError:  # a parameter that is wanted is not given, or not of its kind
             break
         if fits and provider.is_available():
@@ -136,8 +136,8 @@ def _program(theirs: Any) -> str:
         if fits:
             brought = provider.NAME in PROGRAMS  # by the extra
             missing = missing or (install_line("ir") if brought else str(provider.install_instructions()))
-    wanted = f"state its parameters ({', '.join(theirs.SUPPORTED_PARAMS)}), as in ERR@10 or RBP(p=0.5)"
-    raise UsageError(f"ir-measures has no program here for {theirs}; {f'get it: {missing}' if missing else wanted}")
+    wanted = f"state its parameters ({', '.join(measure.SUPPORTED_PARAMS)}), as in ERR@10 or RBP(p=0.5)"
+    raise UsageError(f"ir-measures has no program here for {measure}; {f'get it: {missing}' if missing else wanted}")
 
 
 def _version(package: str) -> str:

@@ -20,16 +20,16 @@ CHUNK = 1 << 21  # values drawn at once
 class Rules:
     """What counts besides the formula.
 
-    `missing`: judged queries that the run lacks score 0 or are left out; `barren`: so for those without a relevant
-    image. `order`: rankings as `given`, or as trec_eval sorts them (`trec`), whatever order they came in.
+    `missing`: judged queries that the run lacks score 0 or are left out; `without_relevant`: so for those without a
+    relevant image. `order`: rankings as `given`, or as trec_eval sorts them (`trec`), whatever order they came in.
     """
 
     missing: str = "zero"
-    barren: str = "zero"
+    without_relevant: str = "zero"
     order: str = "given"
 
     def __post_init__(self) -> None:
-        allowed = {"missing": ("zero", "skip"), "barren": ("zero", "skip"), "order": ("given", "trec")}
+        allowed = {"missing": ("zero", "skip"), "without_relevant": ("zero", "skip"), "order": ("given", "trec")}
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise UsageError(f"the rule {name} is one of {', '.join(values)}, not {getattr(self, name)!r}")
@@ -39,8 +39,8 @@ class Rules:
 class Scores:
     """For each label the value of each query, `values[label]` (queries,), in the order of `queries`.
 
-    `missing`, `unjudged` and `barren` name queries that the run lacks, that the qrels lack, and that have nothing
-    relevant; `notes` are sentences for the user.
+    `missing`, `unjudged` and `without_relevant` name queries that the run lacks, that the qrels lack, and that have
+    nothing relevant; `notes` are sentences for the user.
     """
 
     queries: list[str]
@@ -49,7 +49,7 @@ class Scores:
     rules: Rules
     missing: list[str] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
-    barren: list[str] = field(default_factory=list)
+    without_relevant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def mean(self, label: str) -> float:

@@ -64,7 +64,7 @@ def read(folder: Path) -> JudgedQueries:
 
 def _rows(folder: Path, table: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
     path, renamed = _mapped(folder, table)
-    names = {theirs: ours for ours, theirs in renamed.items()}
+    names = {new: old for old, new in renamed.items()}
     for line, row in rows_of(path):
         yield path, line, {names.get(name, name): value for name, value in row.items()}
 

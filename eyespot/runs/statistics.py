@@ -49,7 +49,7 @@ class Statistics:
     """What judgements hold. A pair is a query with an image; relevant is a grade of 1 and more.
 
     `judged` leaves out grades below 0 (pooled and not judged). `matches` spreads the relevant images per query, 0 for
-    the queries of `barren`, which have none. `pool` is None where no file lists the images to be searched.
+    the queries of `without_relevant`, which have none. `pool` is None where no file lists the images to be searched.
     """
 
     queries: int
@@ -59,7 +59,7 @@ class Statistics:
     images_relevant: int
     pool: int | None
     matches: Distribution
-    barren: list[str]
+    without_relevant: list[str]
     grades: dict[int, int]
     histogram: list[MatchCountBin]
 
@@ -79,7 +79,7 @@ def statistics(qrels: Qrels, queries: Sequence[str] | None = None, pool: int | N
         *(len(ids), int((grade >= 0).sum()), int((grade > 0).sum())),
         *(len(np.unique(image[grade >= 0])), len(np.unique(image[grade > 0])), pool),
         matches=Distribution.of(counts),
-        barren=[query for query, count in zip(ids, counts.tolist(), strict=True) if not count],
+        without_relevant=[query for query, count in zip(ids, counts.tolist(), strict=True) if not count],
         grades=dict(zip(*(column.tolist() for column in np.unique(grade, return_counts=True)), strict=True)),
         histogram=histogram(counts),
     )

@@ -73,8 +73,8 @@ class Covered:
         members = [(one.name, one.rows) for one in members_of(shard)] or [(shard.name, len(block))]
         found, start = [], 0
         for name, rows in members:
-            mine = missing[(missing >= start) & (missing < start + rows)] - start
-            found.append(cls(name, rows, _digest(block[start : start + rows], mine.tolist())))
+            of_shard = missing[(missing >= start) & (missing < start + rows)] - start
+            found.append(cls(name, rows, _digest(block[start : start + rows], of_shard.tolist())))
             start += rows
         return found
 

@@ -141,10 +141,10 @@ def _meanings(phrase: str, taxa: Sequence[NamedTaxon]) -> list[str]:
         names = {folded(name) for name in taxon.names}
         if not names & own:  # another name of a row of one's own led to it
             continue
-        mine = [group for group in groups if group[1] & (names - own)]
-        first = mine[0][0] if mine else next((name for name in taxon.names if folded(name) not in own), phrase)
-        groups = [group for group in groups if group not in mine]
-        groups.append((first, (names - own).union(*(others for _, others in mine))))
+        touched = [group for group in groups if group[1] & (names - own)]
+        first = touched[0][0] if touched else next((name for name in taxon.names if folded(name) not in own), phrase)
+        groups = [group for group in groups if group not in touched]
+        groups.append((first, (names - own).union(*(others for _, others in touched))))
     return list(dict.fromkeys(first for first, _ in groups))
 
 

@@ -170,13 +170,13 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         """The grade of each hit, (hits,); -1 where the judgements say nothing of it."""
         import numpy as np
 
-        theirs = {image: code for code, image in enumerate(qrels.images.tolist())}
-        image = np.array([theirs.get(image, -1) for image in self.images.tolist()], np.int64)[self.codes]  # (hits,)
+        codes = {image: code for code, image in enumerate(qrels.images.tolist())}
+        image = np.array([codes.get(image, -1) for image in self.images.tolist()], np.int64)[self.codes]  # (hits,)
         query = np.array([qrels._at.get(query, -1) for query in self.queries], np.int64)  # (queries,)
         query = np.repeat(query, np.diff(self.offsets))  # (hits,)
-        judged = np.repeat(np.arange(len(qrels), dtype=np.int64), np.diff(qrels.offsets)) * len(theirs) + qrels.codes
+        judged = np.repeat(np.arange(len(qrels), dtype=np.int64), np.diff(qrels.offsets)) * len(codes) + qrels.codes
         order = np.argsort(judged)
-        wanted = query * len(theirs) + image
+        wanted = query * len(codes) + image
         at = np.minimum(np.searchsorted(judged[order], wanted), max(len(order) - 1, 0))
         there = (query >= 0) & (image >= 0) & bool(len(order))
         there[there] = judged[order][at[there]] == wanted[there]

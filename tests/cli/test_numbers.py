@@ -104,7 +104,7 @@ def judged(tmp_path: Path) -> Path:
 
 def test_json_holds_the_whole_and_the_parts(judged: Path) -> None:
     report = run_json("stats", "qrels.txt", "--queries", "queries.csv", "--by", "kind", cwd=judged)
-    assert (report["queries"], report["judged"], report["relevant"], report["barren"]) == (3, 5, 3, ["q3"])
+    assert (report["queries"], report["judged"], report["relevant"], report["without_relevant"]) == (3, 5, 3, ["q3"])
     assert report["matches"]["mean"] == 1 and report["pool"] is None
     assert list(report["by"]["kind"]) == ["", "Social"]
     assert report["by"]["kind"]["Social"]["relevant"] == 3
@@ -124,7 +124,7 @@ def test_lines_for_people(judged: Path) -> None:
 def test_queries_that_differ_are_noted(judged: Path) -> None:
     (judged / "queries.csv").write_text("query_id\nq1\nnew\n")
     shown = done("stats", "qrels.txt", "--queries", "queries.csv", "--json", cwd=judged)
-    assert (json.loads(shown.stdout)["queries"], json.loads(shown.stdout)["barren"]) == (2, ["new"])
+    assert (json.loads(shown.stdout)["queries"], json.loads(shown.stdout)["without_relevant"]) == (2, ["new"])
     assert "2 of 3 judged queries are not in queries.csv" in shown.stderr and "1 of 2 queries of" in shown.stderr
 
 

@@ -156,7 +156,7 @@ def test_a_failure_is_kept_and_stands_in_no_verdicts_way(ledger: Judgements) -> 
 
 def test_only_the_images_asked_about_are_told(ledger: Judgements) -> None:
     ledger.record([])
-    assert ledger.known("q", [], "model", "p") == {} == ledger.queries() and ledger.voices("q") == []
+    assert ledger.known("q", [], "model", "p") == {} == ledger.queries() and ledger.judge_counts("q") == []
 
     ledger.record([entry("a"), entry("b"), entry("it's", 0.0, refused=True)])
 
@@ -288,10 +288,10 @@ def test_it_says_who_judged_for_a_query_and_on_how_many_images(ledger: Judgement
     for *who, verdict in votes:
         failure = "" if verdict else WITHDRAWN if who[2] == "person:ada" else "no answer"
         ledger.record([Judgement(*who, "p", verdict, failure)])
-    voices = ledger.voices("q")
+    judge_counts = ledger.judge_counts("q")
     ledger.record([Judgement("q", "b", "person:ada", "p", yes)])
-    after = ledger.voices("q")
+    after = ledger.judge_counts("q")
 
-    assert sorted(voice[:3] for voice in voices) == [("model:x", "p", 1), ("person:ada", "p", 3)]
-    last = {voice[0]: voice.last for voice in voices}
-    assert [(voice.images, voice.last > last[voice[0]]) for voice in after if voice[0] == "person:ada"] == [(3, True)]
+    assert sorted(count[:3] for count in judge_counts) == [("model:x", "p", 1), ("person:ada", "p", 3)]
+    last = {count[0]: count.last for count in judge_counts}
+    assert [(count.images, count.last > last[count[0]]) for count in after if count[0] == "person:ada"] == [(3, True)]

@@ -67,10 +67,10 @@ def test_grades_are_those_of_the_dictionaries(
 
 def test_missing_and_barren_queries_score_zero_or_are_left_out() -> None:
     scores = evaluate(RUN, QRELS, ["RR"])
-    strict = evaluate(RUN, QRELS, ["RR"], Rules(missing="skip", barren="skip"))
+    strict = evaluate(RUN, QRELS, ["RR"], Rules(missing="skip", without_relevant="skip"))
 
     assert dict(zip(scores.queries, scores.values["RR"], strict=True)) == {"a": 0.5, "gone": 0, "b": 0}
-    assert (scores.missing, scores.unjudged, scores.barren) == (["gone"], ["other"], ["b"])
+    assert (scores.missing, scores.unjudged, scores.without_relevant) == (["gone"], ["other"], ["b"])
     assert (strict.queries, strict.means) == (["a"], {"RR": 0.5})
     assert [note[0] for note in scores.notes] == ["1", "1", "1"]
 

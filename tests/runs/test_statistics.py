@@ -23,14 +23,14 @@ def test_pairs_images_grades_and_matches_by_hand() -> None:
     found = statistics(QRELS, pool=9)
     assert (found.queries, found.judged, found.relevant) == (3, 5, 3)
     assert (found.images_judged, found.images_relevant, found.pool) == (3, 2, 9)
-    assert (found.barren, found.grades) == (["r"], {-1: 1, 0: 2, 1: 2, 2: 1})
+    assert (found.without_relevant, found.grades) == (["r"], {-1: 1, 0: 2, 1: 2, 2: 1})
     assert astuple(found.matches) == (1.0, 1.0, 0.5, 1.5, 0.0, 2.0)
 
 
 def test_of_some_queries_of_one_that_nobody_judged_and_of_none() -> None:
     found = statistics(QRELS, ["q", "new"])
     assert (found.queries, found.judged, found.relevant, found.images_judged) == (2, 1, 1, 1)
-    assert found.barren == ["new"] and found.matches.mean == 0.5
+    assert found.without_relevant == ["new"] and found.matches.mean == 0.5
     none = statistics(QRELS, [])
     assert (none.queries, none.judged, none.histogram) == (0, 0, []) and math.isnan(none.matches.mean)
 
@@ -60,11 +60,11 @@ def test_numbers_agree_with_the_judgements_one_by_one(drawn: dict[str, dict[str,
     assert found.relevant == sum(grade > 0 for _, grade in pairs)
     assert found.images_judged == len({image for image, grade in pairs if grade >= 0})
     assert sum(found.grades.values()) == len(pairs)
-    assert found.barren == [query for query in drawn if not Qrels(drawn).relevant(query)]
+    assert found.without_relevant == [query for query in drawn if not Qrels(drawn).relevant(query)]
 
 
 @pytest.mark.skipif(not CONFORMANCE.is_dir(), reason="the conformance data are not beside the repository")
 def test_inquire_rerank_hard_is_as_its_authors_say() -> None:
     found = statistics(read_qrels(CONFORMANCE / "inquire_rerank_hard" / "qrels.txt"))
     assert (found.queries, found.judged, found.relevant, found.images_judged) == (59, 5_900, 739, 5_806)
-    assert (found.matches.least, found.matches.most, found.barren) == (1, 44, [])
+    assert (found.matches.least, found.matches.most, found.without_relevant) == (1, 44, [])

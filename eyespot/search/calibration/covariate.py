@@ -107,8 +107,8 @@ def _fitted(curve: Curve, answers: Reals) -> HiddenHits | None:
                 models += _models(curve, strength * scaled, belief)
     evidence = np.array([model.evidence for model in models])
     weight = np.exp(evidence - evidence.max())
-    telling = weight[len(_chain.SLOPES) :].sum() / weight.sum()  # the first models go without answers
-    if telling < SURE:
+    helpful = weight[len(_chain.SLOPES) :].sum() / weight.sum()  # the first models go without answers
+    if helpful < SURE:
         return None
     draws = _chain.apportioned(evidence.tolist(), DRAWS, rng)
     parts = [_drawn(curve, model, n, rng) for model, n in zip(models, draws.tolist(), strict=True) if n]

@@ -25,8 +25,8 @@ def mutual_matches(
     """
     alike = similarities(query, image)
     best = alike.argmax(axis=1)  # (query,)
-    mine = np.flatnonzero(alike.argmax(axis=0)[best] == np.arange(len(alike)))
-    keep = mine[_stands_out(alike[mine], ratio)]
+    mutual = np.flatnonzero(alike.argmax(axis=0)[best] == np.arange(len(alike)))
+    keep = mutual[_stands_out(alike[mutual], ratio)]
     return keep, best[keep]
 
 

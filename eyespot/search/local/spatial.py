@@ -44,11 +44,11 @@ class Spatial:
         """A whole number, 5 or more; 0 where no homography fits more than four matches."""
         import cv2
 
-        mine, theirs = mutual_matches(query, image, self.ratio)
-        if len(mine) <= ALWAYS:
+        of_query, of_image = mutual_matches(query, image, self.ratio)
+        if len(of_query) <= ALWAYS:
             return 0.0
         cv2.setRNGSeed(self.seed)
-        here, there = (np.ascontiguousarray(f.keypoints[at, :2]) for f, at in ((query, mine), (image, theirs)))
+        here, there = (np.ascontiguousarray(f.keypoints[at, :2]) for f, at in ((query, of_query), (image, of_image)))
         _, inliers = cv2.findHomography(here, there, cv2.RANSAC, self.pixels)
         count = 0 if inliers is None else int(inliers.sum())
         return float(count) if count > ALWAYS else 0.0

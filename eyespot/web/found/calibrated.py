@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from eyespot.ledger.judgements import PERSON, Judgements, Voice, query_digest
+from eyespot.ledger.judgements import PERSON, JudgeCount, Judgements, query_digest
 from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration, with_covariate
 from eyespot.search.calibration import Cut, RankSample
@@ -59,16 +59,16 @@ class CalibrationSummary(NamedTuple):
 
 
 def known_of(
-    result: RankedResult, ledger: Judgements, voices: Sequence[Voice], judge_key: JudgeKey | None
+    result: RankedResult, ledger: Judgements, judge_counts: Sequence[JudgeCount], judge_key: JudgeKey | None
 ) -> CalibrationSummary | None:
     """By one's own verdicts (a judge and the digest of how it was asked), else by those of another person.
 
     None where nobody has judged enough of the first hits, from the first ranks to the last ones that are spoken of.
     """
     enough = min(FIRST, result.total)
-    people = [voice for voice in voices if voice.judge.startswith(PERSON) and voice.images >= enough]
-    ordered = sorted(people, key=lambda voice: (voice[:2] != judge_key, -voice.images))
-    found = (known_by(result, ledger, voice[:2]) for voice in ordered)
+    people = [count for count in judge_counts if count.judge.startswith(PERSON) and count.images >= enough]
+    ordered = sorted(people, key=lambda count: (count[:2] != judge_key, -count.images))
+    found = (known_by(result, ledger, count[:2]) for count in ordered)
     return next((one for one in found if one is not None), None)
 
 
