@@ -79,4 +79,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) docs/_build demo.html demo.png .eyespot-demo .eyespot-extras .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) docs/_build demo.html .eyespot-demo .eyespot-extras .mypy_cache .ruff_cache .pytest_cache

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.test_names import VAGUE, names
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "budgets.toml"
 BUDGETS = tomllib.loads(TABLE.read_text(encoding="utf-8"))
@@ -62,6 +64,7 @@ def test_helpers_short_files_and_named_tuples_stay_few() -> None:
         "private functions used once, of all functions": sum(map(used_once, trees)) / functions,
         "files under 60 lines, of all files": short / len(trees),
         "named tuples": sum(map(is_named_tuple, nodes)),
+        "names with a vague word": sum(bool(words & VAGUE) for _, words in names()),
     }
 
     assert {name: value for name, value in measured.items() if value > BUDGETS["shares"][name]} == {}

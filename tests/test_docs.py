@@ -79,7 +79,6 @@ NEEDS = {
     r"\beyespot index .*\.(cr2|dng|nef)\b": "raw",
     r"\beyespot index .*\.(mp4|mov)\b": "video",
     r"\beyespot\.bridges\.mteb\b": "mteb",
-    r"\btune .*--plot ": "plots",
     r"-m (Bpref|infAP|ERR|RBP)": "ir",
 }
 

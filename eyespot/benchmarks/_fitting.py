@@ -180,6 +180,6 @@ def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
     return restricted, notes
 
 
-def _strange(task: Task, what: str, theirs: Sequence[str], ours: Sequence[str]) -> str:
-    examples = f"the run: {theirs[0] if theirs else 'nothing'!r}, the benchmark: {ours[0] if ours else 'nothing'!r}"
+def _strange(task: Task, what: str, ranked: Sequence[str], known: Sequence[str]) -> str:
+    examples = f"the run: {ranked[0] if ranked else 'nothing'!r}, the benchmark: {known[0] if known else 'nothing'!r}"
     return f"the run ranks none of the {what} of {task.name}; check that both name them alike ({examples})"
