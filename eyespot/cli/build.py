@@ -251,7 +251,7 @@ def captions(
         raise UsageError("--by lets a model write; leave out --templates and --dry-run")
     else:
         from eyespot import llms
-        from eyespot.curate.seeing import Seeing
+        from eyespot.curate.captions import Seeing
 
         # The model gets the labels that templates would use.
         labels = Templates.over(columns(place), named, 0).columns.values()

@@ -11,8 +11,14 @@ from typing import Any
 
 from eyespot.curate.inat import card, collection
 from eyespot.curate.inat.card import Cell, covered, write_coverage
-from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
-from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, species_of, unmatched
+from eyespot.curate.inat.collection import (
+    CollectionInputs,
+    CollectionTally,
+    hidden_taxa,
+    remove_leftovers,
+    species_of,
+    unmatched,
+)
 from eyespot.curate.inat.pictures import (
     BAD,
     FLAGGED,
@@ -65,7 +71,7 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress)
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
         if "face" in settings.pictures.checks:
-            from eyespot.curate.inat.detectors import model_file
+            from eyespot.curate.inat.pictures import model_file
 
             model_file()
     work = out / WORK

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.recos import captions, checking, confusing, grammar, pictures
+from eyespot.curate.recos import captions, checking, confusing, pictures
 from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
 from eyespot.curate.recos.demonstration import writer
@@ -170,9 +170,9 @@ def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
 
 
 def _grammar(_pipe: RecosPipeline, declared: Declared) -> Step:
-    how = declared.fitted(grammar.Grammar)
-    checker = grammar.Checker(how)
-    work = MapStep(lambda record, context: grammar.checked(record, context, checker, how))
+    how = declared.fitted(checking.Grammar)
+    checker = checking.Checker(how)
+    work = MapStep(lambda record, context: checking.checked(record, context, checker, how))
     return declared.made(work, 2, about=f"Looks for grammar errors in the captions of {how.version}.")
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
-from eyespot.curate.annotate.active import likely_first, telling_first
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
 from eyespot.curate.annotate.auditing import Plan, draw
+from eyespot.curate.annotate.candidates import likely_first, telling_first
 from eyespot.curate.annotate.progress import seconds, standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.gallery import filters

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate.inat.naming import file_name, find, places_of, published_position
+from eyespot.curate.inat.collection import file_name, find, places_of, published_position
 from eyespot.curate.inat.settings import Positions
 from tests.worlds.inat import great_circle
 
