@@ -257,22 +257,18 @@ class Seeing:
             where = "model = ? AND prompt = ? AND image = ? AND named = ?"
             row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
             if row is None:
-                caption = self._ask(named, picture())
+                data = JpegEncoder(read=lambda _: picture())(Path())
+                question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
+                messages = [text_message("system", SYSTEM), image_message([data], question)]
+                caption = ""
+                try:
+                    with suppress(Declined):
+                        caption = sentence_of(self.model.chat(messages, max_tokens=TOKENS).text)
+                except NoReply as why:
+                    raise BadPicture(f"{self.name} gave no caption: {why}") from None
                 sql.execute("INSERT OR REPLACE INTO captions VALUES (?, ?, ?, ?, ?, ?)", (*key, caption, time.time()))
                 return caption
         return str(row[0]) or None
-
-    def _ask(self, named: str, picture: Image) -> str:
-        """The model's sentence; empty where it declines."""
-        data = JpegEncoder(read=lambda _: picture)(Path())
-        question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
-        messages = [text_message("system", SYSTEM), image_message([data], question)]
-        try:
-            return sentence_of(self.model.chat(messages, max_tokens=TOKENS).text)
-        except Declined:
-            return ""
-        except NoReply as why:
-            raise BadPicture(f"{self.name} gave no caption: {why}") from None
 
 
 def sentence_of(reply: str) -> str:

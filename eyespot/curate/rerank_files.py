@@ -63,16 +63,22 @@ def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
 
 def card(name: str, made: RerankSet, making: RerankInputs) -> str:
     """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
-    counts, limits = counted(made, making.by), made.limits
+    from eyespot.metrics import aligned, floor, preset
+
+    counts, limits, measures = counted(made, making.by), made.limits, preset(PRESET).measures
+    parts = {name: made.split(name) for name in made.splits}
+    rankings = {name: aligned(part.candidates, part.qrels) for name, part in parts.items() if part.candidates}
+    floors = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
+    floor_table = table(["split", *(measure.name for measure in measures)], floors)
     few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
     text = f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
     splits = ([split, *numbers.values()] for split, numbers in counts["splits"].items())
-    values = ([value or "(none)", *its.values()] for value, its in counts["by"].get(making.by, {}).items())
+    values = ([value or "(none)", *numbers.values()] for value, numbers in counts["by"].get(making.by, {}).items())
     settings = ((setting, value) for setting, value in making.settings.items() if value is not None)
     inputs = ([part, path.name, digest(path)] for part, path in making.inputs.items())
     sections = [
         [f"# {name}", text, table(["split", *COUNTS], splits), table([making.by, *counts["splits"]], values)],
-        ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", _floors(made)],
+        ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", floor_table],
         ["## Left out", table(["why", "queries"], counts["dropped"].items()) or "No query."],
         ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], settings)],
         [table(["input", "file", "sha256"], inputs), *(f"* {note}" for note in made.notes)],
@@ -87,16 +93,6 @@ def digest(place: Path) -> str:
         lines = (f"{path.relative_to(place).as_posix()} {digest(path)}\n" for path in files)
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
     return file_sha256(place)
-
-
-def _floors(made: RerankSet) -> str:
-    from eyespot.metrics import aligned, floor, preset
-
-    measures = preset(PRESET).measures
-    splits = {name: made.split(name) for name in made.splits}
-    rankings = {name: aligned(part.candidates, part.qrels) for name, part in splits.items() if part.candidates}
-    rows = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
-    return table(["split", *(measure.name for measure in measures)], rows)
 
 
 CARD, DROPPED = "card.md", "dropped.csv"

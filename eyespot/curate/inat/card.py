@@ -163,6 +163,14 @@ def write(
 ) -> None:
     """Write `card.md` and `card.html` and `croissant.json`."""
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
+    # The mean effective number of cells over species that were cut
+    names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
+    spread = [(title, f"{drawn[name]:.1f}") for name, title in names.items() if drawn.get(name) is not None]
+    note = (
+        f"Effective number (exponential of the entropy) of equal-area cells, 2 degrees wide at the equator, mean over "
+        f"the {drawn['over_cap']:,} species of which not every observation was taken."
+    )
+    evenness = CardTable("How widely the draw is spread", ("", "cells"), spread, note)
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     content = CardContent(
         out.absolute().name,
@@ -170,7 +178,7 @@ def write(
         "that there are as many places, days and observers as possible.",
         settings.sampling.seed,
         answers=_answers(tally, settings),
-        tables=[licences, coverage_table(cells), _evenness(drawn)],
+        tables=[licences, coverage_table(cells), evenness],
         notes=notes,
         checks=checks,
         citation=inputs.citation,
@@ -180,17 +188,6 @@ def write(
     write_card(made, out)
     tables = {"pictures": LABELS, "attributions": ATTRIBUTIONS, "taxonomy": TAXONOMY, "funnel": FUNNEL}
     write_croissant(made, {name: {"whole": place} for name, place in tables.items()}, out)
-
-
-def _evenness(drawn: Mapping[str, Any]) -> CardTable:
-    """The mean effective number of cells over species that were cut."""
-    names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
-    rows = [(title, f"{drawn[name]:.1f}") for name, title in names.items() if drawn.get(name) is not None]
-    note = (
-        f"Effective number (exponential of the entropy) of equal-area cells, 2 degrees wide at the equator, mean over "
-        f"the {drawn['over_cap']:,} species of which not every observation was taken."
-    )
-    return CardTable("How widely the draw is spread", ("", "cells"), rows, note)
 
 
 def _answers(tally: CollectionTally, settings: CollectionSettings) -> dict[str, dict[str, str]]:

@@ -225,19 +225,13 @@ def draw_board(text: str, how: Mapping[str, Any], rng: Random) -> Image:
     inside = (box[0], box[1], width - box[0], height - box[1])
     board, letters = BOARDS[how["board"]]
     canvas.rounded_rectangle(inside, radius=rng.uniform(4, 46), fill=board, outline=letters, width=FINER * 4)
-    lines = _lines(text)
+    words, lines = text.split(" "), [text]
+    if len(text) >= 12 and len(words) > 1:  # in two lines of about one length, broken at a space
+        pairs = [[" ".join(words[:count]), " ".join(words[count:])] for count in range(1, len(words))]
+        lines = min(pairs, key=lambda pair: abs(len(pair[0]) - len(pair[1])))
     room = (inside[2] - inside[0]) * 0.86, (inside[3] - inside[1]) * 0.8
     font = fitting(face(how["kind"], how["font"]), lines, room, height * 0.3)
     for number, line in enumerate(lines):
         below = (number - (len(lines) - 1) / 2) * spacing(font)
         canvas.text((width / 2, height / 2 + below), line, fill=letters, font=font, anchor="mm")
     return photographed(made, rng)
-
-
-def _lines(text: str) -> list[str]:
-    """A long text in two lines of about one length, broken at a space."""
-    words = text.split(" ")
-    if len(text) < 12 or len(words) < 2:
-        return [text]
-    pairs = [[" ".join(words[:count]), " ".join(words[count:])] for count in range(1, len(words))]
-    return min(pairs, key=lambda pair: abs(len(pair[0]) - len(pair[1])))
