@@ -42,14 +42,11 @@ KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
     """Make a re-ranking set: queries with candidates, of which some but not most are relevant."""
     from eyespot.curate import rerank as rerank_set
-    from eyespot.curate.rerank import Division, RerankLimits, divide, select
-    from eyespot.curate.rerank_files import LAYOUTS, RerankInputs, counted, write
+    from eyespot.curate.rerank import Division, RerankInputs, RerankLimits, counted, divide, select, write
     from eyespot.runs import read_judged, read_queries, read_run
 
     if sum((given.val is not None, given.val_share is not None, given.keep_split)) > 1:
         raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")
-    if given.layout not in LAYOUTS:
-        raise UsageError(f"no layout {given.layout!r}; there are: {', '.join(LAYOUTS)}")
     judged = read_judged(given.qrels, given.format)
     if given.queries is not None:
         judged = replace(judged, queries=read_queries(given.queries))
@@ -69,7 +66,7 @@ def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
         settings = asdict(made.limits) | ({"split": "that of the queries"} if division is None else asdict(division))
         if given.val is not None:
             del settings["share"]
-        write(made, given.out, RerankInputs(files, settings | {"by": column}, column), given.layout)
+        write(made, given.out, RerankInputs(files, settings | {"by": column}, column))
     counts = counted(made, column)
     splits = counts["splits"].items()
     lines = [f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in split.items()) for name, split in splits]
