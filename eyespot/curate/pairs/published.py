@@ -270,7 +270,15 @@ class BioTrove:
             names = [name for name in LABELS if name in opened.schema_arrow.names]
             templates = Templates.over(names, {}, self.draw.seed)
             for batch in _batches(file, opened, names):
-                rows, places = self._take(file, batch)
+                # The rows of a batch that are drawn and not taken yet, and their places among the drawn
+                keys = mixed(_whole(file, batch.column(ID)), self.draw.seed)
+                there = np.flatnonzero(batch.column(ID).is_valid().to_numpy(zero_copy_only=False))
+                at, drawn = self._places(keys)
+                fresh = drawn & ~self._taken[at]
+                unique, first = np.unique(at[fresh], return_index=True)
+                order = np.argsort(first)
+                self._taken[unique] = True
+                rows, places = there[fresh][first[order]], unique[order]
                 for facts, place in zip(batch.take(pa.array(rows)).to_pylist(), places.tolist(), strict=True):
                     name = f"{facts[ID]}.jpg"
                     listed = {"file_name": f"{folder}/{name}", **facts}
@@ -281,17 +289,6 @@ class BioTrove:
                         yield PairRow(CAPTIONS, {"file_name": name, "caption": caption})
                     else:
                         yield LeftOut(f"photo {facts[ID]}", "has no label to make a caption of")
-
-    def _take(self, file: Path, batch: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of a batch that are drawn and not taken yet, and their places among the drawn."""
-        keys = mixed(_whole(file, batch.column(ID)), self.draw.seed)
-        there = np.flatnonzero(batch.column(ID).is_valid().to_numpy(zero_copy_only=False))
-        at, drawn = self._places(keys)
-        fresh = drawn & ~self._taken[at]
-        places, first = np.unique(at[fresh], return_index=True)
-        order = np.argsort(first)
-        self._taken[places] = True
-        return there[fresh][first[order]], places[order]
 
 
 def mixed(numbers: NDArray[np.int64], seed: int) -> Keys:

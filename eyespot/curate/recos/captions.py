@@ -25,8 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.curate.recos.pictures import generator_of
-from eyespot.curate.recos.sources import DRAWN, Sources
+from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
 from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
 from eyespot.pipelines.data_card import CardTable

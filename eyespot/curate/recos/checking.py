@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from eyespot.curate.recos.captions import CAPTIONS, REPEATED
 from eyespot.curate.recos.confusing import changed
-from eyespot.curate.recos.pictures import AMBIGUOUS, same_words, wordings
-from eyespot.curate.recos.sources import Sources
+from eyespot.curate.recos.pictures import AMBIGUOUS, Sources, same_words, wordings
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
 from eyespot.rooms import needs

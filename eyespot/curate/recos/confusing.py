@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.curate.recos.captions import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
-from eyespot.curate.recos.pictures import generator_of
-from eyespot.curate.recos.sources import DRAWN, Sources
+from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.photos.hashes import Hashes, picture_hashes

@@ -26,8 +26,8 @@ from typing import Any
 
 from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting, choices, histogram
 from eyespot.curate.recos.checking import CHANGED, CONFIRMED, UNDECIDED, UNSEEN, is_seen
+from eyespot.curate.recos.pictures import DRAWN, Sources
 from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.curate.set_folder import (
     IMAGE,

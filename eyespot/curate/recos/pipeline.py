@@ -13,7 +13,7 @@ from eyespot.curate.recos import captions, checking, confusing, pictures
 from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
 from eyespot.curate.recos.demonstration import writer
-from eyespot.curate.recos.sources import Sources
+from eyespot.curate.recos.pictures import Sources
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, Step
 from eyespot.pipelines.human_review import decisions_digest
 from eyespot.types import UsageError

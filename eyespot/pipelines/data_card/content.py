@@ -171,6 +171,13 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
     ]
     steps = [[one.step.name, *map(_number, (*one.counts[:3], sum(one.counts.dropped.values())))] for one in done]
     columns = ["step", "in", "added", "kept", "left out"]
+    reading = [
+        [name, _number(one.texts), f"{one.words:.1f}", f"{one.middle:g}", f"{one.least}–{one.most}", f"{one.grade:.1f}"]
+        for name, several in content.texts.items()
+        if (one := wording(several)) is not None
+    ]
+    reading_columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
+    note = "The grade is that of a United States school, and for English."
     found = {"eyespot": eyespot.__version__, "Python": platform.python_version()}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -183,7 +190,7 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
         CardTable("Step by step", columns, steps, "in + added = kept + left out."),
         _cost(done),
         _requests(done),
-        _reading(content.texts),
+        CardTable("How the texts read", reading_columns, reading, note),
         datasheet_answers(done, content.answers),
         [StepCard.of(one.step) for one in done],
         versions,
@@ -251,17 +258,6 @@ def _seconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, hours = round(seconds / 60), int(seconds // 3600)
     return f"{minutes} min" if hours < 2 else f"{hours} h {minutes - 60 * hours} min"
-
-
-def _reading(texts: Mapping[str, Iterable[str]]) -> CardTable:
-    rows = [
-        [name, _number(one.texts), f"{one.words:.1f}", f"{one.middle:g}", f"{one.least}–{one.most}", f"{one.grade:.1f}"]
-        for name, several in texts.items()
-        if (one := wording(several)) is not None
-    ]
-    columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
-    note = "The grade is that of a United States school, and for English."
-    return CardTable("How the texts read", columns, rows, note)
 
 
 # -- how texts read -------------------------------------------------------------------------------------------------

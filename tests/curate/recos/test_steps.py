@@ -16,8 +16,7 @@ from PIL import Image
 from eyespot.curate.recos import captions, checking, confusing
 from eyespot.curate.recos.captions import Captions, CaptionWriter, Discriminability, Rewriting, template
 from eyespot.curate.recos.confusing import token_edits
-from eyespot.curate.recos.pictures import Collecting, SubtaskPictures, labels_of
-from eyespot.curate.recos.sources import Sources
+from eyespot.curate.recos.pictures import Collecting, Sources, SubtaskPictures, labels_of
 from eyespot.pipelines import BatchStep, Drop, Keep, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
