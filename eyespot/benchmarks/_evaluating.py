@@ -254,43 +254,43 @@ class Jury:
 
     def plan(self, batches: Sequence[JudgedPairs]) -> RerankEstimate:
         """What looking at the pairs of these tasks would take, without looking; a pair of several counts once."""
-        every = {(pair.query.terms, pair.image): pair for its in batches for pair in its.pairs}
+        every = {(pair.query.terms, pair.image): pair for batch in batches for pair in batch.pairs}
         to_ask = unknown(self.stage.judge, list(every.values()), self.stage.ledger)
-        return RerankEstimate(len(every), len(to_ask), sum(its.pictureless for its in batches))
+        return RerankEstimate(len(every), len(to_ask), sum(batch.pictureless for batch in batches))
 
-    def look(self, task: Task, run: Run) -> JudgeResult:
+    def ask(self, task: Task, run: Run) -> JudgeResult:
         """What the judge says; each answer is kept, so that a run that was cut goes on where it was.
 
         Raises `BudgetSpent` where the budget is not enough, for numbers of half the pictures would mean nothing, and
         `EyespotError` if there is not one verdict.
         """
-        looked = self.stage.ask_pairs(self.pairs(task, run))
-        if looked.stopped:
-            raise BudgetSpent(f"{self.stage.judge.name}: {looked.stats}; {looked.stopped}")
-        if not looked.stats.known and looked.stats.failed == looked.stats.answers:
-            why = looked.failures[0] if looked.failures else "the gallery has none of the pictures"
+        judged = self.stage.ask_pairs(self.pairs(task, run))
+        if judged.stopped:
+            raise BudgetSpent(f"{self.stage.judge.name}: {judged.stats}; {judged.stopped}")
+        if not judged.stats.known and judged.stats.failed == judged.stats.answers:
+            why = judged.failures[0] if judged.failures else "the gallery has none of the pictures"
             raise EyespotError(
                 f"{self.stage.judge.name} has no verdict on any picture of {task.name} ({why}); see to that"
             )
-        return looked
+        return judged
 
-    def result(self, task: Task, run: Run, looked: JudgeResult, pool: int | None = None) -> Result:
+    def result(self, task: Task, run: Run, judged: JudgeResult, pool: int | None = None) -> Result:
         """The numbers of both stages; the run's header says who judged."""
         ranked, _ = fitted(task, run)
-        second = Rescored(self.stage.scores(ranked, looked), self.stage.depth)
+        second = Rescored(self.stage.scores(ranked, judged), self.stage.depth)
         result = scored(task, run, second, pool)
-        result.run.header |= self.stage.header(looked)
-        unasked = len(ranked) - len(looked.judgements)
+        result.run.header |= self.stage.header(judged)
+        unasked = len(ranked) - len(judged.judgements)
         silent = [f"{unasked} queries ask with a picture that is not here; their hits were not judged"] * bool(unasked)
-        judge_notes = [f"{self.stage.judge.name}: {looked.stats}", *silent, *self.stage.notes(run, looked)]
+        judge_notes = [f"{self.stage.judge.name}: {judged.stats}", *silent, *self.stage.notes(run, judged)]
         # The judge's own notes count the hits without a score, with the reason
         return replace(result, notes=[*without_code(list(result.notes), UNSCORED), *judge_notes])
 
     def learned(self, task: Task, run: Run) -> Jury:
         """The same with the weight under which this task, of another split, scores best by its first measure."""
         ranked, _ = fitted(task, run)
-        looked = self.look(task, run)
-        blend = learned_blend(self.stage, ranked, looked, task.judged.qrels, task.measures[0])
+        judged = self.ask(task, run)
+        blend = learned_blend(self.stage, ranked, judged, task.judged.qrels, task.measures[0])
         return Jury(replace(self.stage, blend=blend), self.searcher)
 
     def pairs(self, task: Task, run: Run) -> JudgedPairs:
@@ -306,6 +306,6 @@ class Jury:
         if silent := [caption for caption, text in texts.items() if not text]:
             raise NothingFound(f"{len(silent)} of its captions have no text here (such as {silent[0]!r})")
         pictures = self.searcher.query_pictures(task)
-        asked = {caption: Query.words(str(text), caption) for caption, text in texts.items()}
-        captions = {name: [asked[caption] for caption in each] for name, each in heads.items() if name in pictures}
+        words = {caption: Query.words(str(text), caption) for caption, text in texts.items()}
+        captions = {name: [words[caption] for caption in each] for name, each in heads.items() if name in pictures}
         return CaptionPairs(captions, pictures)

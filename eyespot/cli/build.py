@@ -241,7 +241,7 @@ def captions(
     named = {gap: column for gap, column in (("common", common), ("species", species)) if column is not None}
     captioner: Captioner
     if by is None and templates is not None:
-        captioner = Templates.own(columns(place), named, parsed(text_of(templates)), seed)
+        captioner = Templates.of_sentences(columns(place), named, parsed(text_of(templates)), seed)
     elif by is None:
         captioner = Templates.over(columns(place), named, seed)
     elif templates is not None or dry_run:

@@ -54,7 +54,7 @@ _FAILED = f"{_OF_JUDGE} AND probability IS NULL AND grade IS NULL AND failure <>
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
-_VOICES = f"""SELECT judges.judge, prompt,
+_VOTES = f"""SELECT judges.judge, prompt,
     count(DISTINCT CASE WHEN (probability IS NOT NULL OR grade IS NOT NULL) AND NOT EXISTS (SELECT 1
         FROM judgements AS later WHERE later.asked = judgements.asked AND later.judge = judgements.judge
         AND later.turn = judgements.turn AND later.image = judgements.image AND later.number > judgements.number
@@ -79,7 +79,7 @@ class JudgementRow(NamedTuple):
     turn: int
 
 
-class Voice(NamedTuple):
+class JudgeVotes(NamedTuple):
     """A judge, asked in one way: on how many images it gave a verdict, and a number that grows with each word of it."""
 
     judge: str
@@ -251,9 +251,9 @@ class Judgements:
         with self._looking, sqlite.whole(self.path):
             return exchange_log.served(self._reading, owners)
 
-    def voices(self, query: str) -> list[Voice]:
+    def votes(self, query: str) -> list[JudgeVotes]:
         """Who judged for the query of this digest, in the order in which they came."""
-        return [Voice(*row) for row in self._select(_VOICES, query)]
+        return [JudgeVotes(*row) for row in self._select(_VOTES, query)]
 
     def last(self, query: str) -> int:
         """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""
@@ -317,12 +317,12 @@ def _owner(judgement: Judgement, turn: int) -> str:
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
     one, verdict = judgement, judgement.verdict
     settled = verdict is not None and not one.judge.startswith(PERSON)
-    said: tuple[Any, ...] = (None, None, "", None)
+    fields: tuple[Any, ...] = (None, None, "", None)
     if verdict is not None:
-        said = verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence
+        fields = verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence
     return (
         *(one.query, one.judge, one.prompt, turn, one.image, settled),
-        *said,
+        *fields,
         *(clean(one.failure), one.refused, one.rank, one.at),
         *one.spent,
     )

@@ -266,7 +266,7 @@ def with_covariate(made: Calibration, query: Query, ledger: Judgements) -> Calib
         return made
     digest, hits = query_digest(query), made.run[query.id][: made.curve.hits]
     ids = [made.run.facts.get(hit.image, {}).get("id", "") for hit in hits]
-    models = [model for model in ledger.voices(digest) if not model.judge.startswith(PERSON)]
+    models = [model for model in ledger.votes(digest) if not model.judge.startswith(PERSON)]
     answers: dict[str, Reals] = {}  # of each model, the fullest under one prompt
     for model in models:
         judgements = ledger.known(digest, ids, model.judge, model.prompt)

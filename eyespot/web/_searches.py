@@ -192,7 +192,7 @@ class Searches:
             return None
         with suppress(EyespotError):  # whoever judges learns that the ledger cannot be opened
             ledger = self.ledger.readable.judgements
-            voices = [] if result.query is None else ledger.voices(query_digest(result.query))
+            voices = [] if result.query is None else ledger.votes(query_digest(result.query))
             key = (result.id, judge_key, tuple(voices))
             return self._calibrations.get(key, lambda: known_of(result, ledger, voices, judge_key) if voices else None)
         return None

@@ -156,7 +156,7 @@ def test_a_failure_is_kept_and_stands_in_no_verdicts_way(ledger: Judgements) -> 
 
 def test_only_the_images_asked_about_are_told(ledger: Judgements) -> None:
     ledger.record([])
-    assert ledger.known("q", [], "model", "p") == {} == ledger.queries() and ledger.voices("q") == []
+    assert ledger.known("q", [], "model", "p") == {} == ledger.queries() and ledger.votes("q") == []
 
     ledger.record([entry("a"), entry("b"), entry("it's", 0.0, refused=True)])
 
@@ -288,9 +288,9 @@ def test_it_says_who_judged_for_a_query_and_on_how_many_images(ledger: Judgement
     for *who, verdict in votes:
         failure = "" if verdict else WITHDRAWN if who[2] == "person:ada" else "no answer"
         ledger.record([Judgement(*who, "p", verdict, failure)])
-    voices = ledger.voices("q")
+    voices = ledger.votes("q")
     ledger.record([Judgement("q", "b", "person:ada", "p", yes)])
-    after = ledger.voices("q")
+    after = ledger.votes("q")
 
     assert sorted(voice[:3] for voice in voices) == [("model:x", "p", 1), ("person:ada", "p", 3)]
     last = {voice[0]: voice.last for voice in voices}

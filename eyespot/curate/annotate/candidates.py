@@ -161,9 +161,9 @@ def fit(features: Reals, truth: NDArray[np.bool_]) -> Reals:
     importance = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum()) * len(truth)
     weights = np.zeros(rows.shape[1])
     for _ in range(STEPS):
-        chance: Reals = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
-        uphill = rows.T @ (importance * (truth - chance)) - RIDGE * weights
-        curvature = (rows.T * (importance * chance * (1 - chance))) @ rows + RIDGE * np.eye(len(weights))
+        probability: Reals = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
+        uphill = rows.T @ (importance * (truth - probability)) - RIDGE * weights
+        curvature = (rows.T * (importance * probability * (1 - probability))) @ rows + RIDGE * np.eye(len(weights))
         step = np.linalg.solve(curvature, uphill)
         weights += step
         if np.abs(step).max() < CLOSE:

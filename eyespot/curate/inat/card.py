@@ -108,9 +108,9 @@ def quality_checks(
     pictures = len(tally.species)
     yield _pictures_check(pictures, drawn_rows, waiting, checked)
     if checked:
-        looked = "face" in settings.pictures.checks
-        text = "A detector looked for faces; it misses small ones." if looked else "Nobody looked for faces."
-        yield QualityCheck("People in the pictures", "green" if looked else "amber", text)
+        face_checked = "face" in settings.pictures.checks
+        text = "A detector looked for faces; it misses small ones." if face_checked else "Nobody looked for faces."
+        yield QualityCheck("People in the pictures", "green" if face_checked else "amber", text)
     species = len(set(tally.species))
     text = f"{species:,} of {listed:,} species of the list have pictures."
     yield QualityCheck("Species", level_of(species / max(1, listed), 0.5, 0.9), text)

@@ -215,10 +215,10 @@ class CaptionPool:
         """The dis(t) of a wording."""
         with self._lock:
             self._records = self._records or list(context.earlier["collect"])
-            own = self._rows[record["image"]]
+            row = self._rows[record["image"]]
             vectors = self._vectors
         cosines = vectors @ self.sources.texts([text])[0]  # (pictures,)
-        others = np.delete(cosines, own)
+        others = np.delete(cosines, row)
         nearest = np.sort(np.partition(others, -self.how.k)[-self.how.k :])[::-1]
         dis = float(entropies(nearest[None], self.how.temperature)[0])
         rounded = [round(float(cosine), DIGITS) for cosine in nearest]

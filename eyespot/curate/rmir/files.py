@@ -251,13 +251,13 @@ _MTEB = {
 def tables_of(made: FinishedSteps) -> Tables:
     """The tables by the names that `datasets` loads them by."""
     splits = _splits(made)
-    own = whole_tables()
+    whole = whole_tables()
     parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
     mteb = {
         f"{MTEB}-{name}": {split: f"{MTEB}/{file}" for split, file in places.items()}
         for name, places in mteb_tables(made).items()
     }
-    return own | parted | mteb if splits else own
+    return whole | parted | mteb if splits else whole
 
 
 def whole_tables() -> dict[str, dict[str, str]]:

@@ -103,12 +103,12 @@ class CardContent:
     checks: Sequence[QualityCheck] = ()
 
 
-def content_of(recipe: Recipe, own: Mapping[str, Mapping[str, str]], citation: str, **parts: Any) -> CardContent:
-    """What a card tells of a recipe, whose `[card]` has licence, citation, and answers that replace `own` ones."""
-    answers: dict[str, Any] = dict(own)
+def content_of(recipe: Recipe, defaults: Mapping[str, Mapping[str, str]], citation: str, **parts: Any) -> CardContent:
+    """What a card tells of a recipe, whose `[card]` has licence, citation, and answers that replace the `defaults`."""
+    answers: dict[str, Any] = dict(defaults)
     for section, part in recipe.card.items():
         if section not in ("citation", "licence"):  # anything but answers is handed on, to be refused
-            answers[section] = {**own.get(section, {}), **part} if isinstance(part, Mapping) else part
+            answers[section] = {**defaults.get(section, {}), **part} if isinstance(part, Mapping) else part
     parts |= {"citation": str(recipe.card.get("citation") or citation), "licence": str(recipe.card.get("licence", ""))}
     return CardContent(recipe.name, recipe.about, recipe.seed, answers, **parts)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from eyespot.ledger.judgements import PERSON, Judgements, Voice, query_digest
+from eyespot.ledger.judgements import PERSON, Judgements, JudgeVotes, query_digest
 from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration, with_covariate
 from eyespot.search.calibration import Cut, RankSample
@@ -59,7 +59,7 @@ class CalibrationSummary(NamedTuple):
 
 
 def known_of(
-    result: RankedResult, ledger: Judgements, voices: Sequence[Voice], judge_key: JudgeKey | None
+    result: RankedResult, ledger: Judgements, voices: Sequence[JudgeVotes], judge_key: JudgeKey | None
 ) -> CalibrationSummary | None:
     """By one's own verdicts (a judge and the digest of how it was asked), else by those of another person.
 

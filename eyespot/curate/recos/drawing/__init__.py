@@ -72,12 +72,12 @@ def sheet(paper: Paper, rng: Random, size: tuple[int, int] = SIZE) -> Image:
     return made
 
 
-def photographed(painted: Image, rng: Random) -> Image:
+def photographed(drawing: Image, rng: Random) -> Image:
     """As a camera sees it: turned a little, brighter on one side, grainy, not quite sharp; at its final size."""
     from PIL import Image, ImageFilter
 
-    edge = painted.getpixel((2, 2))
-    small = painted.resize((painted.width // FINER, painted.height // FINER), Image.Resampling.BOX)
+    edge = drawing.getpixel((2, 2))
+    small = drawing.resize((drawing.width // FINER, drawing.height // FINER), Image.Resampling.BOX)
     turned = small.rotate(rng.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
     soft = turned.filter(ImageFilter.GaussianBlur(rng.uniform(0, 0.7)))
     pixels = np.asarray(soft, np.float32)

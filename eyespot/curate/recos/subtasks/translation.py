@@ -20,8 +20,8 @@ class BilingualSigns:
     def sample(self, rng: Random) -> dict[str, Any]:
         phrase, english = sample_phrase(rng), rng.random() < SHARE_OF_ENGLISH
         shown, answer = (phrase.english, phrase.chinese) if english else (phrase.chinese, phrase.english)
-        painted = sample_board("text" if english else "chinese", rng)
-        return {"shown": shown, "answer": answer, "kind": phrase.kind, "painted": painted}
+        style = sample_board("text" if english else "chinese", rng)
+        return {"shown": shown, "answer": answer, "kind": phrase.kind, "painted": style}
 
     def draw(self, facts: Facts, rng: Random) -> Image:
         return draw_board(facts["shown"], facts["painted"], rng)
