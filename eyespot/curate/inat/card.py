@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.inat.collection import ATTRIBUTIONS, FUNNEL, LABELS, TAXONOMY, CollectionInputs, CollectionTally
+from eyespot.curate.inat.collection import (
+    ATTRIBUTIONS,
+    FUNNEL,
+    LABELS,
+    TAXONOMY,
+    CollectionInputs,
+    CollectionTally,
+    unmatched,
+)
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.curate.inat.tables import Tables
 from eyespot.pipelines import StepResult
@@ -157,11 +165,11 @@ def write(
     steps: Sequence[StepResult],
     tally: CollectionTally,
     cells: Sequence[Cell],
-    drawn: Mapping[str, Any],
     notes: Sequence[str],
-    checks: Sequence[QualityCheck],
+    standing: Mapping[str, Any],
 ) -> None:
-    """Write `card.md` and `card.html` and `croissant.json`."""
+    """Write `card.md` and `card.html` and `croissant.json`; `standing` is what the checks are told of the pictures."""
+    drawn, listed, odd = standing["drawn"], len(inputs.species), len(unmatched(inputs.species, settings.positions))
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     # The mean effective number of cells over species that were cut
     names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
@@ -180,7 +188,7 @@ def write(
         answers=_answers(tally, settings),
         tables=[licences, coverage_table(cells), evenness],
         notes=notes,
-        checks=checks,
+        checks=list(quality_checks(tally, settings, listed=listed, unmatched=odd, **standing)),
         citation=inputs.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -208,33 +207,26 @@ class CaptionPool:
 
     sources: Sources
     how: Rewriting
-    _records: Sequence[Record] = ()
+    _pool: tuple[Mapping[str, int], Vectors] | None = field(default=None, repr=False)  # the row of each picture
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def turn(self, text: str, record: Record, context: Context) -> Turn:
         """The dis(t) of a wording."""
         with self._lock:
-            self._records = self._records or list(context.earlier["collect"])
-            row = self._rows[record["image"]]
-            vectors = self._vectors
+            if self._pool is None:
+                records = list(context.earlier["collect"])
+                if len(records) <= self.how.k:
+                    there = f"dis(t) compares {self.how.k} other pictures, and v0 has {len(records)}"
+                    raise UsageError(f"{there}; make k smaller")
+                rows = {one["image"]: row for row, one in enumerate(records)}
+                self._pool = rows, self.sources.vectors(records)
+            rows, vectors = self._pool
         cosines = vectors @ self.sources.texts([text])[0]  # (pictures,)
-        others = np.delete(cosines, row)
+        others = np.delete(cosines, rows[record["image"]])
         nearest = np.sort(np.partition(others, -self.how.k)[-self.how.k :])[::-1]
         dis = float(entropies(nearest[None], self.how.temperature)[0])
         rounded = [round(float(cosine), DIGITS) for cosine in nearest]
         return Turn(text, round(dis, DIGITS), self.how.verdict(dis), rounded)
-
-    @cached_property
-    def _vectors(self) -> Vectors:
-        if len(self._records) <= self.how.k:
-            raise UsageError(
-                f"dis(t) compares {self.how.k} other pictures, and v0 has {len(self._records)}; make k smaller"
-            )
-        return self.sources.vectors(self._records)
-
-    @cached_property
-    def _rows(self) -> Mapping[str, int]:
-        return {record["image"]: row for row, record in enumerate(self._records)}
 
 
 def discriminated(record: Record, context: Context, pool: CaptionPool, writer: CaptionWriter) -> Outcome:

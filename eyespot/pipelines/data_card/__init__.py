@@ -12,9 +12,7 @@ from contextlib import suppress
 from itertools import groupby
 from operator import methodcaller
 from pathlib import Path
-from typing import Any
-
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Any
 
 from eyespot.html import checked_address, photo_address, render, tidy
 from eyespot.photos.pictures import id_of
@@ -38,6 +36,9 @@ from eyespot.pipelines.data_card.datasheet import QUESTIONS, parted
 from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
 from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = [
     "QUESTIONS",
@@ -97,6 +98,8 @@ def write_card(card: Card, out: Path) -> list[Path]:
 
 def _rendered(template: str, card: Card, **more: Any) -> str:
     """The card by a template, as a page or as Markdown."""
+    from markupsafe import Markup
+
     closing = [
         (what, text) for what, text in (("Licence", card.content.licence), ("Cite", card.content.citation)) if text
     ]
@@ -127,7 +130,7 @@ def _rendered(template: str, card: Card, **more: Any) -> str:
         rows=raw(markdown.table),
         **{
             function.__name__: raw(function)
-            for function in (markdown.cell, markdown.plain, markdown.shown, markdown.fenced)
+            for function in (markdown.cell, markdown.plain, markdown.picture_links, markdown.fenced)
         },
         **more,
     )

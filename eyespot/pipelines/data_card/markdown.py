@@ -26,7 +26,7 @@ def plain(text: str) -> str:
     return re.sub(r"([\[\]`])", r"\\\1", cell(text))
 
 
-def shown(sample: SampleRecord, files: Sequence[str]) -> str:
+def picture_links(sample: SampleRecord, files: Sequence[str]) -> str:
     """The pictures of a sample by their files, "" where one cannot be read."""
     labels = [re.sub(r"[\[\]\\]", "", cell(label)) for label, _ in sample.pictures]
     pairs = zip(labels, files, strict=True)
