@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import eyespot
 from eyespot.curate.inat.sampling import RADIUS
@@ -90,28 +90,24 @@ def file_name(photo: str, folder: str) -> str:
     return f"{SPLIT}/{folder}/{plain}.jpg"
 
 
-class Position(NamedTuple):
-    """A published position: degrees, metres of uncertainty, and whether it was coarsened."""
-
-    latitude: float
-    longitude: float
-    uncertainty: float | None
-    coarse: bool
-
-
 def published_position(
     latitude: float, longitude: float, accuracy: float | None, how: Positions, hidden: bool
-) -> Position:
-    """A position as it is, or the centre of its cell of `how.degrees` with an uncertainty that reaches the corners."""
+) -> dict[str, Any]:
+    """A position as it is, or the centre of its cell of `how.degrees` with an uncertainty that reaches the corners.
+
+    latitude and longitude in degrees, location_uncertainty in metres (None: unknown), and whether it is coarsened.
+    """
+    names = ("latitude", "longitude", "location_uncertainty", "coarsened")
     accuracy = None if accuracy is None or not accuracy >= 0 else min(accuracy, _FARTHEST)
     if not hidden and (accuracy is None or accuracy <= how.limit):
-        return Position(latitude, longitude, accuracy, False)
+        return dict(zip(names, (latitude, longitude, accuracy, False), strict=True))
     up, along = ((math.floor(value / how.degrees) + 0.5) * how.degrees for value in (latitude, longitude))
     up = min(90.0, max(-90.0, up))
     wide = math.cos(math.radians(max(0.0, abs(up) - how.degrees / 2)))
     reach = 1000 * _KM_A_DEGREE * how.degrees / 2 * math.hypot(1, wide)
     doubt = math.ceil(max(reach, accuracy or 0.0))
-    return Position(round(up, 6), round((along + 180) % 360 - 180, 6), float(doubt), True)
+    cell = (round(up, 6), round((along + 180) % 360 - 180, 6), float(doubt), True)
+    return dict(zip(names, cell, strict=True))
 
 
 def find(folder: Path, names: Iterable[str]) -> Path | None:
@@ -196,12 +192,9 @@ def image_of(id: int, row: Row, inputs: CollectionInputs) -> Row:
         "height": row["height"],
         "rights_holder": " ".join((row["holder"] or "").split()),
         "date": row["day"].isoformat() if isinstance(row["day"], date) else str(row["day"]),
-        "latitude": position.latitude,
-        "longitude": position.longitude,
-        "location_uncertainty": position.uncertainty,
-        "coarsened": position.coarse,
+        **position,
         "observation": row["id"],
-        "group": None if position.coarse else row["group"],
+        "group": None if position["coarsened"] else row["group"],
         "photo": row["photo"],
         "licence": licence,
         "species": species,
