@@ -218,7 +218,7 @@ class CaptionPool:
                 if len(records) <= self.how.k:
                     there = f"dis(t) compares {self.how.k} other pictures, and v0 has {len(records)}"
                     raise UsageError(f"{there}; make k smaller")
-                rows = {one["image"]: row for row, one in enumerate(records)}
+                rows: Mapping[str, int] = {one["image"]: row for row, one in enumerate(records)}
                 self._pool = rows, self.sources.vectors(records)
             rows, vectors = self._pool
         cosines = vectors @ self.sources.texts([text])[0]  # (pictures,)
