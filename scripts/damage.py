@@ -27,7 +27,7 @@ from typing import Any
 
 from eyespot import rooms, sample
 from eyespot.cli.index import update
-from eyespot.curate.seeing import SCHEMA as CAPTIONS
+from eyespot.curate.captions import SCHEMA as CAPTIONS
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults

@@ -14,7 +14,7 @@ from pathlib import Path
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from eyespot.curate.recos.drawing.boards import PHRASES, UNITS
+from eyespot.curate.recos.drawing import PHRASES, UNITS
 
 OUT = Path(__file__).resolve().parents[1] / "eyespot" / "curate" / "recos" / "fonts"
 ASCII = "".join(map(chr, range(32, 127)))

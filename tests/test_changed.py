@@ -56,7 +56,7 @@ def test_without_a_history_everything_is_tried() -> None:
 
 def test_an_extra_is_tried_if_its_packages_or_places_changed_or_each_time() -> None:
     always = {"none", "web", "doors", "release"}
-    change = SameTables("HEAD", frozenset({"eyespot/photos/raw.py", "eyespot/curate/recos/grammar.py"}))
+    change = SameTables("HEAD", frozenset({"eyespot/photos/raw.py", "eyespot/curate/recos/checking.py"}))
 
     assert changed.changed_rows(change, TABLE, EXTRAS).keys() == always | {"raw", "recos"}
 

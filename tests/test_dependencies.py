@@ -23,7 +23,7 @@ PLACES = {
     "faiss": ("indexes/faiss.py", "kernels/kmeans.py", "adapters/quari/mining.py", "cli/mine.py"),
     "fast": ("kernels/",),
     "hdf5": ("gallery/hdf5.py",),
-    "inat": ("curate/inat/detectors.py",),
+    "inat": ("curate/inat/pictures.py",),
     "ir": ("metrics/_outside.py",),
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
@@ -34,7 +34,7 @@ PLACES = {
     "raw": ("photos/raw.py",),
     "video": ("photos/videos/decoding.py",),
     "ray": ("cluster/",),
-    "recos": ("curate/recos/grammar.py",),
+    "recos": ("curate/recos/checking.py",),
     "remote": ("gallery/remote/",),
     "rerank": ("judges/cross_encoder.py",),
     "torch": (

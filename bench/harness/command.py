@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -15,8 +16,20 @@ import numpy as np
 from bench.harness.measurement import Measurement
 from eyespot.extras import EXTRAS, install_line, needed
 from eyespot.kernels import compiled
-from eyespot.storage.systems import processor_name
 from eyespot.types import EyespotError
+
+
+def processor_name() -> str:
+    """The processor of this machine, as the system names it: several generations may have one name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if "model name" not in found:
+        return platform.processor() or platform.machine()
+    kind = [f"{part} {found[name]}" for name, part in (("cpu family", "family"), ("model", "model")) if name in found]
+    return f"{found['model name']} ({', '.join(kind)})" if kind else found["model name"]
 
 
 class BenchmarkError(EyespotError):

@@ -19,9 +19,8 @@ from eyespot.benchmarks._benchmark import (
     Task,
     check,
 )
-from eyespot.benchmarks._evaluating import ByColumn, Evaluation, RankingStage, Result, made_by, scored
+from eyespot.benchmarks._evaluating import ByColumn, Evaluation, Jury, RankingStage, Result, made_by, scored
 from eyespot.benchmarks._fitting import files_of, runs_of, sampled, unknown
-from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._papers import Beside, beside
 from eyespot.benchmarks._searching import LEAST, GallerySearcher, unfit
 from eyespot.search.rescored import Rescored

@@ -180,8 +180,8 @@ class Task:
             return set()
         grades = self.judged.qrels.grades.get(query, {})
         left = {image for image, grade in grades.items() if grade < 0} if self.exclude_unknown else set()
-        own = self.judged.queries.get(query, {}).get("image") if self.exclude_input else None
-        return left if own is None or grades.get(str(own), 0) > 0 else left | {str(own)}
+        input_picture = self.judged.queries.get(query, {}).get("image") if self.exclude_input else None
+        return left if input_picture is None or grades.get(str(input_picture), 0) > 0 else left | {str(input_picture)}
 
     @property
     def image_facts(self) -> Mapping[str, Mapping[str, object]]:

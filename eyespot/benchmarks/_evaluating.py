@@ -1,4 +1,7 @@
-"""A benchmark's tasks and the rankings of one system to numbers: with floor, breakdowns and the bound on re-ranking."""
+"""A benchmark's tasks and the rankings of one system to numbers: with floor, breakdowns and the bound on re-ranking.
+
+A judge may be the second stage: what it is asked of each task, and what becomes of its rankings.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,29 @@ import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eyespot import __version__
 from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
+from eyespot.judges import unknown
+from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of, tie_spread
+from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, first_hits
+from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.storage.digests import file_sha256
-from eyespot.types import Note, NothingFound, RankedImage, Run, UsageError, prefixed
+from eyespot.types import EyespotError, Note, NothingFound, Query, RankedImage, Run, UsageError, prefixed, without_code
+
+if TYPE_CHECKING:
+    from eyespot.benchmarks._searching import GallerySearcher
 
 
 @dataclass(frozen=True)
@@ -230,3 +240,72 @@ def made_by(arguments: Mapping[str, Any], inputs: Iterable[Path], **more: Any) -
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         **{name: value for name, value in more.items() if value is not None},
     }
+
+
+# -- a judge as the second stage ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Jury:
+    """A judge with the gallery whose pictures it looks at."""
+
+    stage: JudgeRerank
+    searcher: GallerySearcher
+
+    def plan(self, batches: Sequence[JudgedPairs]) -> RerankEstimate:
+        """What looking at the pairs of these tasks would take, without looking; a pair of several counts once."""
+        every = {(pair.query.terms, pair.image): pair for batch in batches for pair in batch.pairs}
+        to_ask = unknown(self.stage.judge, list(every.values()), self.stage.ledger)
+        return RerankEstimate(len(every), len(to_ask), sum(batch.pictureless for batch in batches))
+
+    def ask(self, task: Task, run: Run) -> JudgeResult:
+        """What the judge says; each answer is kept, so that a run that was cut goes on where it was.
+
+        Raises `BudgetSpent` where the budget is not enough, for numbers of half the pictures would mean nothing, and
+        `EyespotError` if there is not one verdict.
+        """
+        judged = self.stage.ask_pairs(self.pairs(task, run))
+        if judged.stopped:
+            raise BudgetSpent(f"{self.stage.judge.name}: {judged.stats}; {judged.stopped}")
+        if not judged.stats.known and judged.stats.failed == judged.stats.answers:
+            why = judged.failures[0] if judged.failures else "the gallery has none of the pictures"
+            raise EyespotError(
+                f"{self.stage.judge.name} has no verdict on any picture of {task.name} ({why}); see to that"
+            )
+        return judged
+
+    def result(self, task: Task, run: Run, judged: JudgeResult, pool: int | None = None) -> Result:
+        """The numbers of both stages; the run's header says who judged."""
+        ranked, _ = fitted(task, run)
+        second = Rescored(self.stage.scores(ranked, judged), self.stage.depth)
+        result = scored(task, run, second, pool)
+        result.run.header |= self.stage.header(judged)
+        unasked = len(ranked) - len(judged.judgements)
+        silent = [f"{unasked} queries ask with a picture that is not here; their hits were not judged"] * bool(unasked)
+        judge_notes = [f"{self.stage.judge.name}: {judged.stats}", *silent, *self.stage.notes(run, judged)]
+        # The judge's own notes count the hits without a score, with the reason
+        return replace(result, notes=[*without_code(list(result.notes), UNSCORED), *judge_notes])
+
+    def learned(self, task: Task, run: Run) -> Jury:
+        """The same with the weight under which this task, of another split, scores best by its first measure."""
+        ranked, _ = fitted(task, run)
+        judged = self.ask(task, run)
+        blend = learned_blend(self.stage, ranked, judged, task.judged.qrels, task.measures[0])
+        return Jury(replace(self.stage, blend=blend), self.searcher)
+
+    def pairs(self, task: Task, run: Run) -> JudgedPairs:
+        """What the judge is asked of a task; `NothingFound` if its captions have no text."""
+        ranked, _ = fitted(task, run)
+        if task.way != "i2t":
+            queries = [query for query in self.searcher.runnable_queries(task) if query.id in ranked]
+            pictured = self.searcher.pictured(task, ranked, self.stage.depth)
+            return HitPairs(first_hits(queries, pictured, self.stage.depth), pictured.facts)
+        # Of image→text the first captions of every picture that is here
+        heads = {name: [hit.image for hit in hits[: self.stage.depth]] for name, hits in ranked.items()}
+        texts = {caption: task.pool.get(caption, {}).get("text") for each in heads.values() for caption in each}
+        if silent := [caption for caption, text in texts.items() if not text]:
+            raise NothingFound(f"{len(silent)} of its captions have no text here (such as {silent[0]!r})")
+        pictures = self.searcher.query_pictures(task)
+        words = {caption: Query.words(str(text), caption) for caption, text in texts.items()}
+        captions = {name: [words[caption] for caption in each] for name, each in heads.items() if name in pictures}
+        return CaptionPairs(captions, pictures)

@@ -49,9 +49,9 @@ class ByPositives:
             within = {image for image, facts in task.judged.images.items() if low <= float(facts[self.name]) < high}
             inside, outside = (
                 Qrels(
-                    {q: {i: g for i, g in of.items() if (i in within) == kept} for q, of in task.judged.qrels.items()}
+                    {q: {i: g for i, g in of.items() if (i in within) == is_in} for q, of in task.judged.qrels.items()}
                 )
-                for kept in (True, False)
+                for is_in in (True, False)
             )
             found = evaluate(aligned(run, inside, removed=outside), None, measures, task.rules)
             groups.append(group_of(f"{low:.3g} to {high:.3g}", found))

@@ -46,8 +46,8 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     if any(facts.get("split") for facts in judged.queries.values()):
         judged = judged.among("split", split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
-    own = (Note("set", "the set was built here"),) if rmir.is_home_made(data) else ()
-    return [replace(task, composed=True, exclude_input=True, exclude_unknown=True, unofficial=own)]
+    home_made = (Note("set", "the set was built here"),) if rmir.is_home_made(data) else ()
+    return [replace(task, composed=True, exclude_input=True, exclude_unknown=True, unofficial=home_made)]
 
 
 def printed() -> list[Printed]:

@@ -23,9 +23,8 @@ PHOTOS = option_of(RmirSettings, "gallery")
 def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
     from eyespot.curate.rmir.audit import Sizes
-    from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.files import FinishedSteps
-    from eyespot.curate.rmir.making import AUDIT, set_of, write_set
+    from eyespot.curate.rmir.making import AUDIT, notes, set_of, summary, write_set
     from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import plan, read_recipe
@@ -78,8 +77,7 @@ def rmir_audit(
 
 def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
-    from eyespot.curate.recos.card import notes
-    from eyespot.curate.recos.making import galleries_of, place_of, recipe_at, set_of, write
+    from eyespot.curate.recos.making import galleries_of, notes, place_of, recipe_at, set_of, write
     from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import plan

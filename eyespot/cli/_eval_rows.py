@@ -73,7 +73,7 @@ def evaluation_of(inputs: EvalInputs, ranked: Ranked) -> Evaluation:
     if ranked.by_judge:
         with inputs.jury(searched) as jury:
             results = results_of(
-                tasks, ranked.runs, lambda task, run: jury.result(task, run, jury.look(task, run), options.pool)
+                tasks, ranked.runs, lambda task, run: jury.result(task, run, jury.ask(task, run), options.pool)
             )
     else:
         rescored = Rescored(read_run(Path(options.rerank).expanduser()), depth) if options.rerank else None

@@ -42,14 +42,11 @@ KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
     """Make a re-ranking set: queries with candidates, of which some but not most are relevant."""
     from eyespot.curate import rerank as rerank_set
-    from eyespot.curate.rerank import Division, RerankLimits, divide, select
-    from eyespot.curate.rerank_files import LAYOUTS, RerankInputs, counted, write
+    from eyespot.curate.rerank import Division, RerankInputs, RerankLimits, counted, divide, select, write
     from eyespot.runs import read_judged, read_queries, read_run
 
     if sum((given.val is not None, given.val_share is not None, given.keep_split)) > 1:
         raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")
-    if given.layout not in LAYOUTS:
-        raise UsageError(f"no layout {given.layout!r}; there are: {', '.join(LAYOUTS)}")
     judged = read_judged(given.qrels, given.format)
     if given.queries is not None:
         judged = replace(judged, queries=read_queries(given.queries))
@@ -69,7 +66,7 @@ def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
         settings = asdict(made.limits) | ({"split": "that of the queries"} if division is None else asdict(division))
         if given.val is not None:
             del settings["share"]
-        write(made, given.out, RerankInputs(files, settings | {"by": column}, column), given.layout)
+        write(made, given.out, RerankInputs(files, settings | {"by": column}, column))
     counts = counted(made, column)
     splits = counts["splits"].items()
     lines = [f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in split.items()) for name, split in splits]
@@ -244,14 +241,14 @@ def captions(
     named = {gap: column for gap, column in (("common", common), ("species", species)) if column is not None}
     captioner: Captioner
     if by is None and templates is not None:
-        captioner = Templates.own(columns(place), named, parsed(text_of(templates)), seed)
+        captioner = Templates.of_sentences(columns(place), named, parsed(text_of(templates)), seed)
     elif by is None:
         captioner = Templates.over(columns(place), named, seed)
     elif templates is not None or dry_run:
         raise UsageError("--by lets a model write; leave out --templates and --dry-run")
     else:
         from eyespot import llms
-        from eyespot.curate.seeing import Seeing
+        from eyespot.curate.captions import Seeing
 
         # The model gets the labels that templates would use.
         labels = Templates.over(columns(place), named, 0).columns.values()

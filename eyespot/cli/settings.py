@@ -26,7 +26,6 @@ GALLERY = ".eyespot"
 QRELS_FORMAT = typer.Option(None, "--format", help="The format of the judgements.")
 RUN_FORMAT = typer.Option(None, help="The format of the rankings.")
 QUERIES = typer.Option(None, help="The queries to include, with their columns: csv, jsonl, parquet.")
-LAYOUT = typer.Option("rerank-set", "--layout", help="rerank-set, or inquire-rerank: the parquet files of the hub.")
 COUNT_ONLY = typer.Option(False, "--dry-run", help="Only count; write nothing.")
 _NOT_COMMON = {"import": ("encoder",)}  # the encoder of one's own index is not that of imported vectors
 

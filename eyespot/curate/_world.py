@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,13 @@ from eyespot.parallel import batches
 from eyespot.photos.hashes import picture_hashes
 from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import picture_of
+from eyespot.pipelines import Client, CostLimits, Declared, Recipe, RunOptions
+from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of, template
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import DIGESTS
-from eyespot.types import Encoder, Index, Vectors
+from eyespot.types import Encoder, Index, UsageError, Vectors
 
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
 
@@ -109,6 +111,44 @@ class PhotoWorld:
             write_whole(place, partial(np.save, arr=make(), allow_pickle=False))
         stored: NDArray[Any] = np.load(place, allow_pickle=False)
         return stored
+
+
+@dataclass(frozen=True)
+class SetPipeline:
+    """A recipe's steps, whose work lies under `out`; `clients` answer for models that run offline."""
+
+    recipe: Recipe
+    out: Path
+    clients: ClassVar[Mapping[str, Client]] = {}
+
+    @property
+    def work(self) -> Path:
+        """The folder of the steps."""
+        return self.out / "work"
+
+    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another."""
+        return options_of(self.recipe, self.clients, limits, retry_failed=retry_failed)
+
+    def check(self, limits: CostLimits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models(self.clients).check(self.recipe.models, limits or self.recipe.limits)
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """A step without settings."""
+
+
+def one_model(declared: Declared, ours: str) -> tuple[Mapping[str, Any], str, dict[str, Any]]:
+    """The one model of a step, its prompt (that of the recipe, or else ours), and the fields that depend on them."""
+    if len(declared.models) != 1:
+        raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
+    (model,) = declared.models.values()
+    text = template(declared, ours)
+    # The number of requests at the same time changes no result
+    settings = {key: value for key, value in declared.settings.items() if key != "workers"}
+    return model, text, {"prompts": {PROMPT: text}, "settings": settings, "expects": expected(model, 1, text)}
 
 
 def _hashes(paths: Sequence[str]) -> NDArray[np.uint64]:

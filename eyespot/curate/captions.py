@@ -1,10 +1,11 @@
 """Synthetic captions: for every picture that has labels only, one sentence that somebody might type to find it.
 
 QuARI trains on BioTrove's pictures with such captions (appendix A). Who writes them is a `Captioner`: sentences made
-from labels (`eyespot.curate.templates`), or whatever else makes a sentence of a record and its picture.
+from labels (`eyespot.curate.templates`), a vision-language model (`Seeing`), or whatever else makes a sentence of a
+record and its picture.
 
-This is one map over a gallery, not a pipeline of `eyespot.pipelines`: what a model wrote is in the ledger, from which a
-second run takes it (`eyespot.curate.seeing`).
+This is one map over a gallery, not a pipeline of `eyespot.pipelines`: what a model wrote is in the ledger, so an
+interrupted run goes on where it was and a second one is free.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,15 +25,19 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
 from eyespot.gallery.view import Gallery, place_of
+from eyespot.llms import Declined, JpegEncoder, NoReply, image_message, text_message
 from eyespot.parallel import batches
 from eyespot.photos.found import reason
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
+from eyespot.storage import sqlite
 from eyespot.storage.atomic import write_whole
-from eyespot.types import NothingFound, UsageError
+from eyespot.storage.digests import text_digest
+from eyespot.types import LanguageModel, NothingFound, UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
 
 Facts: TypeAlias = Mapping[str, Any]
 AT_ONCE = 4096  # rows that are written together
@@ -201,3 +207,71 @@ def _csv(captions: Iterator[Caption], file: IO[bytes], _said: Mapping[str, Any])
     rows.writerow(Caption._fields)
     rows.writerows(captions)
     text.detach()
+
+
+# -- by a vision-language model -------------------------------------------------------------------------------------
+
+
+SCHEMA = """CREATE TABLE IF NOT EXISTS captions(model TEXT, prompt TEXT, image TEXT, named TEXT, said TEXT, at REAL,
+    PRIMARY KEY(model, prompt, image, named)) WITHOUT ROWID;"""
+SYSTEM = "You write search queries for a collection of nature photographs."
+ASKED = """The photograph shows {named}. Write one short sentence that somebody could type to find just this photograph.
+Name the species as given, then what can be seen: what it does, its colours or stage of life, where it is, the light.
+Say nothing that cannot be seen. Answer with the sentence alone, at most {words} words."""
+UNNAMED = "something that its label does not name"
+WORDS, TOKENS = 25, 1000  # models that think need some of the tokens for that
+
+
+@dataclass(frozen=True)
+class Seeing:
+    """A captioner that asks a vision-language model; the values of `columns` name what the picture shows.
+
+    The ledger keeps captions under `name`.
+    """
+
+    name: str
+    model: LanguageModel
+    ledger: Path
+    columns: tuple[str, ...]
+    words: int = WORDS
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The prompt's digest and the columns whose values it holds."""
+        return {"prompt": self.prompt, "columns": list(self.columns), "words": self.words}
+
+    @property
+    def prompt(self) -> str:
+        """A digest of how the model is asked: sixteen hex digits."""
+        return text_digest(SYSTEM, ASKED, str(self.words))
+
+    def caption(self, facts: Mapping[str, Any], picture: Callable[[], Image]) -> str | None:
+        """One sentence, from the ledger if it has one; None where the model declines.
+
+        Raises `BadPicture` for a picture that cannot be read or got no answer, and `BudgetSpent`.
+        """
+        values = (facts.get(column) for column in self.columns)
+        named = ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
+        key = (self.name, self.prompt, str(facts["id"]), named)
+        with closing(sqlite.connect(self.ledger, SCHEMA, settles=False)) as sql:
+            where = "model = ? AND prompt = ? AND image = ? AND named = ?"
+            row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
+            if row is None:
+                data = JpegEncoder(read=lambda _: picture())(Path())
+                question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
+                messages = [text_message("system", SYSTEM), image_message([data], question)]
+                caption = ""
+                try:
+                    with suppress(Declined):
+                        caption = sentence_of(self.model.chat(messages, max_tokens=TOKENS).text)
+                except NoReply as why:
+                    raise BadPicture(f"{self.name} gave no caption: {why}") from None
+                sql.execute("INSERT OR REPLACE INTO captions VALUES (?, ?, ?, ?, ?, ?)", (*key, caption, time.time()))
+                return caption
+        return str(row[0]) or None
+
+
+def sentence_of(reply: str) -> str:
+    """The first line of a reply that is not empty, without quotes around it."""
+    lines = (line.strip().strip("\"'“”*").strip() for line in reply.splitlines())
+    return next((line for line in lines if line), "")

@@ -97,7 +97,7 @@ def attributions(world: PhotoWorld, images: Iterable[str], encoder: str | None) 
     rows = world.rows(encoder)
     at_hand = [image for image in images if image in rows]
     facts = world.view(encoder).facts([rows[image] for image in at_hand])
-    return {image: attribution_of(its)._asdict() for image, its in zip(at_hand, facts, strict=True)}
+    return {image: attribution_of(known)._asdict() for image, known in zip(at_hand, facts, strict=True)}
 
 
 # -- cards ------------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Templates:
         return cls(_used(filled, known + coarse), known, coarse, seed)
 
     @classmethod
-    def own(
+    def of_sentences(
         cls, columns: Sequence[str], named: Mapping[str, str], sentences: Sequence[str], seed: int = 0
     ) -> Templates:
         """The user's sentences in their place; `UsageError` also for a gap that no column fills."""
@@ -149,8 +149,11 @@ def _filled(columns: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
         if column not in columns:
             raise UsageError(f"no column {column!r}; {_there(columns)}")
     usual = {gap: next((plain[name] for name in names if name in plain), None) for gap, names in USUAL.items()}
-    own = {column: column for column in columns}
-    return own | {gap: column for gap, column in usual.items() if column is not None} | dict(named)
+    return (
+        {column: column for column in columns}
+        | {gap: column for gap, column in usual.items() if column is not None}
+        | dict(named)
+    )
 
 
 def _values(facts: Mapping[str, Any], gap: str, column: str) -> list[str]:

@@ -317,12 +317,12 @@ def _owner(judgement: Judgement, turn: int) -> str:
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
     one, verdict = judgement, judgement.verdict
     settled = verdict is not None and not one.judge.startswith(PERSON)
-    said: tuple[Any, ...] = (None, None, "", None)
+    fields: tuple[Any, ...] = (None, None, "", None)
     if verdict is not None:
-        said = verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence
+        fields = verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence
     return (
         *(one.query, one.judge, one.prompt, turn, one.image, settled),
-        *said,
+        *fields,
         *(clean(one.failure), one.refused, one.rank, one.at),
         *one.spent,
     )

@@ -129,9 +129,9 @@ def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> l
         if mark and isinstance(step.work, MapStep) and (work / FILE).exists():
             with WorkDB(work) as memory:
                 known = min(memory.known(mark), most or 0)
-        asked = max(0, (most or 0) - known)
-        asked = asked if step.asking is None else min(asked, step.asking)
-        planned.append(PlannedStep(step.name, False, most, known, step.expects.times(asked)))
+        requests = max(0, (most or 0) - known)
+        requests = requests if step.asking is None else min(requests, step.asking)
+        planned.append(PlannedStep(step.name, False, most, known, step.expects.times(requests)))
         most = step.grows(most or 0) if step.grows else most
     return planned
 
@@ -275,19 +275,19 @@ def _clock(memory: WorkDB, mark: StepKey) -> Iterator[Callable[[], None]]:
     """Writes down the time worked, every second or so and at the end, however it ends."""
     since = [time.monotonic()]
 
-    def note() -> None:
+    def write_time() -> None:
         now = time.monotonic()
         memory.work(mark, now - since[0])
         since[0] = now
 
     def tick() -> None:
         if time.monotonic() - since[0] > TICK:
-            note()
+            write_time()
 
     try:
         yield tick
     finally:
-        note()
+        write_time()
 
 
 # -- asking -----------------------------------------------------------------------------------------------------

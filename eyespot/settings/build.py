@@ -91,7 +91,6 @@ class RerankSetSettings(Settings):
     keep_split: bool = setting("Keep the split in the queries' column `split`.", default=False)
     seed: int = setting("Another seed gives another split.", default=0)
     judged_only: bool = setting("First remove hits without a judgement.", default=False)
-    layout: str = setting("rerank-set, or inquire-rerank: the parquet files of the hub.", default="rerank-set")
     run_format: str | None = setting("The format of the rankings.")
     format: str | None = setting("The format of the judgements.")
     dry_run: bool = setting("Only count; write nothing.", default=False)

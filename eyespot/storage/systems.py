@@ -7,7 +7,6 @@ file that somebody has open, and has neither `resource` nor positioned writes. `
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,22 +45,9 @@ def write_at(file: IO[bytes], data: memoryview, start: int) -> None:
             done = os.pwrite(file.fileno(), data, start)
             data, start = data[done:], start + done
     else:
-        with open(file.name, "r+b") as own:  # a place of its own in the file
-            own.seek(start)
-            own.write(data)
-
-
-def processor_name() -> str:
-    """The processor of this machine, as the system names it: several generations may have one name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    if "model name" not in found:
-        return platform.processor() or platform.machine()
-    kind = [f"{part} {found[name]}" for name, part in (("cpu family", "family"), ("model", "model")) if name in found]
-    return f"{found['model name']} ({', '.join(kind)})" if kind else found["model name"]
+        with open(file.name, "r+b") as place:  # a position of its own in the file
+            place.seek(start)
+            place.write(data)
 
 
 def allow_open_files(more: int, spare: int, least: int) -> bool:

@@ -1,6 +1,5 @@
 """The data that flows between the rooms, and the roles that move it."""
 
-from eyespot.types.arrays import Mask, Pixels, Vectors
 from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker, TextBox, TextReader
 from eyespot.types.encoders import (
     Composer,
@@ -8,9 +7,12 @@ from eyespot.types.encoders import (
     EncoderWithNotes,
     Heat,
     Localizer,
+    Mask,
     PixelReader,
+    Pixels,
     ProcessReadable,
     Space,
+    Vectors,
 )
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
 from eyespot.types.language_models import (
@@ -35,9 +37,8 @@ from eyespot.types.messages import (
     prefixed,
     without_code,
 )
-from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
-from eyespot.types.search import AdaptedQuery, Adapter, BatchSearch, Index, NearestRows, ScanRequest, Stage
+from eyespot.types.search import AdaptedQuery, Adapter, BatchSearch, Index, NearestRows, Query, ScanRequest, Stage, Term
 
 __all__ = [
     "AdaptedQuery",

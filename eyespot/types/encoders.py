@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
-
-from eyespot.types.arrays import Pixels, Vectors
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
+
+    Vectors: TypeAlias = NDArray[np.float32]  # (rows, dim), each row of unit length
+    Pixels: TypeAlias = NDArray[Any]  # one picture as a model takes it, or a batch of them
+    Mask: TypeAlias = NDArray[np.bool_]  # (rows,), True where a row may be found
+else:
+    # The command line needs this file to show its help, and numpy is half of what that would cost.
+    Vectors = Pixels = Mask = Any
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from eyespot.types.language_models import Exchange, LanguageModel, Spent
-from eyespot.types.queries import Query
+from eyespot.types.search import Query
 
 
 class Pair(NamedTuple):

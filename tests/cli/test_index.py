@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from eyespot.curate.recos.drawing import boards
+from eyespot.curate.recos.drawing import draw_board, sample_board
 from eyespot.photos.found import Excluded, Skipped
 from eyespot.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
 from tests.cli.conftest import done, run_json
@@ -269,7 +269,7 @@ def signs(tmp_path: Path) -> Path:
         draw(folder / f"plain{seed}.jpg", seed)
     for name, text in {"gate": "NO PARKING 42", "shop": "FRESH FISH"}.items():
         chance = Random(name)
-        boards.draw(text, boards.sample("text", chance), chance).save(folder / f"{name}.jpg")
+        draw_board(text, sample_board("text", chance), chance).save(folder / f"{name}.jpg")
     return folder
 
 

@@ -391,19 +391,12 @@ def test_the_order_of_the_lines_changes_nothing_but_the_digests(world: Path) -> 
     ]
 
 
-def test_the_hubs_layout_is_scored_as_the_set(world: Path) -> None:
-    done(*BUILD, "--out", "hub", "--layout", "inquire-rerank", cwd=world)
-    report = run_json("metrics", "hub", "hub", "-m", "RR", cwd=world)
-    assert report["measures"]["RR"] | {"mean": 1.0, "queries": 4} == report["measures"]["RR"]
-
-
 @pytest.mark.parametrize(
     ("words", "code"),
     [
         ("--val 9", 2),
         ("--val 1 --val-share 0.5", 2),
         ("--by category", 2),
-        ("--layout foo", 2),
         ("--least 2 --most 2", 4),
     ],
 )

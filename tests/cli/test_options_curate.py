@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES
-from eyespot.curate.pairs.biotrove import TAXONOMY
+from eyespot.curate.pairs.published import TAXONOMY
 from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_eyespot
 from tests.pages import ROOT, blocks, tools

@@ -21,8 +21,8 @@ from eyespot.pipelines.data_card import (
     wording,
     write_card,
 )
+from eyespot.pipelines.data_card.content import flesch_kincaid, syllables, words
 from eyespot.pipelines.data_card.datasheet import datasheet_answers
-from eyespot.pipelines.data_card.wording import flesch_kincaid, syllables, words
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.pipelines import PRICE, ask_step, client, no_two_alike, odd_ones_go, source

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate.recos.discriminability import (
+from eyespot.curate.recos.captions import (
     FINE,
     OVER_DETAILED,
     UNDER_DETAILED,

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
-from eyespot.curate.pairs.biotrove import BioTrove, Draw, mixed
-from eyespot.curate.pairs.published import Cc12m, Coco, Rmir
+from eyespot.curate.pairs.published import BioTrove, Cc12m, Coco, Draw, Rmir, mixed
 from eyespot.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import ExifTags, Image
 
-from eyespot.curate.recos.files import write_set
-from eyespot.curate.recos.sources import Sources
+from eyespot.curate.recos.making import write_set
+from eyespot.curate.recos.pictures import Sources
 from eyespot.curate.set_folder import SharePicture, shared_picture
 from eyespot.formats.positions import as_it_is, without_position
 from eyespot.photos.pictures import id_of

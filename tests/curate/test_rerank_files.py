@@ -9,9 +9,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, keep_split, select
-from eyespot.curate.rerank_files import RerankInputs, digest, write
-from eyespot.runs import inquire, read_judged, read_qrels, read_run, reranking
+from eyespot.curate.rerank import (
+    Division,
+    RerankInputs,
+    RerankLimits,
+    RerankSet,
+    digest,
+    divide,
+    select,
+    write,
+)
+from eyespot.runs import read_judged, read_qrels, read_run, reranking
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run, UsageError
 from tests.wording import raises
@@ -84,7 +92,7 @@ def test_it_is_known_by_its_look_and_by_split(folder: Path) -> None:
     assert list(read_judged(folder).queries) == ["3", "4", "11"]
 
 
-def test_an_unknown_split_or_layout_tables_of_different_sets_and_a_folder_with_something_are_refused(
+def test_an_unknown_split_tables_of_different_sets_and_a_folder_with_something_are_refused(
     folder: Path,
 ) -> None:
     with raises(UsageError):
@@ -96,8 +104,6 @@ def test_an_unknown_split_or_layout_tables_of_different_sets_and_a_folder_with_s
     with raises(UsageError):
         write(set_of(), folder, RerankInputs({}))
     assert sorted(folder.iterdir()) == before
-    with raises(UsageError):
-        write(set_of(), folder.parent / "new", RerankInputs({}), "other")
 
 
 def test_the_card_counts_and_names_its_sources(folder: Path) -> None:
@@ -125,13 +131,10 @@ def test_the_digest_of_a_folder_tells_names_and_contents(tmp_path: Path) -> None
 
 
 def test_what_cannot_be_written_leaves_no_folder_behind(tmp_path: Path) -> None:
-    """An id that no CSV keeps, and in the hub's layout a split that cannot name a file."""
     run, qrels = Run.from_orders({" q": ["a", "b"]}), Qrels({" q": {"a": 1}})
-    made = select(run, JudgedQueries({" q": {"split": "../x"}}, qrels), RerankLimits(2))
+    made = select(run, JudgedQueries({" q": {}}, qrels), RerankLimits(2))
     with raises(UsageError):
         write(divide(made, Division()), tmp_path / "set", RerankInputs({}))
-    with raises(UsageError):
-        write(keep_split(made), tmp_path / "hub", RerankInputs({}), "inquire-rerank")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -143,27 +146,3 @@ def test_columns_of_the_users_come_along_and_do_not_pass_for_others(tmp_path: Pa
         **{"text": "a lark", "question": "which?", "id": "7", "tags": '["x", "é"]', "n": ""},
         **{"split": "test", "relevant": "1", "candidates": "2"},
     }
-
-
-def hub(made: RerankSet, folder: Path) -> list[Path]:
-    write(made, folder / "hub", making(folder), "inquire-rerank")
-    return sorted((folder / "hub" / "data").iterdir())
-
-
-def test_the_hubs_layout_is_read_as_the_hubs(tmp_path: Path) -> None:
-    made = set_of()
-    files = hub(made, tmp_path)
-    found, first = inquire.read_rerank(files), pq.read_table(files[0]).to_pylist()[0]
-    assert [path.name for path in files] == ["test-00000-of-00001.parquet", "validation-00000-of-00001.parquet"]
-    assert found.qrels.grades == {query: {"70": 1, "71": 0} for query in TEXTS}
-    assert found.candidates is not None and dict(found.candidates) == dict(made.run)
-    assert {query: facts["text"] for query, facts in found.queries.items()} == TEXTS
-    assert found.queries["3"]["category"] == "Social" and found.queries["3"]["iconic_group"] is None
-    assert [first[name] for name in ("inat24_image_id", "relevant", "clip_score")] == [70, 1, 0.5]
-    assert type(first["query_id"]) is int
-
-
-def test_ids_that_are_names_of_files_stay_names(tmp_path: Path) -> None:
-    made = set_of(("train/a b.jpg", "07", "c"))
-    found = inquire.read_rerank(hub(made, tmp_path))
-    assert found.qrels.grades["11"] == {"train/a b.jpg": 1, "07": 0}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.seeing import sentence_of
+from eyespot.curate.captions import sentence_of
 from tests.command import run_eyespot
 from tests.worlds import draw, index_gallery
 from tests.worlds.servers import Double, chat, error

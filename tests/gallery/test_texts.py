@@ -223,14 +223,14 @@ def test_rapidocr_reads_a_board_without_a_network(monkeypatch: pytest.MonkeyPatc
     import socket
     from random import Random
 
-    from eyespot.curate.recos.drawing import boards
+    from eyespot.curate.recos.drawing import draw_board, sample_board
 
     def refuse(*_: object) -> None:
         raise AssertionError("it wants to connect")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     chance = Random(5)
-    board = boards.draw("NO PARKING 42", boards.sample("text", chance), chance)
+    board = draw_board("NO PARKING 42", sample_board("text", chance), chance)
     reader = rooms.load("photos.ocr", "rapidocr", threads=1)
 
     facts = text_facts(reader.read(board), reader.name)

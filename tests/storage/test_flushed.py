@@ -113,7 +113,7 @@ BARE = {
     ],
     "pictures for a page": ["web/pictures.py"],
     "whole folder": [
-        *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py"),
+        *("curate/recos/making.py", "curate/rmir/files.py"),
         *(f"formats/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
         *("formats/exports/parquet.py", "indexes/faiss.py", "runs/beir.py"),
         "search/index_choice.py",

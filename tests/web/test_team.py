@@ -197,7 +197,7 @@ def test_a_flag_is_listed_exported_and_leaves_the_set_where_asked(lea: TestClien
         qrels = json.loads(packed.read("labelled/qrels.json"))
         names = {name.rpartition("/")[2] for name in packed.namelist()}
 
-    assert {"queries.csv", "annotations.csv", "label-studio.json", "datasheet.md"} < names
+    assert {"queries.csv", "annotations.csv", "datasheet.md"} < names
     assert payload == {"flags": ["a face"]} and photos(lea)[0]["flags"] == ["a face"]
     rows = list(csv.DictReader(io.StringIO(file.text)))
     said = [(row["flag"], row["person"], row["reason"]) for row in rows]

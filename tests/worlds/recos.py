@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import sample
-from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.making import write
+from eyespot.curate.recos.making import RecosSteps, write
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.pipelines import CostLimits, StepResult, read_recipe, run
 from tests.worlds import index_gallery

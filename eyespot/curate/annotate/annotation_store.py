@@ -14,10 +14,9 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from eyespot.curate.annotate.annotation_tables import AnnotationTables
 from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.annotate.team_store import LAPSE, TeamStore, judge_of
+from eyespot.curate.annotate.team_store import LAPSE, AnnotationTables, TeamStore, judge_of
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
 from eyespot.types import Judgement, UsageError

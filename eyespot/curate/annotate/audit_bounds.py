@@ -99,11 +99,11 @@ def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
 
 def _at_most(audit: Audit, count: int, lot: float) -> float:
     """The chance of fewer relevant photos, and `lot` of the chance of as many, where `count` of the rest are."""
-    fewer = math.fsum(_chance(audit, count, shown) for shown in range(audit.relevant))
-    return fewer + lot * _chance(audit, count, audit.relevant)
+    fewer = math.fsum(_probability(audit, count, shown) for shown in range(audit.relevant))
+    return fewer + lot * _probability(audit, count, audit.relevant)
 
 
-def _chance(audit: Audit, count: int, shown: int) -> float:
+def _probability(audit: Audit, count: int, shown: int) -> float:
     """That `shown` relevant photos are drawn where `count` of the rest are relevant."""
     hidden = audit.drawn - shown
     if shown > count or hidden > audit.rest - count:
@@ -238,9 +238,9 @@ def draw_bands(
 def least_inclusion(bands: Sequence[Band]) -> float:
     """The mean chance of being drawn of photos spread evenly over the logarithm of the rank, or nearer, at least."""
     # A chance that rose with the depth would not be on the safe side of the condition
-    chances = np.minimum.accumulate([band.inclusion for band in bands])
+    inclusions = np.minimum.accumulate([band.inclusion for band in bands])
     spans = np.array([band.span for band in bands])
-    return float(chances @ spans / spans.sum()) if spans.sum() else 1.0
+    return float(inclusions @ spans / spans.sum()) if spans.sum() else 1.0
 
 
 def below_skipped(bands: Sequence[Band]) -> Sequence[Band]:
@@ -268,17 +268,17 @@ def hidden_at_most(bands: Sequence[Band], relevant: Collection[str], rest: int) 
     return most_hidden(found, least_inclusion(below), rest + found)
 
 
-def most_hidden(found: int, chance: float, most: int, tail: float = TAIL) -> int:
+def most_hidden(found: int, probability: float, most: int, tail: float = TAIL) -> int:
     """How many relevant photos an audit has not shown at most that found some, each with at least this chance.
 
     There are no more than `most` with those that it found.
     """
-    if chance >= 1:
+    if probability >= 1:
         return 0
     low, high = found, most  # the most that the audit does not rule out lies here
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if at_most(found, middle, chance) > tail else (low, middle - 1)
+        low, high = (middle, high) if at_most(found, middle, probability) > tail else (low, middle - 1)
     return low - found
 
 
@@ -297,12 +297,12 @@ def too_deep(bands: Sequence[Band], relevant: Collection[str]) -> bool:
     return False
 
 
-def at_most(shown: int, count: int, chance: float) -> float:
+def at_most(shown: int, count: int, probability: float) -> float:
     """The chance of at most so many out of a count, each with the same chance."""
-    if shown >= count or chance <= 0:
+    if shown >= count or probability <= 0:
         return 1.0
-    if chance >= 1:
+    if probability >= 1:
         return 0.0
-    odds = (math.log(chance), math.log1p(-chance))
+    odds = (math.log(probability), math.log1p(-probability))
     ways = (math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in range(shown + 1))
     return min(1.0, math.fsum(math.exp(way + k * odds[0] + (count - k) * odds[1]) for k, way in enumerate(ways)))

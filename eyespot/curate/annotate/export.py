@@ -1,4 +1,4 @@
-"""A labelled set in the forms of the field: INQUIRE's CSV files, qrels, candidates as a run, and Label Studio's JSON.
+"""A labelled set in the forms of the field: INQUIRE's CSV files, qrels, and candidates as a run.
 
 INQUIRE's `annotations.csv` lists relevant pairs only, and its evaluation takes every row of it as a match. Photos that
 were judged and found not relevant are in `labels.csv` and in the qrels. The datasheet says what was asked, who looked,
@@ -7,17 +7,15 @@ how far, how sure it is to be complete, and what it cost.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from operator import methodcaller
 from pathlib import Path
-from urllib.parse import quote
 
 import eyespot
 from eyespot.curate.annotate import queries
 from eyespot.curate.annotate.agreement import MarksByPerson, everybody, labels, overlaps
-from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
+from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.curate.annotate.progress import (
     IN_A_ROW,
     WAGE,
@@ -28,8 +26,6 @@ from eyespot.curate.annotate.progress import (
     team_standing,
 )
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.formats.exporting import LabelTask
-from eyespot.formats.exports import label_studio
 from eyespot.pipelines.data_card.markdown import table
 from eyespot.runs import write_qrels, write_run
 from eyespot.storage.atomic import whole_folder, write_whole
@@ -86,8 +82,7 @@ def unseen(known: LabellingProgress | None) -> str:
 
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
-QRELS, RUN = "qrels.json", "candidates.json"
-LABEL_STUDIO, LABEL_STUDIO_CONFIG, SHEET = "label-studio.json", "label-studio.xml", "datasheet.md"
+QRELS, RUN, SHEET = "qrels.json", "candidates.json", "datasheet.md"
 
 
 @dataclass(frozen=True)
@@ -179,15 +174,5 @@ def write(store: AnnotationStore, entries: list[Labelled], out: Path) -> None:
         write_run(
             Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in entries}), folder / RUN
         )
-        tasks = ((task, {"image": f"/data/local-files/?d={quote(paths[task.image])}"}) for task in tasks_of(entries))
-        label_studio.write_tasks(folder / LABEL_STUDIO, tasks)
-        for name, text in {LABEL_STUDIO_CONFIG: label_studio.CONFIG, SHEET: datasheet(entries)}.items():
-            write_whole(folder / name, methodcaller("write", text.encode("utf-8", "surrogatepass")))
-
-
-def tasks_of(entries: list[Labelled]) -> Iterator[LabelTask]:
-    """Label Studio's tasks: a photo with its query, and what everybody said of it."""
-    for one in entries:
-        for image in one.labels:
-            marks = {who: mark_of(records[image]) for who, records in one.marks.items() if image in records}
-            yield LabelTask(one.wanted.id, one.wanted.text, image, marks)
+        text = datasheet(entries).encode("utf-8", "surrogatepass")
+        write_whole(folder / SHEET, lambda file: file.write(text))

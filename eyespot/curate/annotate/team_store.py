@@ -1,9 +1,13 @@
-"""What a team notes beside its marks: who labels what, leases, what was written at disputes, marks of whole groups.
+"""The tables of annotation, and what a team keeps beside its marks: who labels what, leases, notes, groups, flags.
 
 Queries are named by their ids, people by the names under which they mark, photos by their ids. Photos of a shared list
 are handed out a few at a time, as leases: no photo to two people unless that is wanted. What somebody holds for a while
 without labelling it goes to whoever asks next, so that a list comes to its end when one of its people leaves. So does a
 photo that its holder has skipped, for the stopping rule goes no further than the first photo without a mark.
+
+A flag says what should keep a photo out of a collection, such as a face, with who saw it and when. Annotators of
+INQUIRE found such photos while they labelled (appendix H.1). The table that `write_flags` makes is what `eyespot build
+inat --flagged` takes.
 """
 
 from __future__ import annotations
@@ -11,15 +15,155 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from eyespot.curate.annotate.annotation_tables import AnnotationTables
-from eyespot.curate.annotate.flags import Flags
 from eyespot.ledger.judgements import PERSON
+from eyespot.ledger.sqlite_file import SqliteFile
+from eyespot.storage.tables import write_csv
 from eyespot.types import Judgement, UsageError
+
+SCHEMA = """
+-- queries, their lists of candidates, and who opened them
+CREATE TABLE IF NOT EXISTS annotated(number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, query TEXT UNIQUE NOT NULL,
+    text TEXT NOT NULL, facts TEXT NOT NULL, grows INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER NOT NULL, image TEXT NOT NULL,
+    path TEXT NOT NULL, PRIMARY KEY(annotated, place), UNIQUE(annotated, image)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS openings(annotated INTEGER NOT NULL, person TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY(annotated, person, at)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEGER NOT NULL);
+-- audits: how each was drawn, who works at it, and which of its photos went to whom
+CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
+    lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS audit_designs(audit INTEGER PRIMARY KEY, even TEXT NOT NULL, bands TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS audit_people(audit INTEGER NOT NULL, person TEXT NOT NULL, number INTEGER PRIMARY KEY,
+    UNIQUE(audit, person));
+CREATE TABLE IF NOT EXISTS audit_shares(audit INTEGER NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
+    at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(audit, image, person));
+CREATE TABLE IF NOT EXISTS audit_lists(audit INTEGER PRIMARY KEY, listed INTEGER NOT NULL);
+-- the team: lists that several people go down, assignments, disputes, marks of whole groups, flags
+CREATE TABLE IF NOT EXISTS shared_lists(query TEXT PRIMARY KEY, seed TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS list_leases(query TEXT NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
+    at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(query, image, person));
+CREATE TABLE IF NOT EXISTS assignments(query TEXT NOT NULL, person TEXT NOT NULL, lead TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY(query, person)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dispute_notes(number INTEGER PRIMARY KEY, query TEXT NOT NULL, image TEXT NOT NULL,
+    person TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS group_marks(query TEXT NOT NULL, person TEXT NOT NULL, image TEXT NOT NULL,
+    at REAL NOT NULL, PRIMARY KEY(query, person, image)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS team_rules(rule TEXT PRIMARY KEY, value TEXT NOT NULL, lead TEXT NOT NULL,
+    at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS photo_flags(number INTEGER PRIMARY KEY, image TEXT NOT NULL, kind TEXT NOT NULL,
+    reason TEXT NOT NULL, person TEXT NOT NULL, at REAL NOT NULL, raised INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS photo_flags_image ON photo_flags(image);
+"""
+
+
+class AnnotationTables(SqliteFile):
+    """The connection to these tables; any number of threads and processes may work at them at once."""
+
+    what, schema = "annotations", SCHEMA
+
+
+# -- flags ----------------------------------------------------------------------------------------------------------
+
+
+FLAG_KINDS = {"face": "a face", "personal": "personal data", "not-photo": "not a photo", "other": "another reason"}
+LONGEST_REASON = 300  # characters
+FLAG_COLUMNS = ("photo", "file_name", "flag", "reason", "person", "time", "image_id")
+
+
+class Flag(NamedTuple):
+    """What somebody saw on a photo, and when, in seconds since 1970."""
+
+    image: str
+    kind: str
+    reason: str
+    person: str
+    at: float
+
+    @property
+    def words(self) -> str:
+        """What it says, for people."""
+        return f"{FLAG_KINDS[self.kind]}: {self.reason}" if self.reason else FLAG_KINDS[self.kind]
+
+
+class Flags:
+    """The flags of one ledger. Nothing is deleted: a flag that is taken down stays as history."""
+
+    def __init__(self, tables: AnnotationTables) -> None:
+        self._tables = tables
+
+    def put(self, image: str, kind: str, person: str, reason: str = "") -> bool:
+        """Flag a photo; whether that is new. `UsageError` for an unknown kind, and another reason without words."""
+        reason = " ".join(reason.split())
+        if kind not in FLAG_KINDS:
+            raise UsageError(f"a flag is one of {', '.join(FLAG_KINDS)}, not {kind!r}")
+        if kind == "other" and not reason:
+            raise UsageError("another reason needs words: say what is wrong with the photo")
+        if len(reason) > LONGEST_REASON or not reason.isprintable():
+            raise UsageError(f"a reason has at most {LONGEST_REASON} printable characters; write a shorter one")
+        return self._put(Flag(image, kind, reason, person, time.time()), raised=True)
+
+    def take_down(self, image: str, kind: str, person: str) -> bool:
+        """Take somebody's flag down; whether there was one."""
+        return self._put(Flag(image, kind, "", person, time.time()), raised=False)
+
+    def _put(self, flag: Flag, *, raised: bool) -> bool:
+        with self._tables.transaction() as sql:
+            same = [one for one in self.of([flag.image]) if one[:4] == flag[:4]]
+            earlier = [one for one in self.of([flag.image]) if (one.kind, one.person) == (flag.kind, flag.person)]
+            if same if raised else not earlier:
+                return False
+            sql.execute(
+                "INSERT INTO photo_flags(image, kind, reason, person, at, raised) VALUES (?, ?, ?, ?, ?, ?)",
+                (*flag, int(raised)),
+            )
+        return True
+
+    def of(self, images: Iterable[str]) -> list[Flag]:
+        """The flags of some photos that stand, the earliest first."""
+        wanted = list(dict.fromkeys(images))
+        return [flag for image in wanted for flag in self._standing("WHERE image = ?", image)]
+
+    def all(self) -> list[Flag]:
+        """All flags that stand, the earliest first."""
+        return self._standing("")
+
+    def images(self) -> set[str]:
+        """The photos that somebody flagged."""
+        return {flag.image for flag in self.all()}
+
+    def _standing(self, where: str, *values: str) -> list[Flag]:
+        statement = f"SELECT image, kind, reason, person, at, raised FROM photo_flags {where} ORDER BY number"
+        last: dict[tuple[str, str, str], Flag] = {}
+        for image, kind, reason, person, at, raised in self._tables.select(statement, *values):
+            last.pop((image, kind, person), None)
+            if raised:
+                last[image, kind, person] = Flag(image, kind, reason, person, at)
+        return list(last.values())
+
+
+def write_flags(file: Path, flags: Iterable[Flag], path_of: Callable[[str], str]) -> int:
+    """The flags as a table that `build inat --flagged` takes; gives how many rows it has.
+
+    The column photo is the name of the photo's file without its ending, which in iNaturalist's export is its id.
+    """
+    rows = []
+    for flag in flags:
+        name = PurePosixPath(path_of(flag.image) or flag.image)
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(flag.at))
+        rows.append((name.stem, name.name, flag.kind, flag.reason, flag.person, when, flag.image))
+    write_csv(file, [FLAG_COLUMNS, *rows])
+    return len(rows)
+
+
+# -- the team -------------------------------------------------------------------------------------------------------
+
 
 LONGEST_NAME = 60  # characters of a name
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.inat.collection import ATTRIBUTIONS, FUNNEL, LABELS, TAXONOMY, CollectionInputs, CollectionTally
+from eyespot.curate.inat.collection import (
+    ATTRIBUTIONS,
+    FUNNEL,
+    LABELS,
+    TAXONOMY,
+    CollectionInputs,
+    CollectionTally,
+    unmatched,
+)
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.curate.inat.tables import Tables
 from eyespot.pipelines import StepResult
@@ -108,9 +116,9 @@ def quality_checks(
     pictures = len(tally.species)
     yield _pictures_check(pictures, drawn_rows, waiting, checked)
     if checked:
-        looked = "face" in settings.pictures.checks
-        text = "A detector looked for faces; it misses small ones." if looked else "Nobody looked for faces."
-        yield QualityCheck("People in the pictures", "green" if looked else "amber", text)
+        face_checked = "face" in settings.pictures.checks
+        text = "A detector looked for faces; it misses small ones." if face_checked else "Nobody looked for faces."
+        yield QualityCheck("People in the pictures", "green" if face_checked else "amber", text)
     species = len(set(tally.species))
     text = f"{species:,} of {listed:,} species of the list have pictures."
     yield QualityCheck("Species", level_of(species / max(1, listed), 0.5, 0.9), text)
@@ -157,12 +165,20 @@ def write(
     steps: Sequence[StepResult],
     tally: CollectionTally,
     cells: Sequence[Cell],
-    drawn: Mapping[str, Any],
     notes: Sequence[str],
-    checks: Sequence[QualityCheck],
+    standing: Mapping[str, Any],
 ) -> None:
-    """Write `card.md` and `card.html` and `croissant.json`."""
+    """Write `card.md` and `card.html` and `croissant.json`; `standing` is what the checks are told of the pictures."""
+    drawn, listed, odd = standing["drawn"], len(inputs.species), len(unmatched(inputs.species, settings.positions))
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
+    # The mean effective number of cells over species that were cut
+    names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
+    spread = [(title, f"{drawn[name]:.1f}") for name, title in names.items() if drawn.get(name) is not None]
+    note = (
+        f"Effective number (exponential of the entropy) of equal-area cells, 2 degrees wide at the equator, mean over "
+        f"the {drawn['over_cap']:,} species of which not every observation was taken."
+    )
+    evenness = CardTable("How widely the draw is spread", ("", "cells"), spread, note)
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     content = CardContent(
         out.absolute().name,
@@ -170,9 +186,9 @@ def write(
         "that there are as many places, days and observers as possible.",
         settings.sampling.seed,
         answers=_answers(tally, settings),
-        tables=[licences, coverage_table(cells), _evenness(drawn)],
+        tables=[licences, coverage_table(cells), evenness],
         notes=notes,
-        checks=checks,
+        checks=list(quality_checks(tally, settings, listed=listed, unmatched=odd, **standing)),
         citation=inputs.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
@@ -180,17 +196,6 @@ def write(
     write_card(made, out)
     tables = {"pictures": LABELS, "attributions": ATTRIBUTIONS, "taxonomy": TAXONOMY, "funnel": FUNNEL}
     write_croissant(made, {name: {"whole": place} for name, place in tables.items()}, out)
-
-
-def _evenness(drawn: Mapping[str, Any]) -> CardTable:
-    """The mean effective number of cells over species that were cut."""
-    names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
-    rows = [(title, f"{drawn[name]:.1f}") for name, title in names.items() if drawn.get(name) is not None]
-    note = (
-        f"Effective number (exponential of the entropy) of equal-area cells, 2 degrees wide at the equator, mean over "
-        f"the {drawn['over_cap']:,} species of which not every observation was taken."
-    )
-    return CardTable("How widely the draw is spread", ("", "cells"), rows, note)
 
 
 def _answers(tally: CollectionTally, settings: CollectionSettings) -> dict[str, dict[str, str]]:

@@ -10,9 +10,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eyespot.curate.inat import card, collection
-from eyespot.curate.inat.card import Cell, covered, write_coverage
-from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
-from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, species_of, unmatched
+from eyespot.curate.inat.card import covered, write_coverage
+from eyespot.curate.inat.collection import (
+    CollectionInputs,
+    CollectionTally,
+    hidden_taxa,
+    remove_leftovers,
+    species_of,
+    unmatched,
+)
 from eyespot.curate.inat.pictures import (
     BAD,
     FLAGGED,
@@ -65,7 +71,7 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress)
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
         if "face" in settings.pictures.checks:
-            from eyespot.curate.inat.detectors import model_file
+            from eyespot.curate.inat.pictures import model_file
 
             model_file()
     work = out / WORK
@@ -164,7 +170,16 @@ class _Collecting:
         )
         standing = {"drawn": drawn, "waiting": waiting, "checked": not unseen, "later": later, "unknown": unknown}
         standing |= {"drawn_rows": self.tables.number(f"SELECT count(*) FROM {listed}")}
-        self._write_card(tally, cells, [*notes, UNSEEN] if unseen else notes, standing)
+        card.write(
+            self.out,
+            self.inputs,
+            self.settings,
+            steps=[result for name, result in self.done.items() if name != LISTED],
+            tally=tally,
+            cells=cells,
+            notes=[*notes, UNSEEN] if unseen else notes,
+            standing=standing,
+        )
         failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
         if note := card.substitutes(later, unknown, len(tally.species)):
             notes.append(note)
@@ -179,23 +194,6 @@ class _Collecting:
                 row |= {"width": picture["width"], "height": picture["height"]}
                 yield collection.image_of(id, row, self.inputs)
                 picture, id = next(pictures, None), id + 1
-
-    def _write_card(
-        self, tally: CollectionTally, cells: Sequence[Cell], notes: Sequence[str], standing: Mapping[str, Any]
-    ) -> None:
-        odd = len(unmatched(self.inputs.species, self.settings.positions))
-        checks = card.quality_checks(tally, self.settings, listed=len(self.inputs.species), unmatched=odd, **standing)
-        card.write(
-            self.out,
-            self.inputs,
-            self.settings,
-            steps=[result for name, result in self.done.items() if name != LISTED],
-            tally=tally,
-            cells=cells,
-            drawn=standing["drawn"],
-            notes=notes,
-            checks=list(checks),
-        )
 
     def _list_notes(self, steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""

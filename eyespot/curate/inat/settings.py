@@ -85,7 +85,7 @@ def licence_of(text: str | None, version: str = "") -> Licence | None:
         for words, code in _WORDS.items():
             plain = re.sub(rf"\b{words}\b", code, plain)
     licences = set(_licences(plain))
-    kinds, versions = {kind for kind, _ in licences}, {own for _, own in licences if own}
+    kinds, versions = {kind for kind, _ in licences}, {known for _, known in licences if known}
     if "" in kinds or len(kinds) != 1 or len(versions) > 1:
         return None
     return Licence(kinds.pop(), versions.pop() if versions else version)

@@ -328,8 +328,8 @@ def _ranks_of_taxa(tables: Tables, single: Mapping[str, int]) -> dict[int, dict[
         f"WHERE a.rank IN ({ranks}) GROUP BY target, a.rank"
     ):
         known.setdefault(int(place), {})[rank] = name
-    own = ", ".join(f"min({quote_name(rank)})" for rank in RANKS)
-    for place, *names in tables.rows(f"SELECT target, {own} FROM ways JOIN taxa USING (taxon) GROUP BY target"):
+    minima = ", ".join(f"min({quote_name(rank)})" for rank in RANKS)
+    for place, *names in tables.rows(f"SELECT target, {minima} FROM ways JOIN taxa USING (taxon) GROUP BY target"):
         own_ranks = {rank: name for rank, name in zip(RANKS, names, strict=True) if name}
         known[int(place)] = own_ranks | known.get(int(place), {})
     return known

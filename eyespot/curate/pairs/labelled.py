@@ -18,7 +18,7 @@ does the draw in bounded memory; pictures are read a part at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
@@ -48,6 +48,7 @@ from eyespot.photos.names import real_name
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
 from eyespot.storage.systems import relative_path
+from eyespot.storage.tables import rows_of
 from eyespot.types import NothingFound, Progress, UsageError
 
 PART = 1 << 16  # pictures, and the class that the last one is of
@@ -179,7 +180,9 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
         )
     names = [Path(side) / f"{part:05d}" for side, part in sides]
     made = fill_parts(source, {name: source.out / name for name in names}, tell)
-    for reason, count, name in [*lost, *_lost_in_parts(source.out / name for name in names)]:
+    without_pair = filter(Path.is_file, (source.out / name / WITHOUT_PAIR for name in names))  # older parts have none
+    lost += [(row["reason"], 1, row["name"]) for table in without_pair for _, row in rows_of(table)]
+    for reason, count, name in lost:
         made.left_out[reason] += count
         made.examples.setdefault(reason, name)
     del made.rows[WITHOUT_PAIR]
@@ -188,15 +191,6 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
 
 def _without_pair(one: _Hashed, reason: str) -> PairRow:
     return PairRow(WITHOUT_PAIR, {"name": one.name, "label": one.label, "reason": reason})
-
-
-def _lost_in_parts(parts: Iterable[Path]) -> Iterator[tuple[str, int, str]]:
-    """Each picture that gave no pair when its part was made, now or by an earlier run: the reason, 1 and its name."""
-    import pyarrow.parquet as pq
-
-    for part in parts:
-        if (part / WITHOUT_PAIR).is_file():  # parts of older versions have none
-            yield from ((row["reason"], 1, row["name"]) for row in pq.read_table(part / WITHOUT_PAIR).to_pylist())
 
 
 def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 
 from eyespot.curate.recos.captions import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
-from eyespot.curate.recos.pictures import generator_of
-from eyespot.curate.recos.sources import DRAWN, Sources
+from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
-from eyespot.pipelines.data_card.wording import words
+from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.prompts import AnswerForm, ask_model
 from eyespot.types import Mask
 
@@ -117,7 +116,7 @@ class LookalikeSearch:
         mask: Mask = self.sources.world(record["source"]).view(self.sources.named).live.copy()
         if record["source"] == DRAWN:
             mask[:] = False
-            mask[[rows[image] for image, it in self.drawn.items() if it["subtask"] == record["subtask"]]] = True
+            mask[[rows[image] for image, one in self.drawn.items() if one["subtask"] == record["subtask"]]] = True
         mask[[rows[image] for image in but if image in rows]] = False
         return mask
 
@@ -173,8 +172,8 @@ def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[S
         # The same wordings, of the other picture
         about, wording = subtask(record["subtask"]), generator_of(record["subtask"]).wording(record["facts"])
         return [
-            Swap(number=its["number"], text=wording[its["level"]][its["number"] - 1], attribute=about.attributes[0])
-            for its in record["originals"]
+            Swap(number=one["number"], text=wording[one["level"]][one["number"] - 1], attribute=about.attributes[0])
+            for one in record["originals"]
         ]
     listed = "\n".join(f"{original['number']}. {original['text']}" for original in record["originals"])
     prompt = writer.prompt("confuse", record, Swaps, captions=listed, before=record["before"])

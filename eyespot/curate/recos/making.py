@@ -1,25 +1,126 @@
-"""From a recipe to a set in a folder: the steps run, then the tables, the pictures and the card are written.
+"""From a recipe to a set in a folder with its card, as `eyespot eval recos` reads it.
 
 OUT/work     the steps with their records and dropped records, drawn pictures, answers, cost
 OUT/review   the captions that a person checks, and their decisions
 OUT/set      the set: images.parquet, captions.parquet, images/, README.md, card.html; replaced as a whole, unless the
              new one has lost records
+
+images    image, subtask, version, path, source, stand_in, of (the picture that it resembles), licence, author, url
+captions  id, image, text, version, dis, rounds, attribute, edits, original (the caption it was made from),
+          review (confirmed: a person accepted it; changed: a person rewrote it, so that its dis and rounds are
+          unknown; unseen: no person decided on it)
+
+`hub/images.parquet` is the table of images with the pictures inside: `datasets` does not follow a path in a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
-from eyespot.curate.recos.captions import DEMONSTRATION
-from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.files import TABLES, write_set
+from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting, choices, histogram
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, UNDECIDED, UNSEEN, is_seen
+from eyespot.curate.recos.pictures import DRAWN, Sources
 from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
+from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.curate.set_folder import (
+    IMAGE,
+    RIGHTS,
+    SHARE,
+    TEXT,
+    WHOLE,
+    SetFolder,
+    SharePicture,
+    shared_picture,
+    write_cards,
+    write_table,
+)
 from eyespot.formats.positions import without_position
-from eyespot.pipelines import Recipe, StepResult, read_recipe
-from eyespot.pipelines.data_card import card_of
+from eyespot.photos.pictures import id_of
+from eyespot.pipelines import Recipe, Record, StepResult, drops, read_recipe
+from eyespot.pipelines.data_card import (
+    CardContent,
+    CardTable,
+    QualityCheck,
+    SampleRecord,
+    card_of,
+    content_of,
+    level_of,
+    licence_check,
+    wilson,
+)
+from eyespot.pipelines.human_review import DROPPED
+from eyespot.runs.recos import VERSIONS
+from eyespot.storage.atomic import new_folder
+from eyespot.storage.toml import toml_of
 from eyespot.types import NothingFound, UsageError
+
+IMAGES = ("image", "subtask", "version", "path", "source", "stand_in", "of", *RIGHTS)
+COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "images": dict.fromkeys(IMAGES, TEXT),
+    "captions": {
+        **dict.fromkeys(("id", "image", "text", "version"), TEXT),
+        **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "review": TEXT},
+    },
+}
+SHOWN = "hub/images.parquet"
+TABLES = {"captions": {"whole": "captions.parquet"}, "images": {"whole": SHOWN}}
+"""As `datasets` loads them."""
+AT_ONCE = 64  # pictures in memory
+
+
+def write_set(
+    records: Iterable[Record], sources: Sources, out: Path, share: SharePicture = without_position
+) -> dict[str, dict[str, int]]:
+    """Write the set to the folder `out`, in place of an earlier one; how many images and captions a version has.
+
+    A picture whose bytes change has another id in the set; pictures that differed in their metadata only become one.
+    Raises `EyespotError` for one that cannot be read any more.
+    """
+    rows = sorted(records, key=lambda record: (VERSIONS.index(record["version"]), record["subtask"]))
+    pictures: dict[str, Record] = {}
+    for record in rows:
+        pictures.setdefault(record["image"], record)
+    captions = [{**r, "review": r["review"] if is_seen(r) else UNSEEN} for r in rows if "text" in r]
+    with new_folder(out) as folder:
+        rights = sources.attributions(pictures.values())
+        ids: dict[str, str] = {}
+        by_id: dict[str, dict[str, Any]] = {}
+        for image, record in pictures.items():
+            place = sources.place(record)
+            data, shared = shared_picture(place, place.suffix.lower(), share)
+            ids[image] = record["image"] if shared.data == data else id_of(shared.data)
+            path: Path = Path("images") / record["subtask"] / f"{ids[image]}{shared.suffix}"
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(shared.data)
+            by_id.setdefault(ids[image], {**record, "path": path.as_posix(), **rights.get(image, {})})
+        images = list(by_id.values())
+        for row in (*images, *captions):
+            row.update({name: ids.get(row[name], row[name]) for name in ("image", "of") if row.get(name)})
+        write_table(folder / "images.parquet", images, COLUMNS["images"])
+        (folder / SHOWN).parent.mkdir()
+        pictures_inside = (
+            {**row, "picture": {"bytes": (folder / row["path"]).read_bytes(), "path": Path(row["path"]).name}}
+            for row in images
+        )
+        write_table(folder / SHOWN, pictures_inside, {"picture": IMAGE, **COLUMNS["images"]}, AT_ONCE)
+        write_table(folder / "captions.parquet", captions, COLUMNS["captions"])
+    counts = {}
+    for number, version in enumerate(VERSIONS, 1):
+        held = VERSIONS[:number]  # a version contains those before it
+        images_held, captions_held = ([r for r in table if r["version"] in held] for table in (images, captions))
+        counts[version] = {"images": len(images_held), "captions": len(captions_held)}
+    return counts
+
+
+# -- the set --------------------------------------------------------------------------------------------------------
+
 
 SHIPPED = Path(__file__).parent / "demonstration.toml"
 
@@ -71,3 +172,225 @@ def galleries_of(given: Sequence[str]) -> dict[str, Path]:
             raise UsageError(f"two galleries are called {name!r}; name them apart, as in -g birds=FOLDER")
         galleries[name] = place
     return galleries
+
+
+# -- the card -------------------------------------------------------------------------------------------------------
+
+
+K = 10  # the last of Recall@1, 5 and 10
+LIKE = 3  # pictures without captions in a sample
+CITATION = (
+    "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
+    "Real-Life Scenarios. ACM Multimedia 2024 (the method)"
+)
+
+
+@dataclass(frozen=True)
+class RecosSteps:
+    """A recipe's finished steps."""
+
+    pipe: RecosPipeline
+    done: Sequence[StepResult]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """The set: captions with their pictures, and pictures without."""
+        return list(self.done[-1].records)
+
+    def captions(self, version: str | None = None) -> list[Record]:
+        """The captions that a version adds, or all."""
+        return [r for r in self.records if "text" in r and version in (r["version"], None)]
+
+    def result(self, name: str) -> StepResult:
+        """The step of this name."""
+        return next(result for result in self.done if result.step.name == name)
+
+    def card_content(self) -> CardContent:
+        """The parts of its card that cannot be counted from the steps."""
+        tables = (_subtasks(self), _reviews(self), _changes(self), *_measurements(self))
+        return content_of(
+            self.pipe.recipe,
+            answers(self),
+            CITATION,
+            texts={f"captions of {name}": [r["text"] for r in self.captions(name)] for name in VERSIONS[:2]},
+            samples=list(_samples(self)),
+            tables=[table for table in tables if table.rows],
+            notes=list(notes(self)),
+            checks=list(quality_checks(self)),
+        )
+
+
+def notes(made: RecosSteps) -> Iterator[str]:
+    """What readers should know before they trust the set."""
+    models = [model for step in made.pipe.recipe.steps for model in step.models.values() if isinstance(model, dict)]
+    if any(model.get("use") == DEMONSTRATION for model in models):
+        yield "A demonstration: captions were written by rules from labels. Measure nothing with this set."
+    stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
+    yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
+    yield from _writing_notes(made.records)
+    # Captions that only a model or a rule has checked
+    captions = made.captions()
+    if unseen := [record for record in captions if not is_seen(record)]:
+        waiting = sum(record.get("review") == UNDECIDED for record in unseen)
+        rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were shown to nobody"
+        yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
+    collected = Counter(record["subtask"] for record in made.result("collect").records)
+    for name, count in made.pipe.collecting.counts().items():
+        if collected[name] < count:
+            yield f"Sub-task {name}: {collected[name]} of {count} pictures were found."
+    images = {record["image"]: record["subtask"] for record in made.captions("v0") if record["source"] != DRAWN}
+    left, more = Counter(images.values()), "a larger count in its table of the recipe takes further ones"
+    yield from (
+        f"Sub-task {name}: {left[name]} of {count} pictures have captions; {more}, and asks for no caption twice."
+        for name, count in made.pipe.collecting.counts().items()
+        if 0 < left[name] < count <= collected[name]
+    )
+    # Pictures whose captions were all dropped: the steps count captions only
+    for version, kind in (("v0", "collect"), ("v1", "pair")):
+        steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
+        records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
+        came = {record["image"] for record in records}
+        lost = len(came - {record["image"] for record in made.captions(version)})
+        if lost:
+            yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
+
+
+def _writing_notes(records: Iterable[Record]) -> Iterator[str]:
+    """By which program the writing in photos was read, which misreads at times."""
+    readers: dict[tuple[str, str], set[str]] = {}
+    for record in records:
+        if subtask(record["subtask"]).of_writing and record["version"] == VERSIONS[0] and record.get("writing"):
+            readers.setdefault((record["subtask"], record["read_by"]), set()).add(record["image"])
+    for (name, reader), images in sorted(readers.items()):
+        yield f"Sub-task {name}: the text of {len(images):,} photos was read by OCR ({reader}), which misreads some."
+
+
+# -- tables -----------------------------------------------------------------------------------------------------
+
+
+def _subtasks(made: RecosSteps) -> CardTable:
+    first_records = {record["image"]: record for record in reversed(made.records)}.values()
+    counts = Counter((str(record["subtask"]), str(record["version"])) for record in first_records)
+    texts = Counter(record["subtask"] for record in made.captions())
+    present = {name for name, _ in counts}
+    rows: list[list[str | int]] = [
+        [name, *(counts[name, version] for version in VERSIONS), texts[name]] for name in names() if name in present
+    ]
+    rows.append(["together", *(sum(counts[name, version] for name in names()) for version in VERSIONS), texts.total()])
+    columns = ["sub-task", "images of v0", "added in v1", "added in v2", "captions"]
+    return CardTable("Sub-tasks", columns, rows, "A version holds its own images and those of the versions before it.")
+
+
+def _reviews(made: RecosSteps) -> CardTable:
+    rows = []
+    steps = [made.result(step.name) for step in made.pipe.recipe.steps if step.step == "review"]
+    dropped = [drop.record for step in steps for drop in drops(step.folder) if drop.reason == DROPPED]
+    for version in VERSIONS[:2]:
+        counts = Counter(record.get("review") or UNSEEN for record in made.captions(version))
+        lost = sum(record.get("version") == version for record in dropped)
+        decided = counts[CONFIRMED] + counts[CHANGED] + lost
+        low, high = wilson(counts[CONFIRMED], decided)
+        share = f"{counts[CONFIRMED] / decided:.0%} ({low:.0%} to {high:.0%})" if decided else "–"
+        numbers = (counts[name] for name in (CONFIRMED, CHANGED, UNDECIDED, UNSEEN))
+        rows.append([version, counts.total(), *numbers, lost, share])
+    columns = [
+        *("version", "captions added", "confirmed by a person", "changed by one", "put to one, undecided"),
+        *("put to nobody", "dropped by one", "accepted as they were"),
+    ]
+    note = "Column review of the captions, in which the undecided are unseen as well. Wilson's interval, 95%."
+    return CardTable("Who looked at the captions", columns, rows, note)
+
+
+# -- checks -----------------------------------------------------------------------------------------------------
+
+
+def quality_checks(made: RecosSteps) -> Iterator[QualityCheck]:
+    """What somebody must know before they trust the set."""
+    first = {record["image"] for record in made.records if record["version"] == VERSIONS[0]}
+    every = list({record["image"]: record for record in made.records}.values())
+    times = len(first) / K
+    text = f"{len(first):,} pictures of v0, {times:.1f} times K = {K} (at least 10)."
+    yield QualityCheck("Size of the pool", level_of(times, 4, 10), text)
+    of_subtask = Counter(dict.fromkeys(made.pipe.collecting.wanted(), 0))  # those that lost all of theirs, too
+    of_subtask.update(record["subtask"] for record in made.captions(VERSIONS[0]))
+    least = of_subtask.most_common()[-1:]
+    text = f"{least[0][0]} has the fewest, {least[0][1]:,} (at least 100)." if least else "There is none."
+    count = least[0][1] if least else 0
+    yield QualityCheck("Captions of v0 in each sub-task", level_of(count, 30, 100), text)
+    captions = made.captions()
+    seen = sum(is_seen(record) for record in captions)
+    share = seen / len(captions) if captions else 0.0
+    text = f"{len(captions) - seen:,} of {len(captions):,} captions are unseen by a person, {1 - share:.0%}."
+    yield QualityCheck("Captions that a person read", level_of(share, 0.2, 0.95), text)
+    rights = made.pipe.sources.attributions(every)
+    photos = [record["image"] for record in every if record["source"] != DRAWN]  # drawn ones are the set's own
+    yield licence_check([rights.get(image, {}).get("licence") for image in photos])
+
+
+def _changes(made: RecosSteps) -> CardTable:
+    by_attribute: dict[str, list[int]] = {}
+    for record in made.captions("v1"):
+        by_attribute.setdefault(record["attribute"], []).append(record["edits"])
+    ordered = sorted(by_attribute.items(), key=lambda item: (-len(item[1]), item[0]))
+    rows = [[name, len(edits), f"{fmean(edits):.1f}", max(edits)] for name, edits in ordered]
+    columns = ["attribute", "captions", "words changed, mean", "most"]
+    return CardTable("What confusing captions changed", columns, rows, "Words inserted, deleted or replaced.")
+
+
+def _measurements(made: RecosSteps) -> Iterator[CardTable]:
+    """What other settings of dis(t) would accept, and its distribution before and after rewriting."""
+    for declared in made.pipe.recipe.steps:
+        if declared.step == "discriminate":
+            how, step = declared.fitted(Rewriting), made.result(declared.name)
+            # Captions as first written, also those that were dropped then
+            first = [r for r in chain(step.records, (drop.record for drop in drops(step.folder))) if "nearest" in r]
+            yield choices([record["nearest"] for record in first], how.k)
+            before, after = [r["first_dis"] for r in first], [r["dis"] for r in step.records]
+            yield histogram(before, after, how)
+
+
+def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
+    """A picture of each sub-task with the pictures that it is confused with."""
+    place = made.pipe.sources.place
+    for name in names():
+        captions = [record for record in made.captions("v0") if record["subtask"] == name]
+        twins = {record["of"]: record for record in made.captions("v1") if record["subtask"] == name}
+        chosen = next((record for record in captions if record["image"] in twins), captions[0] if captions else None)
+        if chosen is None:
+            continue
+        twin, lines = twins.get(chosen["image"]), []
+        pictures = [(f"v0: {twin['original'] if twin else chosen['text']}", place(chosen))]
+        if twin is not None:
+            pictures.append((f"v1: {twin['text']}", place(twin)))
+            words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
+            lines.append(f"v1 changes {words} ({twin['attribute']}).")
+        like = [record for record in made.records if record["version"] == "v2" and record["of"] == chosen["image"]]
+        pictures += [("v2, without captions", place(record)) for record in like[:LIKE]]
+        yield SampleRecord(chosen["subtask"], pictures, lines)
+
+
+# -- datasheet --------------------------------------------------------------------------------------------------
+
+
+def answers(made: RecosSteps) -> dict[str, dict[str, str]]:
+    """The pipeline's own answers to a datasheet, by section and question; answers of a recipe replace them."""
+    models = {name: model for step in made.pipe.recipe.steps for name, model in step.models.items()}
+    writers = [f"{name} ({model.get('use')})" for name, model in models.items() if isinstance(model, Mapping)]
+    sizes = []
+    for number, version in enumerate(VERSIONS, 1):
+        held = [record for record in made.records if record["version"] in VERSIONS[:number]]
+        images, captions = {record["image"] for record in held}, sum("text" in record for record in held)
+        sizes.append(f"{version}: {len(images):,} pictures, {captions:,} captions")
+    fields: dict[str, Any] = {
+        **dict(zip(("first", "second", "third"), VERSIONS, strict=True)),
+        "sizes": "; ".join(sizes),
+        "columns": " ".join(f"{name}: {', '.join(columns)}." for name, columns in COLUMNS.items()),
+        "writers": ", ".join(writers) or "nobody",
+        "galleries": ", ".join(made.pipe.sources.galleries) or "none",
+        "subtasks": len(made.pipe.collecting.wanted()),
+    }
+    sections = toml_of(Path(__file__).with_name("datasheet.toml"))
+    return {
+        section: {question: text.format_map(fields) for question, text in texts.items()}
+        for section, texts in sections.items()
+    }

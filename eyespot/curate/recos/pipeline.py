@@ -6,35 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from eyespot.curate.recos import captions, checking, confusing, grammar, pictures
+from eyespot.curate._world import NoSettings, SetPipeline, one_model
+from eyespot.curate.recos import captions, checking, confusing, pictures
 from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
 from eyespot.curate.recos.demonstration import writer
-from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import (
-    BatchStep,
-    CostLimits,
-    Declared,
-    MapStep,
-    Recipe,
-    RunOptions,
-    Spent,
-    Step,
-)
+from eyespot.curate.recos.pictures import Sources
+from eyespot.pipelines import BatchStep, Client, Declared, MapStep, Step
 from eyespot.pipelines.human_review import decisions_digest
-from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of, template
 from eyespot.types import UsageError
 
-WORK, REVIEW = "work", "review"
+REVIEW = "review"
 APART = "-apart"  # the end of the name of the step after `confuse`
 FIRST = ("draw", "render", "collect")
-
-
-@dataclass(frozen=True)
-class RecosStepSettings:
-    """A step without settings."""
 
 
 @dataclass(frozen=True)
@@ -45,29 +31,16 @@ class RecosWorkers:
 
 
 @dataclass(frozen=True)
-class RecosPipeline:
+class RecosPipeline(SetPipeline):
     """A recipe's steps, whose work lies under `out`.
 
     `galleries` take the place of those that the recipe names. `limit` is a trial's number of pictures in v0.
     """
 
-    recipe: Recipe
-    out: Path
+    clients: ClassVar[Mapping[str, Client]] = {DEMONSTRATION: writer}
+
     galleries: Mapping[str, Path] = field(default_factory=dict)
     limit: int | None = None
-
-    @property
-    def work(self) -> Path:
-        """The folder of the steps."""
-        return self.out / WORK
-
-    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
-        """How they are run: by the recipe's models, within its budget or another."""
-        return options_of(self.recipe, {DEMONSTRATION: writer}, limits, retry_failed=retry_failed)
-
-    def check(self, limits: CostLimits | None = None) -> None:
-        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
-        Models({DEMONSTRATION: writer}).check(self.recipe.models, limits or self.recipe.limits)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -126,7 +99,7 @@ def _draw(pipe: RecosPipeline, declared: Declared) -> Step:
 
 
 def _render(pipe: RecosPipeline, declared: Declared) -> Step:
-    declared.fitted(RecosStepSettings)
+    declared.fitted(NoSettings)
     work = MapStep(lambda record, context: pictures.rendered(record, context, pipe.sources), 2)
     return declared.made(work, about="Draws the pictures.")
 
@@ -170,9 +143,9 @@ def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
 
 
 def _grammar(_pipe: RecosPipeline, declared: Declared) -> Step:
-    how = declared.fitted(grammar.Grammar)
-    checker = grammar.Checker(how)
-    work = MapStep(lambda record, context: grammar.checked(record, context, checker, how))
+    how = declared.fitted(checking.Grammar)
+    checker = checking.Checker(how)
+    work = MapStep(lambda record, context: checking.checked(record, context, checker, how))
     return declared.made(work, 2, about=f"Looks for grammar errors in the captions of {how.version}.")
 
 
@@ -211,7 +184,7 @@ def _expand(pipe: RecosPipeline, declared: Declared) -> Step:
 
 
 def _hash(pipe: RecosPipeline, declared: Declared) -> Step:
-    declared.fitted(RecosStepSettings)
+    declared.fitted(NoSettings)
     work = MapStep(lambda record, _context: confusing.hashed(record, pipe.sources), 2)
     return declared.made(work, about="Computes perceptual hashes of the pictures without captions.")
 
@@ -222,31 +195,13 @@ def _distinct(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 2, about="Removes near-duplicates from the pictures without captions.")
 
 
+_STEPS = (_draw, _render, _collect, _caption, _discriminate, _grammar, _review, _complete, _pair, _confuse, _expand)
 MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
-    "draw": _draw,
-    "render": _render,
-    "collect": _collect,
-    "caption": _caption,
-    "discriminate": _discriminate,
-    "grammar": _grammar,
-    "review": _review,
-    "complete": _complete,
-    "pair": _pair,
-    "confuse": _confuse,
-    "expand": _expand,
-    "hash": _hash,
-    "distinct": _distinct,
+    make.__name__.removeprefix("_"): make for make in (*_STEPS, _hash, _distinct)
 }
 
 
 def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[captions.CaptionWriter, dict[str, Any]]:
     """The model that writes in a step, and the fields of the step that depend on it."""
-    if len(declared.models) != 1:
-        raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
-    (model,) = declared.models.values()
-    text = template(declared, captions.template(prompt))
-    price: Spent = expected(model, 1, text)
-    # The number of requests at the same time changes no result
-    settings = {key: value for key, value in declared.settings.items() if key != "workers"}
-    fields = {"prompts": {PROMPT: text}, "settings": settings, "expects": price}
+    model, text, fields = one_model(declared, captions.template(prompt))
     return captions.CaptionWriter(model, text, pipe.sources), fields

@@ -110,7 +110,7 @@ def agreements(made: FinishedSteps, folder: Path) -> list[AuditAgreement]:
 def agreed(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> list[AuditAgreement]:
     """The same from what both said, by the ids of cases."""
     both = [(panel[id].kind, panel[id].answers is yes) for id, yes in verdicts.items() if id in panel]
-    groups = {kind: [same for its, same in both if kind in (its, ALL)] for kind in (*KINDS, ALL)}
+    groups = {kind: [same for of, same in both if kind in (of, ALL)] for kind in (*KINDS, ALL)}
     counts = [(kind, sum(same), len(same)) for kind, same in groups.items() if same]
     return [AuditAgreement(kind, hits, cases, *wilson(hits, cases)) for kind, hits, cases in counts]
 

@@ -9,7 +9,7 @@ that is all but the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,13 @@ def draw(world: PhotoWorld, settings: SeedSettings, folder: Path, context: Conte
     chosen = np.zeros(len(labels), bool)
     chosen[taken] = True
     others = [(rows[~chosen], NOT_DRAWN), (np.flatnonzero(~view.live), NO_VECTOR)]
-    tables = {"kept": _drawn(view, rows[chosen], labels[chosen], settings), "dropped": _others(view, others)}
+    dropped = (
+        {"id": facts["id"], "reason": reason, "detail": "", "path": facts["path"] or ""}
+        for part, reason in others
+        for some in batches(part.tolist(), ROWS_AT_ONCE)
+        for facts in view.facts(some)
+    )
+    tables = {"kept": _drawn(view, rows[chosen], labels[chosen], settings), "dropped": dropped}
     for name, columns in SEED_COLUMNS.items():
         write_table(folder / f"{name}.parquet", tables[name], columns, ROWS_AT_ONCE)
     return int(view.starts[-1])
@@ -111,24 +117,16 @@ def _drawn(
     view: View, rows: NDArray[np.int64], labels: NDArray[np.int32], settings: SeedSettings
 ) -> Iterator[dict[str, Any]]:
     for some in batches(zip(rows.tolist(), labels.tolist(), strict=True), ROWS_AT_ONCE):
-        facts = view.facts([row for row, _ in some])
-        for (_, label), its in zip(some, facts, strict=True):
-            description = next(iter(_column_texts(its, settings.descriptions)), "")
-            labelled = "; ".join(_column_texts(its, settings.labels))
-            place = {"id": its["id"], "path": its["path"] or "", "cluster": label}
+        for (_, label), facts in zip(some, view.facts([row for row, _ in some]), strict=True):
+            description = next(iter(_column_texts(facts, settings.descriptions)), "")
+            labelled = "; ".join(_column_texts(facts, settings.labels))
+            place = {"id": facts["id"], "path": facts["path"] or "", "cluster": label}
             yield {**place, "description": description, "labels": labelled}
 
 
 def _column_texts(facts: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
     """What these columns say of a photo, as far as they are filled."""
     return [text for name in columns if (text := str(facts.get(name) or "").strip())]
-
-
-def _others(view: View, parts: Iterable[tuple[NDArray[np.int64], str]]) -> Iterator[dict[str, Any]]:
-    for rows, reason in parts:
-        for some in batches(rows.tolist(), ROWS_AT_ONCE):
-            for its in view.facts(some):
-                yield {"id": its["id"], "reason": reason, "detail": "", "path": its["path"] or ""}
 
 
 NOTHING, COPY = "no candidates", "a candidate all but the same as the input"
@@ -185,8 +183,8 @@ class _Indexes:
         spaces = settings.space_names(world)
         rows = {space: world.rows(space) for space in spaces}
         by_row = {
-            space: {its[seed["id"]]: at for at, seed in enumerate(seeds) if seed["id"] in its}
-            for space, its in rows.items()
+            space: {row_of[seed["id"]]: at for at, seed in enumerate(seeds) if seed["id"] in row_of}
+            for space, row_of in rows.items()
         }
         places = [at for at, seed in enumerate(seeds) if seed["description"]]
         text_index = None

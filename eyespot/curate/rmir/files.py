@@ -164,12 +164,18 @@ def write_tables(made: FinishedSteps, folder: Path) -> None:
         | rights.get(seed["id"], {})
         for seed in (made.seeds[id] for id in made.pool)
     ]
+    losses = []
+    for one in made.done:
+        step = {"step": one.step.name, "came": one.counts.came, "added": one.counts.added, "kept": one.counts.kept}
+        cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
+        dropped = (one.counts.dropped or {"": 0}).items()
+        losses += [{**step, "reason": reason, "records": count, **cost} for reason, count in dropped]
     rows: dict[str, Callable[[], Iterable[Mapping[str, Any]]]] = {
         "queries": lambda: queries,
         "qrels": lambda: qrels(made),
         "pool": lambda: pool,
         "judgements": made.votes,
-        "losses": lambda: _losses(made),
+        "losses": lambda: losses,
     }
     for name, columns in COLUMNS.items():
         write_table(folder / f"{name}.parquet", rows[name](), columns)
@@ -193,14 +199,6 @@ def qrels(made: FinishedSteps) -> Iterator[dict[str, Any]]:
         unknown = made.unknown.get(query["id"], [])
         for grade, images in ((1, query["targets"]), (0, query["negatives"]), (UNKNOWN, unknown)):
             yield from ({"query": query["id"], "image": image, "grade": grade} for image in images if image in pool)
-
-
-def _losses(made: FinishedSteps) -> Iterator[dict[str, Any]]:
-    for one in made.done:
-        step = {"step": one.step.name, "came": one.counts.came, "added": one.counts.added, "kept": one.counts.kept}
-        cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
-        for reason, count in (one.counts.dropped or {"": 0}).items():
-            yield {**step, "reason": reason, "records": count, **cost}
 
 
 # -- MTEB ---------------------------------------------------------------------------------------------------------
@@ -253,13 +251,13 @@ _MTEB = {
 def tables_of(made: FinishedSteps) -> Tables:
     """The tables by the names that `datasets` loads them by."""
     splits = _splits(made)
-    own = whole_tables()
+    whole = whole_tables()
     parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
     mteb = {
         f"{MTEB}-{name}": {split: f"{MTEB}/{file}" for split, file in places.items()}
         for name, places in mteb_tables(made).items()
     }
-    return own | parted | mteb if splits else own
+    return whole | parted | mteb if splits else whole
 
 
 def whole_tables() -> dict[str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""From a recipe to a set in a folder: the steps are run, the tables and the card written, the audit drawn.
+"""From a recipe to a set in a folder with its card: samples, what was lost where, how the panel voted, shortcuts.
 
 OUT/work    the steps with what they kept and dropped, answers, cost
 OUT/set     the set: tables, `mteb`, README.md, card.html; replaced as a whole, unless the new one has lost records
@@ -7,14 +7,22 @@ OUT/audit   what a person is to look at, and their decisions
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from eyespot.curate.rmir import audit, card, files
-from eyespot.curate.rmir.files import FinishedSteps
+from eyespot.curate.rmir import audit, demonstration, files, questions
+from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
+from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_votes
 from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
+from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
 from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
-from eyespot.pipelines import plan, run
-from eyespot.pipelines.data_card import card_of, write_head
+from eyespot.pipelines import drops, plan, run
+from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, card_of, content_of, write_head
+from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.types import UsageError
 
@@ -46,7 +54,7 @@ def write_set(
     make_folder(out)
     target = target or set_of(made, out)
     cases = audit.write_queues(made, out / AUDIT, sizes)  # first, for the card counts what of them is decided
-    data_card = card_of(made.done, card.card_content(made, out / AUDIT))
+    data_card = card_of(made.done, card_content(made, out / AUDIT))
     with new_folder(target.place) as folder:
         files.write_tables(made, folder)
         files.write_mteb(made, folder / files.MTEB, share)
@@ -55,3 +63,231 @@ def write_set(
         write_cards(data_card, folder, files.tables_of(made), files.whole_tables())
     target.settle()
     return cases
+
+
+CITATION = "The method is that of RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
+SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
+
+
+def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
+    """The pipeline's own part of the card; `audit` is the folder of a person's decisions."""
+    found = shortcuts(made, made.in_split(TEST) or made.queries)
+    texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
+    texts |= {"target descriptions": [query["target"] for query in made.queries]}
+    return content_of(
+        made.pipe.recipe,
+        answers(made),
+        CITATION,
+        texts=texts,
+        samples=_samples(made),
+        tables=[*audit_tables(made, audit), *tables(made, found)],
+        notes=notes(made),
+        checks=list(quality_checks(made, found, audit)),
+    )
+
+
+def notes(made: FinishedSteps) -> list[str]:
+    """What somebody should know before they use it."""
+    uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.recipe.models.values()}
+    failed = sum(one.counts.failed for one in made.done)
+    few = "a demonstration: rules over labels stood where a model would look at pictures; this set tests nothing"
+    if made.in_split(TEST):
+        without_a_test = []
+    elif made.queries:
+        without_a_test = ["No query reaches the threshold of reliability, so there is no test set."]
+    else:
+        without_a_test = ["No query is left, so the set is empty; the losses below say where they went."]
+    return [
+        *([f"This is {few}."] if demonstration.NAME in uses else []),
+        *([f"{failed:,} records failed and are left out; --retry-failed tries them again."] if failed else []),
+        *without_a_test,
+    ]
+
+
+# -- samples ------------------------------------------------------------------------------------------------------
+
+
+def _samples(made: FinishedSteps) -> list[SampleRecord]:
+    """Test queries first, a kind after the other, from different inputs and questions as far as there are."""
+    seen: Counter[str] = Counter()
+    ordered = sorted(made.queries, key=lambda one: one["split"] != TEST)
+    turns: list[tuple[int, int, int]] = []
+    for one in ordered:
+        turns.append((seen[one["question"]] + seen[one["image"]], seen[one["kind"]], len(turns)))
+        seen.update((one["question"], one["image"], one["kind"]))
+    samples = []
+    for query in (ordered[number] for *_, number in sorted(turns)[:SHOWN]):
+        targets, others = query["targets"][:TARGETS], len(query["targets"][TARGETS:])
+        pictures = [("input", Path(query["path"])), *(("target", Path(made.seeds[id]["path"])) for id in targets)]
+        standing = f"{query['kind']}, {query['split']}, reliability {query['tsr']:.2f}"
+        standing += f"; targets not shown: {others}" if others else ""
+        lines = [f"Target: {query['target']}", f"Reasoning: {query['reasoning']}", standing]
+        samples.append(SampleRecord(query["question"], pictures, lines))
+    return samples
+
+
+# -- tables -------------------------------------------------------------------------------------------------------
+
+
+def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable]:
+    """All tables of the card; `found` are the shortcuts of its queries."""
+    rows = []
+    for kind in KINDS:
+        of_kind = [one for one in made.queries if one["kind"] == kind]
+        counts = [sum(one["split"] == name for one in of_kind) for name in (TEST, TRAIN)]
+        targets = sum(len(one["targets"]) for one in of_kind) / len(of_kind) if of_kind else 0
+        rows.append([kind, *counts, f"{targets:.1f}"])
+    note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
+    yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
+    stages = {
+        "asked": "questions",
+        "keeping the rules": "checked",
+        "with a sure target": "queries",
+        "in the set": "split",
+    }
+    left = {what: Counter(one["kind"] for one in made.records(name)) for what, name in stages.items()}
+    kinds = [[kind, *(left[what][kind] for what in stages)] for kind in KINDS]
+    yield CardTable("Queries from stage to stage", ["kind", *stages], kinds)
+    yield _rules(made)
+    yield _judges(made)
+    if len(made.seats) > 1 and made.triplets:
+        yield _agreement(made)
+    yield _thresholds(made)
+    queries = made.in_split(TEST) or made.queries
+    shortcuts_rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in found]
+    which = TEST if made.in_split(TEST) else "all"
+    note = (
+        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
+        "Where one half alone does as well as both, nothing has to be reasoned over both."
+    )
+    yield CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], shortcuts_rows, note)
+    yield CardTable("What is shared", ["what", "found", "among"], leaks(made))
+
+
+def _rules(made: FinishedSteps) -> CardTable:
+    """How many of the questions on which there is a verdict break each rule; one may break several."""
+    lost = [one.record for one in drops(made.of("checked").folder)]
+    failing = Counter(name for one in lost for name in one.get("failing", {}))
+    counts = made.of("checked").counts
+    checked = counts.came - counts.failed - counts.dropped.get(questions.DECLINED, 0)
+    rows = [[name, failing[name], _share(failing[name], checked)] for name in CONSTRAINTS]
+    at_odds = counts.dropped.get(questions.AT_ODDS, 0)
+    more = f"one may break several rules. In {at_odds:,} the check contradicted itself."
+    note = f"Of {checked:,} questions that were checked; {more}"
+    return CardTable("Rules that questions break", ["rule", "questions", "share"], rows, note)
+
+
+def _judges(made: FinishedSteps) -> CardTable:
+    """How each judge votes, beside the others: one that says yes too often shows."""
+    judges = len(made.seats)
+    majority = {one["id"]: settle_votes(one, judges).answers for one in made.triplets}
+    votes: dict[str, list[tuple[str, str]]] = {seat: [] for seat in made.seats}
+    for one in made.triplets:
+        for vote in one["votes"]:
+            votes[vote["judge"]].append((one["id"], vote["verdict"]))
+    rows = []
+    for seat, given in votes.items():
+        counts = Counter(verdict for _, verdict in given)
+        same = sum(majority[id] is (verdict == TRUE) for id, verdict in given if verdict != ABSTAIN)
+        shares = [_share(counts[verdict], len(given)) for verdict in (TRUE, FALSE, ABSTAIN)]
+        others = [vote for name in votes if name != seat for vote in votes[name]]
+        with_majority = _share(same, len(given) - counts[ABSTAIN])
+        rows.append([seat, f"{len(given):,}", *shares, points(_true(given) - _true(others)), with_majority])
+    columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
+    return CardTable("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
+
+
+def points(difference: float) -> str:
+    """A difference of shares in points; what rounds to nothing is +0.0 and not -0.0."""
+    return f"{100 * difference:+z.1f}"
+
+
+def _true(votes: Sequence[tuple[str, str]]) -> float:
+    return sum(verdict == TRUE for _, verdict in votes) / max(1, len(votes))
+
+
+def _agreement(made: FinishedSteps) -> CardTable:
+    """How far the panel agrees beyond chance, an abstention as a vote of its own and left out."""
+    ratings = Ratings.of((one["triplet"], one["judge"], one["verdict"]) for one in made.votes())
+    whole = Ratings.of(
+        (one["id"], vote["judge"], vote["verdict"])
+        for one in made.triplets
+        if len(one["votes"]) == len(made.seats)
+        for vote in one["votes"]
+    )
+    found = {
+        "Fleiss's kappa, abstentions a vote of their own": fleiss_kappa(whole),
+        "Krippendorff's alpha, abstentions a vote of their own": krippendorff_alpha(ratings),
+        "Krippendorff's alpha, abstentions left out": krippendorff_alpha(ratings.without(ABSTAIN)),
+    }
+    rows = []
+    for what, one in found.items():
+        value = "cannot be told" if math.isnan(one.value) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+        rows.append([what, value, f"{one.items:,}", f"{one.ratings:,}"])
+    note = "In brackets: 95% by resampling triplets. 1 is full agreement, 0 that of chance."
+    return CardTable("How far the panel agrees", ["coefficient", "value", "triplets", "votes"], rows, note)
+
+
+def _thresholds(made: FinishedSteps) -> CardTable:
+    """How many queries would test at other thresholds."""
+    scores = [one["tsr"] for one in made.queries]
+    steps = [at / 10 for at in range(10)]
+    rows = [[f"{least:.1f}", sum(score > least for score in scores)] for least in steps]
+    threshold = made.pipe.settings("split").threshold
+    judges = len(made.seats)
+    failed = sum(len(hit["votes"]) < judges for query in made.queries for hit in made.hits.get(query["id"], []))
+    note = (
+        f"Reliability (TSR) of {len(scores):,} queries; those over {threshold:g} test. "
+        f"The negativeness of a hit is the share, of the judges that answered, that said false; "
+        f"0 if under half of all {judges} did. On {failed:,} hits of these queries a judge failed."
+    )
+    return CardTable("Queries over a threshold of reliability", ["threshold", "queries"], rows, note)
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count / of:.1%}" if of else "–"
+
+
+def summary(made: FinishedSteps) -> dict[str, Any]:
+    """The set in numbers, for the command line."""
+    splits = {name: dict(Counter(one["kind"] for one in made.in_split(name))) for name in (TEST, TRAIN)}
+    return {"queries": splits, "pool": len(made.pool), "seeds": len(made.seeds), "left": len(made.doubted)}
+
+
+# -- datasheet --------------------------------------------------------------------------------------------------
+
+
+def answers(made: FinishedSteps) -> dict[str, dict[str, str]]:
+    """What a datasheet can answer by itself, by section and question."""
+    found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
+    by_description = f" and the first {found.texts} by description" * (found.text_encoder is not None)
+    depth = f"the first {found.images} of each index of pictures{by_description}"
+    composition = {
+        "items": "A record is a query: a picture, a question about it (functional, temporal or causal), and the photos "
+        f"of the pool that answer it. The pool of {len(made.pool):,} photos is shared by all queries.",
+        "fields": ", ".join(COLUMNS["queries"]) + ".",
+        "labels": f"Targets are photos that the panel took for answers: {_model_names(made, 'judged')}.",
+        "missing": f"Only {depth} were judged; a photo of the pool beyond them may answer a query and count as wrong.",
+        "relations": "A picture may ask one query of each kind, and a photo may answer several.",
+        "splits": f"{TEST}: reliability over {split.threshold:g}, {len(made.in_split(TEST)):,} queries to report on; "
+        f"{TRAIN}: the others, {len(made.in_split(TRAIN)):,} to train with.",
+        "errors": "The tables count what inputs, targets, pool and splits share, and what half of a query finds alone.",
+        "elsewhere": "The photos, where mteb/ does not hold them: images are named by the digest of their file.",
+    }
+    seeds, inputs = made.of("seeds").counts, made.of("inputs").counts
+    collection = {
+        "means": f"Questions by {_model_names(made, 'questions')}; checked by {_model_names(made, 'checked')}; "
+        f"candidates by {', '.join(made.pipe.settings('candidates').space_names(made.pipe.world))}; "
+        f"judged by {_model_names(made, 'judged')}.",
+        "sampling": f"Of {seeds.added:,} photos {seeds.kept:,} were drawn, from each cluster of alike ones a few; "
+        f"{inputs.kept:,} of these were asked about.",
+    }
+    uses = {
+        "caution": "Questions, rules and verdicts are those of models; what a person confirmed is in the audit alone.",
+        "unfit": "To tell how people reason, or what is true of those who can be seen in the pictures.",
+    }
+    return {"composition": composition, "collection": collection, "uses": uses}
+
+
+def _model_names(made: FinishedSteps, step: str) -> str:
+    return ", ".join(f"{name} ({model.get('use')})" for name, model in made.of(step).step.models.items())

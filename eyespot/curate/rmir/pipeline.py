@@ -6,26 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from eyespot.curate._world import PhotoWorld
+from eyespot.curate._world import NoSettings, PhotoWorld, SetPipeline, one_model
 from eyespot.curate.rmir import candidates, panel, questions
 from eyespot.curate.rmir.demonstration import NAME, teacher
-from eyespot.curate.rmir.questions import KINDS, prompt_text
-from eyespot.pipelines import (
-    BatchStep,
-    CostLimits,
-    Declared,
-    MapStep,
-    Recipe,
-    RunOptions,
-    SqlStep,
-    Step,
-)
-from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of
+from eyespot.curate.rmir.questions import KINDS, shipped_prompt
+from eyespot.pipelines import BatchStep, Client, Declared, MapStep, SqlStep, Step
+from eyespot.pipelines.prompts import PROMPT, expected, template
 from eyespot.types import UsageError
-
-WORK = "work"
 
 
 @dataclass(frozen=True)
@@ -44,34 +33,16 @@ class PanelSettings:
 
 
 @dataclass(frozen=True)
-class RmirStepSettings:
-    """A step without settings."""
-
-
-@dataclass(frozen=True)
-class RmirPipeline:
+class RmirPipeline(SetPipeline):
     """A recipe's steps, whose work lies under `out`; `gallery` goes before the recipe's.
 
     `limit` is the most photos that are asked about, for a trial; the seed set stays whole.
     """
 
-    recipe: Recipe
-    out: Path
+    clients: ClassVar[Mapping[str, Client]] = {NAME: teacher}
+
     gallery: Path | None = None
     limit: int | None = None
-
-    @property
-    def work(self) -> Path:
-        """The folder of the steps."""
-        return self.out / WORK
-
-    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
-        """How they are run: by the recipe's models, within its budget or another."""
-        return options_of(self.recipe, {NAME: teacher}, limits, retry_failed=retry_failed)
-
-    def check(self, limits: CostLimits | None = None) -> None:
-        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
-        Models({NAME: teacher}).check(self.recipe.models, limits or self.recipe.limits)
 
     @cached_property
     def world(self) -> PhotoWorld:
@@ -149,14 +120,8 @@ def _checked(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> 
 
 
 def _asking(declared: Declared, settings: RmirWorkers, work: Callable[..., Any], prompt: str, about: str) -> Step:
-    if len(declared.models) != 1:
-        raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
-    ((name, model),) = declared.models.items()
-    text = prompt_text(declared, prompt)
-    each = MapStep(partial(work, model=model, template=text), settings.workers)
-    price, texts = expected(model, 1, text), {PROMPT: text}
-    # Settings are left out: how many are asked at once changes nothing.
-    return declared.made(each, prompts=texts, models={name: model}, settings={}, about=about, expects=price)
+    model, text, fields = one_model(declared, shipped_prompt(prompt))
+    return declared.made(MapStep(partial(work, model=model, template=text), settings.workers), about=about, **fields)
 
 
 def _candidates(pipe: RmirPipeline, declared: Declared, settings: candidates.CandidateSettings) -> Step:
@@ -171,7 +136,7 @@ def _candidates(pipe: RmirPipeline, declared: Declared, settings: candidates.Can
 
 
 def _judged(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
-    text = prompt_text(declared, "judge")
+    text = template(declared, shipped_prompt("judge"))
     each = MapStep(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
     price = expected({}, 0, "")
     for seat in pipe.seats:
@@ -188,7 +153,7 @@ def _confident(pipe: RmirPipeline, declared: Declared, settings: panel.Confident
     return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
 
 
-def _queries(_pipe: RmirPipeline, declared: Declared, _settings: RmirStepSettings) -> Step:
+def _queries(_pipe: RmirPipeline, declared: Declared, _settings: NoSettings) -> Step:
     about = "Gathers triplets into queries; those without a target go."
     return declared.made(BatchStep(panel.gathered), needs=("checked",), about=about)
 
@@ -209,7 +174,7 @@ STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]
     "candidates": (candidates.CandidateSettings, _candidates),
     "judged": (PanelSettings, _judged),
     "confident": (panel.ConfidentSettings, _confident),
-    "queries": (RmirStepSettings, _queries),
+    "queries": (NoSettings, _queries),
     "split": (panel.SplitSettings, _split),
 }
 """The steps in their order: their settings, and what makes them."""

@@ -68,13 +68,9 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
     for way, vectors in _ways(world, space, subset, rows).items():
         hits = world.index(space).search(vectors, depth, pool).rows  # (queries, depth)
         found.append(Shortcut(way, _recalls(hits, subset, rows, left)))
-    chances = {}
-    for k in CUTOFFS:
-        # In a random order each photo is among the first k of n with probability k / n
-        chance_count = int(pool.sum())
-        inside = [int(pool[list(left[one["id"]])].sum()) for one in subset]
-        chances[k] = [min(1.0, k / max(1, chance_count - count)) for count in inside]
-    return [*found, Shortcut(RANDOM, chances)]
+    # In a random order each photo is among the first k of n with probability k / n
+    ranked = [int(pool.sum()) - int(pool[list(left[one["id"]])].sum()) for one in subset]
+    return [*found, Shortcut(RANDOM, {k: [min(1.0, k / max(1, count)) for count in ranked] for k in CUTOFFS})]
 
 
 def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> dict[str, Vectors]:
@@ -86,7 +82,7 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
         # Picture and question as one input, by an encoder that reads them so
         facts = world.view(space).facts([rows[one["image"]] for one in queries])
         pairs = zip(facts, queries, strict=True)
-        composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in pairs]
+        composed = [Query.composed(Path(str(photo["path"])), one["question"]) for photo, one in pairs]
         both = embed(composed, world.collection(space).encoder)
     else:
         sums_both = words + pictures
@@ -246,7 +242,7 @@ def order_check(hits: Mapping[str, Sequence[Record]], judges: int) -> QualityChe
     areas = []
     for listed in hits.values():
         verdicts = [settle_votes(one, judges).answers for one in listed]
-        places = {yes: [place for place, its in enumerate(verdicts) if its is yes] for yes in (True, False)}
+        places = {yes: [place for place, verdict in enumerate(verdicts) if verdict is yes] for yes in (True, False)}
         pairs = [yes < no for yes in places[True] for no in places[False]]
         areas += [float(np.mean(pairs))] if pairs else []
     found = Estimate.of(areas)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
-from eyespot.pipelines import Context, Declared, Drop, Keep, Outcome, Record, Records
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card import wording
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of, template
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of
 
 KINDS = ("functional", "temporal", "causal")
 CONSTRAINTS = ("dependence", "inference", "specificity", "wording")
@@ -70,9 +70,9 @@ class Vote(AnswerForm):
     verdict: Opinion
 
 
-def prompt_text(declared: Declared, name: str) -> str:
-    """The step's prompt: that of the recipe, or else ours of this name."""
-    return template(declared, (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8"))
+def shipped_prompt(name: str) -> str:
+    """A prompt of the package."""
+    return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
 NOT_ASKED = "not drawn as an input"

@@ -7,13 +7,16 @@ and `card.html`, with the thumbnails that the Markdown shows in a folder `card` 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby
+from operator import methodcaller
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from eyespot.html import checked_address, photo_address, render
+from eyespot.html import checked_address, photo_address, render, tidy
 from eyespot.photos.pictures import id_of
+from eyespot.pipelines.data_card import markdown
 from eyespot.pipelines.data_card.content import (
     Card,
     CardContent,
@@ -26,14 +29,16 @@ from eyespot.pipelines.data_card.content import (
     level_of,
     licence_check,
     wilson,
+    wording,
     worst,
 )
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, parted
 from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
-from eyespot.pipelines.data_card.markdown import as_markdown
-from eyespot.pipelines.data_card.wording import wording
 from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = [
     "QUESTIONS",
@@ -67,41 +72,16 @@ def write_card(card: Card, out: Path) -> list[Path]:
     """
     page = checked_address(os.environ.get("EYESPOT_PAGE"))
     make_folder(out)
-    thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.content.samples]
+    samples: list[tuple[SampleRecord, list[bytes | None], list[str]]] = []
     with new_folder(out / "card") as folder:
-        names = [
-            [_put(folder, f"{sample:03d}-{number}.jpg", jpeg) for number, jpeg in enumerate(jpegs, 1)]
-            for sample, jpegs in enumerate(thumbnails, 1)
-        ]
-    texts = {"card.md": as_markdown(card, names), "card.html": as_page(card, thumbnails, page)}
-    for name, text in texts.items():
-        write_whole(out / name, lambda file, text=text: file.write(text.encode("utf-8", "replace")))  # type: ignore[misc]
-    return [out / name for name in texts]
-
-
-def _put(folder: Path, name: str, data: bytes | None) -> str:
-    """The file's place as the Markdown names it; "" where there is nothing to show."""
-    if data is None:
-        return ""
-    (folder / name).write_bytes(data)
-    return f"card/{name}"
-
-
-def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]], page: str = "") -> str:
-    """The card; `thumbnails` are JPEGs of each sample's pictures, None where one cannot be read.
-
-    `page` is the address of a running page over a gallery of these pictures, which they link into.
-    """
-    closing = (("Cite", card.content.citation), ("Licence", card.content.licence))
-    content = {
-        "title": card.content.title,
-        "footer": " ".join(f"{what}: {text}." for what, text in closing if text),
-        "samples": list(zip(card.content.samples, thumbnails, strict=True)),
-        "content": [table for table in (card.reading, *card.content.tables) if table.rows],
-        "datasheet": [
-            (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
-        ],
-    }
+        for number, sample in enumerate(card.content.samples, 1):
+            thumbnails = [thumbnail_of(str(path)) for _, path in sample.pictures]
+            names = [f"{number:03d}-{place}.jpg" for place in range(1, len(thumbnails) + 1)]
+            for name, jpeg in zip(names, thumbnails, strict=True):
+                if jpeg is not None:
+                    (folder / name).write_bytes(jpeg)
+            files = [f"card/{name}" if jpeg else "" for name, jpeg in zip(names, thumbnails, strict=True)]
+            samples.append((sample, thumbnails, files))
 
     def address(path: Path) -> str:
         """Where the running page shows a picture, whose id is the digest of its bytes; "" where it cannot be read."""
@@ -109,9 +89,48 @@ def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]], page: str 
             return photo_address(page, id_of(path.read_bytes())) if page else ""
         return ""
 
+    paths = [out / "card.md", out / "card.html"]
+    for path in paths:
+        text = _rendered(f"data_{path.name}", card, samples=samples, address=address).rstrip() + "\n"
+        write_whole(path, methodcaller("write", text.encode("utf-8", "replace")))
+    return paths
+
+
+def _rendered(template: str, card: Card, **more: Any) -> str:
+    """The card by a template, as a page or as Markdown."""
+    from markupsafe import Markup
+
+    closing = [
+        (what, text) for what, text in (("Licence", card.content.licence), ("Cite", card.content.citation)) if text
+    ]
+
     def numeric(table: CardTable) -> list[bool]:
         """Of each column whether all its values begin with a digit."""
         columns = zip(*table.rows, strict=True)
         return [all(str(value).lstrip("+-")[:1].isdigit() for value in column) for column in columns]
 
-    return render("data_card.html", card=card, address=address, numeric=numeric, unreadable=UNREADABLE, **content)
+    def raw(function: Callable[..., str]) -> Callable[..., Markup]:
+        """The text of a function that has made it safe for Markdown, where a page would escape it once more."""
+        return lambda *values: Markup(function(*values))
+
+    return render(
+        template,
+        card=card,
+        title=card.content.title,
+        footer=" ".join(f"{what}: {text}." for what, text in reversed(closing)),
+        closing=closing,
+        checks=[[check.level, check.what, markdown.plain(check.text)] for check in card.content.checks],
+        content=[table for table in (card.reading, *card.content.tables) if table.rows],
+        datasheet=[
+            (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
+        ],
+        numeric=numeric,
+        unreadable=UNREADABLE,
+        tidy=tidy,
+        rows=raw(markdown.table),
+        **{
+            function.__name__: raw(function)
+            for function in (markdown.cell, markdown.plain, markdown.picture_links, markdown.fenced)
+        },
+        **more,
+    )

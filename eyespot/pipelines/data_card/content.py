@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import eyespot
 from eyespot.pipelines import Provenance, Recipe, Spent, Step, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
-from eyespot.pipelines.data_card.wording import wording
 from eyespot.pipelines.outcomes import line_of
 
 INSTEAD = {"temperature": "model's own was used", "response_format": "the form was asked for in words alone"}
@@ -102,12 +103,12 @@ class CardContent:
     checks: Sequence[QualityCheck] = ()
 
 
-def content_of(recipe: Recipe, own: Mapping[str, Mapping[str, str]], citation: str, **parts: Any) -> CardContent:
-    """What a card tells of a recipe, whose `[card]` has licence, citation, and answers that replace `own` ones."""
-    answers: dict[str, Any] = dict(own)
+def content_of(recipe: Recipe, defaults: Mapping[str, Mapping[str, str]], citation: str, **parts: Any) -> CardContent:
+    """What a card tells of a recipe, whose `[card]` has licence, citation, and answers that replace the `defaults`."""
+    answers: dict[str, Any] = dict(defaults)
     for section, part in recipe.card.items():
         if section not in ("citation", "licence"):  # anything but answers is handed on, to be refused
-            answers[section] = {**own.get(section, {}), **part} if isinstance(part, Mapping) else part
+            answers[section] = {**defaults.get(section, {}), **part} if isinstance(part, Mapping) else part
     parts |= {"citation": str(recipe.card.get("citation") or citation), "licence": str(recipe.card.get("licence", ""))}
     return CardContent(recipe.name, recipe.about, recipe.seed, answers, **parts)
 
@@ -170,6 +171,13 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
     ]
     steps = [[one.step.name, *map(_number, (*one.counts[:3], sum(one.counts.dropped.values())))] for one in done]
     columns = ["step", "in", "added", "kept", "left out"]
+    reading = [
+        [name, _number(one.texts), f"{one.words:.1f}", f"{one.middle:g}", f"{one.least}–{one.most}", f"{one.grade:.1f}"]
+        for name, several in content.texts.items()
+        if (one := wording(several)) is not None
+    ]
+    reading_columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
+    note = "The grade is that of a United States school, and for English."
     found = {"eyespot": eyespot.__version__, "Python": platform.python_version()}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -182,7 +190,7 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
         CardTable("Step by step", columns, steps, "in + added = kept + left out."),
         _cost(done),
         _requests(done),
-        _reading(content.texts),
+        CardTable("How the texts read", reading_columns, reading, note),
         datasheet_answers(done, content.answers),
         [StepCard.of(one.step) for one in done],
         versions,
@@ -252,12 +260,58 @@ def _seconds(seconds: float) -> str:
     return f"{minutes} min" if hours < 2 else f"{hours} h {minutes - 60 * hours} min"
 
 
-def _reading(texts: Mapping[str, Iterable[str]]) -> CardTable:
-    rows = [
-        [name, _number(one.texts), f"{one.words:.1f}", f"{one.middle:g}", f"{one.least}–{one.most}", f"{one.grade:.1f}"]
-        for name, several in texts.items()
-        if (one := wording(several)) is not None
-    ]
-    columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
-    note = "The grade is that of a United States school, and for English."
-    return CardTable("How the texts read", columns, rows, note)
+# -- how texts read -------------------------------------------------------------------------------------------------
+
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d+(?:[.,]\d+)*")
+_SENTENCE = re.compile(r"[.!?…]+(?=\s|$)")
+_VOWELS = re.compile(r"[aeiouy]+")
+_PARTED = re.compile(
+    r"[aeiouy]ing|(?<![cstgx])io|(?<![cstl])ia|(?<![gq])ua|creat(?!ur)"
+)  # vowels side by side, said apart
+_SILENT = re.compile(r"(?<=[^aeiouyl])e$|(?<=[aeiouy]l)e$|(?<=[^aeiouylsxzcgh])es$|(?<=[^aeioutdy])ed$")
+
+
+class TextStatistics(NamedTuple):
+    """Texts, words in each (mean, median, fewest, most), and the Flesch–Kincaid grade of all."""
+
+    texts: int
+    words: float
+    middle: float
+    least: int
+    most: int
+    grade: float  # of a United States school
+
+
+def wording(texts: Iterable[str]) -> TextStatistics | None:
+    """How some texts read; None of none that has a word. The grade is for English, and rough for single words."""
+    found = [text for text in texts if _WORD.search(text)]
+    if not found:
+        return None
+    counts = [len(words(text)) for text in found]
+    sentences = sum(max(1, len(_SENTENCE.findall(text.strip()))) for text in found)
+    spoken = sum(syllables(word) for text in found for word in words(text))
+    grade = flesch_kincaid(sum(counts), sentences, spoken)
+    return TextStatistics(len(found), fmean(counts), median(counts), min(counts), max(counts), grade)
+
+
+def flesch_kincaid(words: int, sentences: int, syllables: int) -> float:
+    """The grade: 0.39 words per sentence + 11.8 syllables per word - 15.59 (Kincaid and others, 1975)."""
+    return 0.39 * words / sentences + 11.8 * syllables / words - 15.59
+
+
+def words(text: str) -> list[str]:
+    """The words of a text; a number is one, and so is what a hyphen or an apostrophe joins."""
+    return _WORD.findall(text)
+
+
+def syllables(word: str) -> int:
+    """About how many syllables an English word has: groups of vowels without a silent ending, at least one.
+
+    Right for 97 of 100 words of running text, by the CMU Pronouncing Dictionary.
+    """
+    count = 0
+    for part in re.split(r"[-’']", word.lower()):
+        groups = len(_VOWELS.findall(_SILENT.sub("", part)))
+        count += max(groups, bool(_VOWELS.search(part))) + len(_PARTED.findall(part))
+    return max(1, count)

@@ -92,21 +92,21 @@ def datasheet_answers(done: Sequence[StepResult], answers: Mapping[str, Any]) ->
         for name in given:
             if name not in QUESTIONS[section]:
                 raise UsageError(f"[card.{section}] asks no {name!r}; it asks: {', '.join(QUESTIONS[section])}")
-    own: dict[str, dict[str, str]] = {}
+    facts: dict[str, dict[str, str]] = {}
     if done:
         entered = sum(one.counts.added for one in done)
         lost = sum(sum(one.counts.dropped.values()) for one in done)
-        own["composition"] = {
+        facts["composition"] = {
             "count": f"{done[-1].counts.kept:,}.",
             "sample": f"Of {entered:,} records that entered, {lost:,} were left out, each for a reason.",
         }
-        own["preparation"] = {
+        facts["preparation"] = {
             "steps": " ".join(f"{one.step.name}: {one.step.about}" for one in done if one.step.about),
             "raw": "What was left out lies beside what was kept, with the reason, step by step.",
             "software": f"With eyespot {eyespot.__version__} and the steps below.",
         }
     return [
-        Answered(section, question, str(answers.get(section, {}).get(name, "")) or own.get(section, {}).get(name, ""))
+        Answered(section, question, str(answers.get(section, {}).get(name, "")) or facts.get(section, {}).get(name, ""))
         for section, questions in QUESTIONS.items()
         for name, question in questions.items()
     ]

@@ -93,8 +93,7 @@ def write_croissant(card: Card, tables: Tables, folder: Path) -> None:
         "name": card.content.title,
         "description": card.content.about or card.content.title,
         "version": "1.0.0",
-        **_publication(card),
-        **_responsible(card),
+        **_card_fields(card),
         "distribution": [
             {
                 **{"@type": "cr:FileObject", "@id": place, "name": place, "contentUrl": place},
@@ -117,14 +116,10 @@ def write_croissant(card: Card, tables: Tables, folder: Path) -> None:
 # -- what the card says ---------------------------------------------------------------------------------------------
 
 
-def _answers(card: Card) -> dict[str, str]:
-    """By `section.name`."""
+def _card_fields(card: Card) -> dict[str, Any]:
+    """The fields of the publication, and those of responsible AI."""
     names = {(section, text): name for section, part in QUESTIONS.items() for name, text in part.items()}
-    return {f"{one.section}.{names[one.section, one.question]}": one.answer for one in card.datasheet if one.answer}
-
-
-def _publication(card: Card) -> dict[str, Any]:
-    answers = _answers(card)
+    answers = {f"{one.section}.{names[one.section, one.question]}": one.answer for one in card.datasheet if one.answer}
     fields: dict[str, Any] = {"license": card.content.licence or answers.get("distribution.licence", "")}
     fields["citeAs"] = card.content.citation
     makers = answers.get("motivation.makers")
@@ -133,19 +128,15 @@ def _publication(card: Card) -> dict[str, Any]:
     fields["datePublished"] = day[0] if day else ""
     address = re.search(r"https?://\S+[^\s.,;)]", answers.get("distribution.how", ""))
     fields["url"] = address[0] if address else ""
-    return {name: value for name, value in fields.items() if value}
-
-
-def _responsible(card: Card) -> dict[str, Any]:
-    answers = _answers(card)
-    fields = {name: " ".join(answers[one] for one in sources if one in answers) for name, sources in RAI.items()}
-    fields["dataAnnotationAnalysis"] = " ".join(
+    rai = {name: " ".join(answers[one] for one in sources if one in answers) for name, sources in RAI.items()}
+    rai["dataAnnotationAnalysis"] = " ".join(
         f"{check.what} ({check.level}): {check.text}" for check in card.content.checks
     )
     models = (json.loads(step.settings).get("models", {}) for step in card.steps if step.settings)
     named = {str(model.get("use")) for each in models for model in each.values() if isinstance(model, dict)}
-    fields["machineAnnotationTools"] = ", ".join(sorted(named))
-    return {f"rai:{name}": text for name, text in fields.items() if text}
+    rai["machineAnnotationTools"] = ", ".join(sorted(named))
+    fields |= {f"rai:{name}": text for name, text in rai.items()}
+    return {name: value for name, value in fields.items() if value}
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------

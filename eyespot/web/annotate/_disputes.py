@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
-from eyespot.curate.annotate import agreement, flags, shared_list
+from eyespot.curate.annotate import agreement, shared_list, team_store
 from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES, name_of
 from eyespot.types import NothingFound
 from eyespot.web._items import existing_row, thumbnail_address
@@ -24,7 +24,7 @@ from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Ses
 from eyespot.web.downloads import attachment
 
 router = APIRouter(include_in_schema=False)
-TEMPLATES.globals["flag_kinds"] = flags.KINDS
+TEMPLATES.globals["flag_kinds"] = team_store.FLAG_KINDS
 
 
 class Flagging(BaseModel):
@@ -32,7 +32,7 @@ class Flagging(BaseModel):
 
     image: str = Field(max_length=1000)
     kind: Literal["face", "personal", "not-photo", "other"]
-    reason: str = Field("", max_length=flags.LONGEST_REASON)
+    reason: str = Field("", max_length=team_store.LONGEST_REASON)
     act: Literal["put", "take"] = "put"
 
 
@@ -54,7 +54,7 @@ def flag(request: Request, at: Session, state: State, given: Annotated[Flagging,
 def flagged(request: Request, at: Session) -> Response:
     """All photos with flags, who saw what on them, and when."""
     who = at.annotator_name()
-    found: dict[str, list[flags.Flag]] = {}
+    found: dict[str, list[team_store.Flag]] = {}
     for one in at.store.team.flags.all():
         found.setdefault(one.image, []).append(one)
     shown: dict[str, Any] = {"found": found, "me": name_of(who), "thumbnail": thumbnail_address, "moment": moment}
@@ -72,7 +72,7 @@ def flagged_table(at: Session, state: State) -> Response:
     names = {facts["id"]: facts["path"] or "" for facts in snapshot.facts(rows)}
     with TemporaryDirectory(prefix="eyespot-flags-") as folder:
         file = Path(folder) / "flagged.csv"
-        flags.write_flags(file, found, lambda image: names.get(image, ""))
+        team_store.write_flags(file, found, lambda image: names.get(image, ""))
         data = file.read_bytes()
     return attachment(data, "text/csv; charset=utf-8", "flagged.csv")
 
@@ -103,7 +103,7 @@ def tenth_of(
 
 def _card_facts(at: AnnotationSession) -> dict[str, Any]:
     """What the card of any dispute needs."""
-    raised: dict[str, list[flags.Flag]] = {}
+    raised: dict[str, list[team_store.Flag]] = {}
     for flag in at.store.team.flags.all():
         raised.setdefault(flag.image, []).append(flag)
     allowed = at.store.team.allows(OWN_DISPUTES)

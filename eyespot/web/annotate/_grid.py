@@ -10,9 +10,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from eyespot.curate.annotate import agreement, auditing, candidates, shared_list
-from eyespot.curate.annotate.active import likely_first, telling_first
 from eyespot.curate.annotate.annotation_store import Candidate, mark_of, relevant
 from eyespot.curate.annotate.auditing import share_of
+from eyespot.curate.annotate.candidates import likely_first, telling_first
 from eyespot.curate.annotate.progress import IN_A_ROW, standing, team_standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.team_store import name_of

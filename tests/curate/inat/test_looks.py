@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.curate.inat.detectors import Faces, empty, model_file, spectrogram, views
+from eyespot.curate.inat.pictures import Faces, empty, model_file, spectrogram, views
 from tests.worlds.inat import pictures
 
 

@@ -9,52 +9,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate.inat.naming import file_name, find, places_of, published_position
+from eyespot.curate.inat.collection import file_name, find, places_of, published_position
 from eyespot.curate.inat.settings import Positions
 from tests.worlds.inat import great_circle
 
 HOW = Positions()
 
 
+def values(latitude: float, longitude: float, accuracy: float | None) -> tuple[object, ...]:
+    return tuple(published_position(latitude, longitude, accuracy, HOW, hidden=False).values())
+
+
 def test_an_accurate_position_is_told_as_it_is() -> None:
-    assert published_position(50.123, 8.456, 10.0, HOW, hidden=False) == (50.123, 8.456, 10.0, False)
-    assert published_position(50.123, 8.456, None, HOW, hidden=False) == (50.123, 8.456, None, False)
+    assert values(50.123, 8.456, 10.0) == (50.123, 8.456, 10.0, False)
+    assert values(50.123, 8.456, None) == (50.123, 8.456, None, False)
 
 
 def test_a_listed_taxon_is_told_by_its_cell() -> None:
     place = published_position(50.123, 8.456, 10.0, HOW, hidden=True)
-    assert (place.latitude, place.longitude, place.coarse) == (50.1, 8.5, True)
-    assert place.uncertainty is not None and 13_000 < place.uncertainty < 13_500  # half the diagonal of 22.2 x 14.3 km
+    assert (place["latitude"], place["longitude"], place["coarsened"]) == (50.1, 8.5, True)
+    assert 13_000 < place["location_uncertainty"] < 13_500  # half the diagonal of 22.2 x 14.3 km
 
 
 def test_poor_accuracy_is_told_by_its_cell_and_stays() -> None:
-    assert published_position(50.123, 8.456, 10_000.0, HOW, hidden=False).coarse is False
-    assert published_position(50.123, 8.456, 28_000.0, HOW, hidden=False) == (50.1, 8.5, 28_000.0, True)
+    assert values(50.123, 8.456, 10_000.0)[3] is False
+    assert values(50.123, 8.456, 28_000.0) == (50.1, 8.5, 28_000.0, True)
 
 
 @pytest.mark.parametrize("accuracy", [float("nan"), -1.0])
 def test_an_accuracy_that_is_none_counts_as_unknown(accuracy: float) -> None:
-    assert published_position(50.0, 8.0, accuracy, HOW, hidden=False) == (50.0, 8.0, None, False)
+    assert values(50.0, 8.0, accuracy) == (50.0, 8.0, None, False)
 
 
 def test_a_boundless_accuracy_is_the_whole_earth() -> None:
     place = published_position(50.0, 8.0, float("inf"), HOW, hidden=False)
-    assert place.coarse and place.uncertainty == 20_015_115
+    assert place["coarsened"] and place["location_uncertainty"] == 20_015_115
 
 
 @given(st.floats(-90, 90), st.floats(-180, 180))
 def test_the_true_position_is_within_the_uncertainty(latitude: float, longitude: float) -> None:
     place = published_position(latitude, longitude, None, HOW, hidden=True)
-    assert abs(place.latitude) <= 90 and -180 <= place.longitude < 180
-    away = 1000 * great_circle((latitude, longitude), (place.latitude, place.longitude))
-    assert place.uncertainty is not None and away <= place.uncertainty + 1
+    assert abs(place["latitude"]) <= 90 and -180 <= place["longitude"] < 180
+    away = 1000 * great_circle((latitude, longitude), (place["latitude"], place["longitude"]))
+    assert away <= place["location_uncertainty"] + 1
 
 
 @given(st.floats(-89, 89), st.floats(-179, 179), st.floats(0, 0.19))
 def test_a_cell_tells_nothing_of_where_in_it(latitude: float, longitude: float, aside: float) -> None:
     west, south = math.floor(longitude / 0.2) * 0.2 + 0.005, math.floor(latitude / 0.2) * 0.2 + 0.005
     one = published_position(south, west, 5.0, HOW, hidden=True)
-    assert one[:2] == published_position(south + aside, west + aside, 90.0, HOW, hidden=True)[:2]
+    other = published_position(south + aside, west + aside, 90.0, HOW, hidden=True)
+    assert all(one[name] == other[name] for name in ("latitude", "longitude"))
 
 
 @pytest.mark.parametrize("name", ["../secret.jpg", "/etc/passwd", "sub/../../secret.jpg"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.recos.card import RecosSteps
+from eyespot.curate.recos.making import RecosSteps
 from tests.worlds.recos import made, photos, recipe
 
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.curate.recos import checking
-from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.pictures import AMBIGUOUS, DrawnCounts, generator_of, sample_facts
-from eyespot.curate.recos.sources import DRAWN
+from eyespot.curate.recos.making import RecosSteps
+from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, DrawnCounts, generator_of, sample_facts
 from eyespot.pipelines import Keep, Record, drops
 from eyespot.pipelines.step import Context
 from tests.examples import examples

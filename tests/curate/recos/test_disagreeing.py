@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.making import write
+from eyespot.curate.recos.making import RecosSteps, write
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, read_recipe, run
 from eyespot.pipelines.prompts import Models

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from eyespot.curate.recos import drawing
-from eyespot.curate.recos.drawing.boards import PHRASES
-from eyespot.curate.recos.pictures import DrawnCounts, generator_of, rendered, sample_facts
-from eyespot.curate.recos.sources import Sources
+from eyespot.curate.recos.drawing import PHRASES
+from eyespot.curate.recos.pictures import DrawnCounts, Sources, generator_of, rendered, sample_facts
 from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Failed, Keep

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.recos import card
-from eyespot.curate.recos.card import RecosSteps
+from eyespot.curate.recos import making
+from eyespot.curate.recos.making import RecosSteps
 from eyespot.pipelines import drops
 from tests.worlds.recos import Rates, Scripted, behind, made, put, recipe
 from tests.worlds.servers import Double
@@ -62,7 +62,7 @@ def test_a_sub_task_that_lost_pictures_is_filled_up_and_no_caption_is_asked_for_
     collect = {**ONLY_PHOTOS, "collect": f'galleries = {{ own = "{gallery}" }}\n{line}'}
     with Double(then=script) as server:
         first = made(recipe(tmp_path, gallery, behind(server.url), **collect), out)
-        assert any("a larger count" in note for note in card.notes(first))
+        assert any("a larger count" in note for note in making.notes(first))
         collect["collect"] = collect["collect"].replace("count = 6", "count = 12")
         again = made(recipe(tmp_path, gallery, behind(server.url), **collect), out)
         prompts = Counter(put(seen) for seen in server.seen if '"Captions"' in str(seen.body).replace("'", '"'))
@@ -71,4 +71,6 @@ def test_a_sub_task_that_lost_pictures_is_filled_up_and_no_caption_is_asked_for_
     assert len(before) < 6 and before < after
     assert set(prompts.values()) == {1}
     gone = len({one.record["image"] for one in drops(of(again, "caption").folder)})
-    assert f"{gone} of 12 pictures of v0 lost all their captions and are left out with them." in list(card.notes(again))
+    assert f"{gone} of 12 pictures of v0 lost all their captions and are left out with them." in list(
+        making.notes(again)
+    )

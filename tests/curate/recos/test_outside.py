@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.curate.recos.card import RecosSteps
+from eyespot.curate.recos.making import RecosSteps
 from tests.worlds.outside import loaded
 from tests.worlds.recos import made, recipe
 from tests.worlds.rmir import photos as sample_photos

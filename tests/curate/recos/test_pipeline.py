@@ -13,8 +13,7 @@ import pytest
 
 from eyespot import rooms
 from eyespot.curate.recos.captions import Rewriting
-from eyespot.curate.recos.card import RecosSteps, quality_checks
-from eyespot.curate.recos.making import galleries_of, recipe_at, write
+from eyespot.curate.recos.making import RecosSteps, galleries_of, quality_checks, recipe_at, write
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import drops
 from eyespot.runs import recos

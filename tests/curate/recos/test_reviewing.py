@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.curate.recos.card import notes
 from eyespot.curate.recos.checking import confirm
+from eyespot.curate.recos.making import notes
 from eyespot.pipelines.human_review import Queue
 from tests.worlds.recos import STEPS, made, ran, recipe
 

@@ -13,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from eyespot.curate.recos import checking, confusing, discriminability, grammar
-from eyespot.curate.recos.captions import Captions, CaptionWriter, Rewriting, template
+from eyespot.curate.recos import captions, checking, confusing
+from eyespot.curate.recos.captions import Captions, CaptionWriter, Discriminability, Rewriting, template
 from eyespot.curate.recos.confusing import token_edits
-from eyespot.curate.recos.discriminability import Discriminability
-from eyespot.curate.recos.pictures import Collecting, SubtaskPictures, labels_of
-from eyespot.curate.recos.sources import Sources
+from eyespot.curate.recos.pictures import Collecting, Sources, SubtaskPictures, labels_of
 from eyespot.pipelines import BatchStep, Drop, Keep, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
@@ -46,7 +44,7 @@ def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str,
 
 def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
     """Two captions: four equal cosines (always log 4, in no band), and one far above three (0 when it is cold)."""
-    table = discriminability.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
+    table = captions.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
     rows = {row[0]: row[1:] for row in table.rows}
 
     assert rows["1"][1:] == ["0%", "0%", "0%", "0%", "50%"]  # 1.312 of the second; η = 0.9 accepts up to 1.317
@@ -58,7 +56,7 @@ def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
 
 
 def test_the_histogram_counts_captions_before_and_after() -> None:
-    table = discriminability.histogram([0.1, 1.0, 1.0, 2.3], [1.0, 1.0], Discriminability(10, 0.01, 0.5))
+    table = captions.histogram([0.1, 1.0, 1.0, 2.3], [1.0, 1.0], Discriminability(10, 0.01, 0.5))
     filled = {row[0]: row[1:] for row in table.rows if any(row[1:])}
     assert filled == {"0.00 to 0.12": [1, 0], "0.92 to 1.04": [2, 2], "2.19 to 2.30": [1, 0]}
     assert "0.58 to 1.73 is accepted" in table.note
@@ -138,8 +136,8 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
 )
 def test_faults_of_grammar_are_found_offline(text: str, fault: str) -> None:
     pytest.importorskip("harper")
-    how = grammar.Grammar()
-    found = grammar.checked(caption("a/1", text), None, grammar.Checker(how), how)  # type: ignore[arg-type]
+    how = checking.Grammar()
+    found = checking.checked(caption("a/1", text), None, checking.Checker(how), how)  # type: ignore[arg-type]
     assert isinstance(found, Keep)
     assert fault in " ".join(found.record.get("doubts", [])) and bool(fault) == ("doubts" in found.record)
 
@@ -155,14 +153,14 @@ def test_faults_of_grammar_are_found_offline(text: str, fault: str) -> None:
 )
 def test_a_name_is_no_fault_of_spelling(text: str, doubted: str) -> None:
     pytest.importorskip("harper")
-    found = grammar.Checker(grammar.Grammar())(text)
+    found = checking.Checker(checking.Grammar())(text)
     assert len(found) == bool(doubted) and doubted in " ".join(found)
 
 
 def test_a_version_is_checked_apart_from_the_others() -> None:
-    how, checker = grammar.Grammar(at_fault="drop", version="v1"), lambda _text: ["Spelling: 'x'"]
+    how, checker = checking.Grammar(at_fault="drop", version="v1"), lambda _text: ["Spelling: 'x'"]
     records = [caption("a/1", "x", version=version) for version in ("v0", "v1")]
-    found = [grammar.checked(record, None, checker, how) for record in records]  # type: ignore[arg-type]
+    found = [checking.checked(record, None, checker, how) for record in records]  # type: ignore[arg-type]
     assert [type(one) for one in found] == [Keep, Drop]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.recos.card import notes
-from eyespot.curate.recos.sources import Sources, writing_of
+from eyespot.curate.recos.making import notes
+from eyespot.curate.recos.pictures import Sources, writing_of
 from tests.worlds import index_gallery
 from tests.worlds.bar_texts import BarReader, draw_bars
 from tests.worlds.recos import made, photos, recipe

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.rmir import card
+from eyespot.curate.rmir import making
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.curate.rmir.quality import shortcuts
@@ -44,9 +44,9 @@ def named(ids: list[str], found: FinishedSteps) -> list[str]:
     return [name_of(found.seeds[id]["path"]) for id in ids]
 
 
-def table(found: FinishedSteps, title: str) -> card.CardTable:
+def table(found: FinishedSteps, title: str) -> making.CardTable:
     shown = shortcuts(found, found.in_split("test") or found.queries)
-    return next(one for one in card.tables(found, shown) if one.title == title)
+    return next(one for one in making.tables(found, shown) if one.title == title)
 
 
 def test_reliability_by_every_hit_that_was_found(retrieved: FinishedSteps) -> None:
@@ -81,7 +81,7 @@ def test_what_is_in_doubt_anywhere_leaves_everywhere(retrieved: FinishedSteps, c
     assert set(named(retrieved.pool, retrieved)) == {"plier1", "dam1", "igloo", "windmill1"}
     assert set(named(confident.pool, confident)) == {"plier1", "dam1", "igloo", "windmill1", "hammer1"}
     queries = {"test": {"functional": 1}, "train": {"temporal": 1, "causal": 1}}
-    assert card.summary(retrieved) == {"queries": queries, "pool": 4, "seeds": 7, "left": 2}
+    assert making.summary(retrieved) == {"queries": queries, "pool": 4, "seeds": 7, "left": 2}
 
 
 def test_reasons_of_losses(retrieved: FinishedSteps) -> None:
@@ -160,7 +160,7 @@ def test_an_empty_and_a_full_test_split(
     settings = f'threshold = {threshold}\nvotes = "confident"'
     found = made(recipe(tmp_path, gallery, confident=SURE, split=settings), tmp_path)
     assert (len(found.in_split("test")), len(found.in_split("train"))) == splits
-    assert [note.startswith("No query") for note in card.notes(found)].count(True) == (splits[0] == 0)
+    assert [note.startswith("No query") for note in making.notes(found)].count(True) == (splits[0] == 0)
     assert f"on {3} queries ({'test' if splits[0] else 'all'})" in table(found, "Shortcuts: targets found by").note
 
 

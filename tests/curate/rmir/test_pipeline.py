@@ -11,7 +11,7 @@ import pytest
 
 from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
-from eyespot.curate.rmir import card
+from eyespot.curate.rmir import making
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.pipelines import drops, plan, read_recipe, run
@@ -115,12 +115,12 @@ def test_every_vote_is_told_and_no_path_of_this_machine(demonstrated: FinishedSt
 def test_an_empty_set_says_that_no_query_is_left(tmp_path: Path, gallery: Path) -> None:
     """And not that none is reliable enough."""
     found = made(recipe(tmp_path, gallery, confident="least = 2.0"), tmp_path)
-    _, note = card.notes(found)
+    _, note = making.notes(found)
     assert not found.queries and note.startswith("No query is left")
 
 
 def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
-    assert card.points(1.0 - 1.0001) == "+0.0"
+    assert making.points(1.0 - 1.0001) == "+0.0"
 
 
 @pytest.mark.parametrize(

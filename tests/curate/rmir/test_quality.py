@@ -8,9 +8,8 @@ from random import Random
 import pytest
 
 from eyespot.curate.rmir.audit import LAST, VERDICTS
-from eyespot.curate.rmir.card import card_content
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.making import write_set
+from eyespot.curate.rmir.making import card_content, write_set
 from eyespot.curate.rmir.panel import settle_votes
 from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check, shortcuts
 from eyespot.pipelines import Record

@@ -1,6 +1,6 @@
-"""Drawn pictures: surfaces to write on, printed letters, and how a camera sees them.
+"""Drawn pictures: surfaces to write on, boards with printed letters, and how a camera sees them.
 
-Each is painted from what is written in its record and nothing else. Two small Chinese fonts come with the package, a
+Each is drawn from what is written in its record and nothing else. Two small Chinese fonts come with the package, a
 Latin one with Pillow, others with the system.
 """
 
@@ -13,14 +13,16 @@ from functools import cache
 from itertools import accumulate, repeat
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from eyespot.storage.tables import rows_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
 
 Colour: TypeAlias = tuple[int, int, int]
 SIZE = (640, 480)
@@ -70,12 +72,12 @@ def sheet(paper: Paper, rng: Random, size: tuple[int, int] = SIZE) -> Image:
     return made
 
 
-def photographed(painted: Image, rng: Random) -> Image:
+def photographed(drawing: Image, rng: Random) -> Image:
     """As a camera sees it: turned a little, brighter on one side, grainy, not quite sharp; at its final size."""
     from PIL import Image, ImageFilter
 
-    edge = painted.getpixel((2, 2))
-    small = painted.resize((painted.width // FINER, painted.height // FINER), Image.Resampling.BOX)
+    edge = drawing.getpixel((2, 2))
+    small = drawing.resize((drawing.width // FINER, drawing.height // FINER), Image.Resampling.BOX)
     turned = small.rotate(rng.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
     soft = turned.filter(ImageFilter.GaussianBlur(rng.uniform(0, 0.7)))
     pixels = np.asarray(soft, np.float32)
@@ -165,3 +167,71 @@ def fitting(face: Face, lines: Sequence[str], room: tuple[float, float], most: f
 def spacing(font: Any) -> float:
     """From one line to the next, in pixels."""
     return float(font.size) * 1.35
+
+
+# -- boards ---------------------------------------------------------------------------------------------------------
+
+
+UNITS = {"menu": ("元", "yuan", (2, 60)), "direction": ("米", "m", (50, 900))}  # kinds that may have a number
+
+
+class Phrase(NamedTuple):
+    """A text in both languages, and its kind of sign."""
+
+    chinese: str
+    english: str
+    kind: str
+
+
+PHRASES = tuple(Phrase(**row) for _, row in rows_of(Path(__file__).with_name("phrases.csv")))
+
+
+def sample_phrase(rng: Random) -> Phrase:
+    """One of the texts; what is for sale may have a price, a direction a distance."""
+    phrase = rng.choice(PHRASES)
+    if phrase.kind not in UNITS or rng.random() < 0.3:
+        return phrase
+    chinese, english, bounds = UNITS[phrase.kind]
+    number = rng.randint(*bounds) // 5 * 5 if phrase.kind == "direction" else rng.randint(*bounds)
+    return Phrase(f"{phrase.chinese} {number}{chinese}", f"{phrase.english} {number} {english}", phrase.kind)
+
+
+BOARDS: Mapping[str, tuple[Colour, Colour]] = {  # the board's colour, the letters'
+    "white": ((246, 246, 244), (24, 24, 28)),
+    "blue": ((24, 82, 160), (250, 250, 250)),
+    "green": ((18, 108, 66), (250, 250, 246)),
+    "red": ((184, 28, 36), (252, 250, 246)),
+    "yellow": ((248, 206, 40), (22, 20, 18)),
+    "black": ((30, 32, 36), (240, 236, 220)),
+    "wooden": ((168, 122, 76), (44, 26, 14)),
+}
+WALLS: tuple[Colour, ...] = ((204, 198, 188), (150, 158, 164), (186, 150, 128), (120, 134, 118), (214, 216, 218))
+
+
+def sample_board(kind: str, rng: Random) -> dict[str, str]:
+    """How a board might look: its colour, the wall's, and an installed font of this kind."""
+    board, wall = rng.choice(list(BOARDS)), str(rng.randrange(len(WALLS)))
+    return {"board": board, "wall": wall, "font": rng.choice(faces(kind)).name, "kind": kind}
+
+
+def draw_board(text: str, how: Mapping[str, Any], rng: Random) -> Image:
+    """The board on its wall; `UsageError` for a font that this machine does not have."""
+    from PIL import ImageDraw
+
+    made = sheet(Paper("a wall", WALLS[int(how["wall"])]), rng)
+    canvas = ImageDraw.Draw(made)
+    width, height = (side * FINER for side in SIZE)
+    box = (width * rng.uniform(0.05, 0.12), height * rng.uniform(0.16, 0.28))
+    inside = (box[0], box[1], width - box[0], height - box[1])
+    board, letters = BOARDS[how["board"]]
+    canvas.rounded_rectangle(inside, radius=rng.uniform(4, 46), fill=board, outline=letters, width=FINER * 4)
+    words, lines = text.split(" "), [text]
+    if len(text) >= 12 and len(words) > 1:  # in two lines of about one length, broken at a space
+        pairs = [[" ".join(words[:count]), " ".join(words[count:])] for count in range(1, len(words))]
+        lines = min(pairs, key=lambda pair: abs(len(pair[0]) - len(pair[1])))
+    room = (inside[2] - inside[0]) * 0.86, (inside[3] - inside[1]) * 0.8
+    font = fitting(face(how["kind"], how["font"]), lines, room, height * 0.3)
+    for number, line in enumerate(lines):
+        below = (number - (len(lines) - 1) / 2) * spacing(font)
+        canvas.text((width / 2, height / 2 + below), line, fill=letters, font=font, anchor="mm")
+    return photographed(made, rng)

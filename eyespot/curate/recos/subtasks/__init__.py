@@ -24,6 +24,7 @@ Facts: TypeAlias = Mapping[str, Any]
 """All of a drawn picture, as JSON: `shown` (what is written on it), the `answer` to it, and how it is drawn."""
 
 VAGUE, USUAL, DETAILED = 0, 1, 2
+CAPTIONS: Mapping[str, Any] = toml_of(Path(__file__).with_name("captions.toml"))  # templates by kind of picture
 
 
 class CaptionWordings(NamedTuple):
@@ -52,7 +53,7 @@ class Generator(Protocol):
 
 def fill_captions(name: str, fields: Mapping[str, str]) -> CaptionWordings:
     """The captions under this name in `captions.toml`, with their fields filled in."""
-    templates = _templates()[name]
+    templates = CAPTIONS[name]
     vague, usual = ([text.format_map(fields) for text in templates[level]] for level in ("vague", "usual"))
     detail = templates["detail"].format_map(fields)
     return CaptionWordings(vague, usual, [f"{text.removesuffix('.')}{detail}." for text in usual])
@@ -62,11 +63,6 @@ def kind_fields(kind: str) -> dict[str, str]:
     """Fields for a kind of thing: the noun alone, and with its article at the beginning and inside of a sentence."""
     article = "an" if kind[0] in "aeiou" else "a"
     return {"kind": kind, "a_kind": f"{article} {kind}", "A_kind": f"{article.capitalize()} {kind}"}
-
-
-@cache
-def _templates() -> Mapping[str, Any]:
-    return toml_of(Path(__file__).with_name("captions.toml"))
 
 
 COARSE, FINE, COGNITIVE = "coarse", "fine", "cognitive"

@@ -52,8 +52,8 @@ class Programs:
         kind = rng.choice(KINDS)
         shown, answer = write_program(kind, rng)
         theme, font = rng.choice(list(THEMES)), rng.choice(faces("code")).name
-        painted = {"theme": theme, "font": font, "numbered": rng.random() < 0.5}
-        return {"shown": shown, "answer": answer, "kind": kind, "painted": painted}
+        style = {"theme": theme, "font": font, "numbered": rng.random() < 0.5}
+        return {"shown": shown, "answer": answer, "kind": kind, "painted": style}
 
     def draw(self, facts: Facts, rng: Random) -> Image:
         from PIL import ImageDraw

@@ -5,8 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.recos.drawing import boards
-from eyespot.curate.recos.drawing.boards import PHRASES
+from eyespot.curate.recos.drawing import PHRASES, draw_board, sample_board
 from eyespot.curate.recos.subtasks import FINE, CaptionWordings, Facts, Subtask, fill_captions
 
 if TYPE_CHECKING:
@@ -20,10 +19,10 @@ class LetterBoards:
 
     def sample(self, rng: Random) -> dict[str, Any]:
         shown = f"{rng.choice(PHRASES).english} {rng.choice(NUMBERS)}"
-        return {"shown": shown, "answer": shown, "painted": boards.sample("text", rng)}
+        return {"shown": shown, "answer": shown, "painted": sample_board("text", rng)}
 
     def draw(self, facts: Facts, rng: Random) -> Image:
-        return boards.draw(facts["shown"].upper(), facts["painted"], rng)
+        return draw_board(facts["shown"].upper(), facts["painted"], rng)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         words, _, number = facts["shown"].rpartition(" ")

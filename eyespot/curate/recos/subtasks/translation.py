@@ -5,8 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.recos.drawing import boards
-from eyespot.curate.recos.drawing.boards import sample_phrase
+from eyespot.curate.recos.drawing import draw_board, sample_board, sample_phrase
 from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions
 
 if TYPE_CHECKING:
@@ -21,11 +20,11 @@ class BilingualSigns:
     def sample(self, rng: Random) -> dict[str, Any]:
         phrase, english = sample_phrase(rng), rng.random() < SHARE_OF_ENGLISH
         shown, answer = (phrase.english, phrase.chinese) if english else (phrase.chinese, phrase.english)
-        painted = boards.sample("text" if english else "chinese", rng)
-        return {"shown": shown, "answer": answer, "kind": phrase.kind, "painted": painted}
+        style = sample_board("text" if english else "chinese", rng)
+        return {"shown": shown, "answer": answer, "kind": phrase.kind, "painted": style}
 
     def draw(self, facts: Facts, rng: Random) -> Image:
-        return boards.draw(facts["shown"], facts["painted"], rng)
+        return draw_board(facts["shown"], facts["painted"], rng)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         fields = {"answer": facts["answer"], "kind": facts["kind"], "board": facts["painted"]["board"]}
