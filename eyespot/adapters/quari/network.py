@@ -94,8 +94,10 @@ class TorchHypernetwork(nn.Module):
         condition, ours, theirs = self.tokens(queries)
         if self.config.preset == "arxiv-2025-05":
             return self._mapped_views(queries, ours, theirs)
-        u, v = self.dec_u_img(ours), self.dec_v_img(theirs)  # (n, r, E)
-        return self._views(queries, self.query_decoder(condition), u.transpose(1, 2), v.transpose(1, 2))
+        u, v = (self.get_submodule(name)(one) for name, one in (("dec_u_img", ours), ("dec_v_img", theirs)))
+        return self._views(
+            queries, self.get_submodule("query_decoder")(condition), u.transpose(1, 2), v.transpose(1, 2)
+        )
 
     def tokens(self, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The condition tokens (n, H), the U-tokens and the V-tokens (n, r, H) after all steps."""
