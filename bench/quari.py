@@ -43,7 +43,8 @@ from bench.harness import (
     timed,
     vectors_on_disk,
 )
-from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
+from eyespot.adapters.quari._formula import Formula
+from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.kernels.codes import quantise
 from eyespot.types import AdaptedQuery
 
@@ -163,7 +164,7 @@ def bfloat16(vectors: Floats) -> Search:
                     lengths += squares[start : start + CHUNK] + 2 * (inner * other).sum(dim=1)
                 scores[start : start + CHUNK] = products[:, 0] / lengths.clamp(min=1e-12).sqrt()
             rows = np.sort(scores.topk(4 * k).indices.numpy())
-        return rows[best(factored_scores(view, vectors[rows]).astype(np.float32), k)]
+        return rows[best(Formula.of(view, vectors.shape[1]).scores(vectors[rows]).astype(np.float32), k)]
 
     return search
 
@@ -330,8 +331,9 @@ class PresetRaces:
         return Measurement.from_mean("answers unlike float64", wrong, "the formula in float64", 0.0)
 
     def _wrong(self, view: AdaptedQuery) -> bool:
+        formula = Formula.of(view, self.vectors.shape[1])
         results, chunks = self.indexes[2].search([view], 50), range(0, len(self.vectors), CHUNK)
-        true = np.concatenate([factored_scores(view, self.vectors[start : start + CHUNK]) for start in chunks])
+        true = np.concatenate([formula.scores(self.vectors[start : start + CHUNK]) for start in chunks])
         errors = (
             np.abs(true[results.rows[0]] - -np.sort(-true)[:50]).max(),
             np.abs(true[results.rows[0]] - results.scores[0]).max(),

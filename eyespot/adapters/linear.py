@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import NothingFound, UsageError, Vectors
-
-if TYPE_CHECKING:
-    pass
 
 FILE = "linear.safetensors"
 AT_ONCE = 1 << 14  # rows

@@ -13,11 +13,11 @@ from eyespot.judges._endpoint import VerdictAndFallback, VisionPrompt
 from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import CUT_OFF as UNFINISHED
-from eyespot.llms.errors import SORRY, BadAnswer, Declined, Refused
+from eyespot.llms.errors import MORE_TOKENS, SORRY, BadAnswer, Declined, Refused
+from eyespot.llms.replies import TOOL
 from eyespot.types import Reply, Token, Verdict
 
-CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
-CUT = " …"  # at the end of such an answer: its last number may be half of one
+CUT = " …"  # at the end of an answer that had no more tokens: its last number may be half of one
 MOST = 80  # characters of an answer that a reason quotes
 
 GRADES = JudgePrompt(
@@ -35,10 +35,16 @@ _NUMBER = r"(?<![\w.,/-])(\d{1,2}(?:[.,]\d{1,2})?)(?![\w%]|[.,]\d)"
 _END = r"[\s.!)\]]*$"
 RANGE = re.compile(r"\d\s*(?:[-–—~]|to|or|and)\s*\d")
 OUT_OF_TEN = re.compile(rf"{_NUMBER}\s*(?:/\s*10(?![.,/]?\d)|out of (?:10|ten)(?=\s*(?:$|[.,;:!?)\n–—-])))", re.I)
-LABELLED = re.compile(rf"\b(?:score|grade|rating|answer)\s*(?:[:=]|is)\s*{_NUMBER}(?!\s*/)", re.IGNORECASE)
+_COUNTED = r"(?!\s+(?!because|since|as|points?\b)[^\W\d])"  # "3 herons" counts herons
+LABELLED = re.compile(rf"\b(?:score|grade|rating|answer)\s*(?:[:=]|is)\s*{_NUMBER}(?!\s*/){_COUNTED}", re.IGNORECASE)
 LAST = re.compile(rf"^\D*{_NUMBER}{_END}")
-FIRST = re.compile(rf"^{_NUMBER}(?:\s*\n|[,;:]\s)\D*$")
+FIRST = re.compile(rf"^{_NUMBER}(?:\s*\n|[,;:]\s|\s*\(|\s+[-–—]\s)\D*$")
 CONCLUDED = re.compile(rf"\b(?:so|thus|hence|therefore)\b[^\d.]*{_NUMBER}{_END}", re.IGNORECASE)
+LETTERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+IN_LETTERS = re.compile(
+    rf"^((?:score|grade|rating|answer)\s*[:=]\s*)?({'|'.join(LETTERS)})(?=\s*(?:$|[.!(/,]|out of|[-–—]\s))",
+    re.IGNORECASE,
+)
 READINGS = (OUT_OF_TEN, LABELLED, LAST, FIRST, CONCLUDED)
 
 
@@ -56,9 +62,11 @@ def grade_of(text: str) -> float:
     """The grade of an answer that has one reading; `BadAnswer` for any other, `Declined` if it is an excuse.
 
     That is, in this order: the one number out of ten ("9/10"), the one number after a label ("Score: 9"), the only
-    number if it begins or ends the answer ("9", "I give it a 9"), the last one after "so" ("2 herons, so 9").
+    number if it begins or ends the answer ("9", "nine", "9 (clear)", "I give it a 9"), the last one after "so" ("2
+    herons, so 9").
     """
     plain = re.sub(r"[*_`\"]", "", text).strip()
+    plain = IN_LETTERS.sub(lambda found: (found[1] or "") + str(LETTERS.index(found[2].casefold())), plain)
     forms = () if RANGE.search(plain) or SORRY.match(plain) else READINGS
     found = next((numbers for form in forms if (numbers := set(form.findall(plain)))), set())
     grades = {float(number.replace(",", ".")) for number in found}
@@ -104,7 +112,7 @@ class Grades:
 
     def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
         reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)
-        grade = grade_of(reply_text(reply) + CUT * (reply.finish in CUT_OFF))
+        grade = grade_of(reply_text(reply) + CUT * reply.cut)
         return Verdict(probability=grade / 10, reason=f"{grade:g} of 10"), ""
 
     def notes(self, name: str) -> list[str]:
@@ -114,13 +122,20 @@ class Grades:
 def in_words(reply: Reply, wording: JudgePrompt) -> Verdict:
     """1 or 0 by the words of a reply; raises what `word_of` raises."""
     text = reply_text(reply)
-    return Verdict(probability=float(word_of(text, wording)), reason=f"said {text.strip()[:MOST]!r}")
+    try:
+        return Verdict(probability=float(word_of(text, wording)), reason=f"said {text.strip()[:MOST]!r}")
+    except BadAnswer as why:
+        raise BadAnswer(f"{why}{MORE_TOKENS * reply.cut}") from None
 
 
 def reply_text(reply: Reply) -> str:
     """What was said; a model that thinks first may have used up its tokens before it came to that."""
-    if not reply.text.strip() and reply.finish in CUT_OFF:
-        raise BadAnswer("the model ended before its answer began; let it have more tokens (option answer_tokens)")
+    if reply.text.strip():
+        return reply.text
+    if reply.unspoken or reply.thought:
+        raise BadAnswer(f"the model ended before its answer began{MORE_TOKENS}")
+    if TOOL.search(reply.finish):
+        raise BadAnswer("the model called a tool instead of an answer; serve it without tools")
     return reply.text
 
 
@@ -164,15 +179,19 @@ class FirstToken:
 
     def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
         reply = self._reply(endpoint, sight)
-        if reply.logprobs:
-            return self._probable(reply.logprobs), ""
+        if reply.logprobs and (verdict := self._probable(reply.logprobs, reply.text)):
+            return verdict, ""
         try:
             return in_words(reply, self.wording), Words.special
         except BadAnswer as why:
             raise self._short(why) from None
 
-    def _probable(self, tokens: Sequence[Token]) -> Verdict:
-        """yes / (yes + no), the score of INQUIRE; without a yes 0, without a no 1."""
+    def _probable(self, tokens: Sequence[Token], text: str) -> Verdict | None:
+        """yes / (yes + no), the score of INQUIRE; without a yes 0, without a no 1.
+
+        None where it has neither, except for INQUIRE's own wordings, and where it contradicts the text: tokens that
+        give a Yes no probability are not those of the answer Yes.
+        """
         yes, no = shares(tokens, self.wording)
         reason = ""
         if not (yes or no):
@@ -181,6 +200,11 @@ class FirstToken:
             reason = f"{neither}; the likeliest is {token!r}"
             if bare(token) in EXCUSES:
                 raise Declined(reason)
+            if not self.wording.exact:
+                return None
+        first = bare(text.strip().partition(" ")[0])
+        if not {bare(self.wording.yes): yes, bare(self.wording.no): no}.get(first, 1.0) and not self.wording.exact:
+            return None
         with self._lock:
             self.seen += 1
             self.doubtful += yes + no < DOUBTFUL

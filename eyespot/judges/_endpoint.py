@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -155,10 +156,8 @@ class EndpointJudge:
 
     def _verdict_of(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
         for _ in range(TRIES - 1):
-            try:
+            with suppress(BadAnswer):
                 return self.way(endpoint, sight)
-            except BadAnswer:
-                continue
         return self.way(endpoint, sight)
 
 
@@ -202,7 +201,6 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "side": int,
     "workers": int,
     "requests_per_minute": int,
-    "tokens_per_minute": int,
     "timeout": float,
     "attempts": int,
     "extra": request_fields,

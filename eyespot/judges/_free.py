@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from eyespot.types import Answer, AnswerStream, Pair, SequentialAnswers
 
@@ -11,20 +12,13 @@ from eyespot.types import Answer, AnswerStream, Pair, SequentialAnswers
 class FreeJudge(ABC):
     """A judge with one kind of answer and no model that is paid for; a subclass gives the answers."""
 
-    @property
-    def fallbacks(self) -> Mapping[str, str]:
-        """None: every answer is of one kind."""
-        return {}
+    fallbacks: ClassVar[Mapping[str, str]] = {}  # every answer is of one kind
+    language_model: ClassVar[None] = None  # answers cost nothing
 
     @property
     def notes(self) -> list[str]:
         """None."""
         return []
-
-    @property
-    def language_model(self) -> None:
-        """None: answers cost nothing."""
-        return None
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """One answer for every pair, one after another; see `answers`."""

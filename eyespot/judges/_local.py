@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.judges._free import FreeJudge
 from eyespot.judges._prompt import PLAIN, JudgePrompt, examples
@@ -151,12 +151,9 @@ def _config(file: Path) -> Mapping[str, Any]:
 # -- judging ---------------------------------------------------------------------------------------------------
 
 
-class Scorer(Protocol):
-    """A model that is loaded; its `notes`, if it has any, say what to know before trusting it."""
-
-    def __call__(self, texts: Sequence[str], pictures: Sequence[Image]) -> Iterable[float]:
-        """How probable it is that each picture is what its text asks for, (n,); NaN where the model's numbers broke."""
-        ...
+Scorer: TypeAlias = "Callable[[Sequence[str], Sequence[Image]], Iterable[float]]"
+"""A loaded model: how probable each picture is what its text asks for, (n,), NaN where its numbers broke; its `notes`,
+if it has any, say what to know before trusting it."""
 
 
 @dataclass
@@ -198,7 +195,7 @@ _JudgedPair: TypeAlias = "tuple[Pair, str, Image]"  # with its text and its deco
 class PairBatches:
     """Pairs to answers through a scorer, `size` at a time."""
 
-    score: Callable[[Sequence[str], Sequence[Image]], Iterable[float]]
+    score: Scorer
     ask: Callable[[Query], str]
     read: Reader
     size: int

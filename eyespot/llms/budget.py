@@ -239,7 +239,7 @@ class ItemMeter:
 
     def take(self) -> None:
         """Count one request before it is sent; raises `BudgetSpent` if there is no room for it."""
-        self.close()
+        self.lose()
         self._number = self._budget.reserve(self._model, self._expected)
         self.spent = self.spent.plus(Spent(calls=1))
 
@@ -251,11 +251,7 @@ class ItemMeter:
         self.spent = self.spent.plus(paid._replace(calls=0))
 
     def lose(self) -> None:
-        """The cost of the last request will never be known; what is reserved for it stays counted."""
-        self.close()
-
-    def close(self) -> None:
-        """The last request has ended."""
+        """The last request has ended, and its cost will never be known; what is reserved for it stays counted."""
         if self._number is not None:
             number, self._number = self._number, None
             self._budget.release(number)

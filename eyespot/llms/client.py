@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.errors import (
     LONGEST,
+    MORE_TOKENS,
     SORRY,
     BadAnswer,
     Busy,
@@ -24,9 +25,18 @@ from eyespot.llms.errors import (
 )
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
 from eyespot.llms.protocols import Dialect, text_message, usage_of, without_pictures
+from eyespot.llms.replies import objects_in
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
-from eyespot.llms.unsupported_fields import UnsupportedFields, amendment, changes, left_out, refused, room_to_think
+from eyespot.llms.unsupported_fields import (
+    LIMITS,
+    UnsupportedFields,
+    amendment,
+    changes,
+    left_out,
+    refused,
+    room_to_think,
+)
 from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply
 from eyespot.types.language_models import ignore_exchange
 
@@ -114,8 +124,10 @@ class Endpoint:
                 raise
             reply = reply._replace(changes=changes(wanted, body))
             self._report(body, reply)
-            if reply.unspoken and self._raised_limit(body):
+            if reply.unspoken and self._raised_limit(body, reply.thought):
                 continue
+            if reply.unspoken and room_to_think(body) == body:
+                raise NoReply(f"the model ended before its answer began{MORE_TOKENS}")
             self.unsupported.record(reply.changes)
             return reply
 
@@ -146,9 +158,13 @@ class Endpoint:
         plain, pictures = without_pictures(body)
         self.on_exchange(Exchange(plain, pictures, reply, trouble))
 
-    def _raised_limit(self, body: Mapping[str, Any]) -> bool:
-        """Whether the token limit of a model that reached it can be raised; it is, from now on."""
-        if not self.raise_token_limit or "logprobs" in body or room_to_think(body) == body:
+    def _raised_limit(self, body: Mapping[str, Any], thought: bool = False) -> bool:
+        """Whether the token limit of a model that reached it can be raised; it is, from now on.
+
+        Where one token was asked for, for its probabilities, a limit says little of a model that was not seen to think.
+        """
+        single = "logprobs" in body and not thought and any(body.get(name) == 1 for name in LIMITS)
+        if not self.raise_token_limit or single or room_to_think(body) == body:
             return False
         LOG.info("%s reaches the token limit before its answer; the limit is raised", self.model)
         self.unsupported.learn(room_to_think)
@@ -206,7 +222,7 @@ class Endpoint:
 
     def _send(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The answer to one request: POST, or GET without a body."""
-        sent = self.rate_limiter.acquire()
+        self.rate_limiter.acquire()
         meter = ItemMeter(self.meter) if isinstance(self.meter, Budget) else self.meter
         meter.take()
         began = time.monotonic()
@@ -222,7 +238,6 @@ class Endpoint:
                 self.rate_limiter.pause(trouble.wait)
             raise
         usage = usage_of(data)
-        self.rate_limiter.settle(sent, usage.tokens)
         meter.pay(usage.tokens_in, usage.tokens_out, self.cost(usage.tokens_in, usage.tokens_out))
         seconds, counts = time.monotonic() - began, (usage.tokens_in, usage.tokens_out)
         LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *counts, seconds)
@@ -232,15 +247,23 @@ class Endpoint:
 def _parsed(text: str, form: type[Form]) -> Form:
     """The JSON object in the text, which may be fenced or have words around it, as the form.
 
-    Raises `Declined` for a refusal in words, and `BadAnswer` for all else.
+    Raises `Declined` for a refusal in words, and `BadAnswer` for all else, also for two objects that both fit.
     """
     from pydantic import ValidationError
 
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        return form.model_validate_json(text[start : end + 1] if start >= 0 else text)
-    except ValidationError as error:
-        if start < 0 and SORRY.match(text):
-            raise Declined(text.strip()[:LONGEST]) from None
-        wrong = [f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}" for item in error.errors()]
-        raise BadAnswer("; ".join(wrong[:5])) from None
+    fitting: list[Form] = []
+    errors: list[ValidationError] = []
+    objects = objects_in(text)
+    for document in map(json.dumps, objects) if objects else [text]:
+        try:
+            fitting.append(form.model_validate_json(document))
+        except ValidationError as error:
+            errors.append(error)
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise BadAnswer(f"the answer: it holds {len(fitting)} objects; give one")
+    if "{" not in text and SORRY.match(text):
+        raise Declined(text.strip()[:LONGEST])
+    wrong = [f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}" for item in errors[-1].errors()]
+    raise BadAnswer("; ".join(wrong[:5]))

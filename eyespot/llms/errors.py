@@ -23,10 +23,18 @@ DECLINED = re.compile(
 CUT_OFF = re.compile(r"could not finish the message", re.IGNORECASE)  # a limit that thinking used up
 NO_ACCESS = re.compile(r"model_not_found|access to (the )?model|not (allowed|permitted|authorized) to .*model", re.I)
 NO_PROVIDER = re.compile(r"no endpoints found that", re.IGNORECASE)
-MORE_TOKENS = "; let it have more tokens (answer_tokens of a judge, max_tokens of a recipe)"
+MORE_TOKENS = (
+    "; let it have more tokens (answer_tokens of a judge, max_tokens of a recipe), or, where the server can, switch "
+    """thinking off ({"reasoning_effort": "none"} as extra of a judge or in a recipe)"""
+)
 SORRY = re.compile(  # how a refusal in words begins
     r"\W*(unfortunately, )?(sorry|i( am|['’]?m) (so |very )?(sorry|afraid|unable|not (able|comfortable))"
     r"|i (can(no|['’])t|won['’]t|will not|(must |have to )?decline|apologi[sz]e))\b",
+    re.IGNORECASE,
+)
+WAIT = re.compile(  # "retryDelay": "34s", "retry_after": 2.5, "Please try again in 6m0s"
+    r"(?:retry_?(?:delay|after)\"?\s*:\s*\"?|(?:try again|retry) (?:in|after) )"
+    r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)\s?(ms|s|\b))?",
     re.IGNORECASE,
 )
 LONGEST = 300  # characters of a server's own words that are kept
@@ -113,7 +121,7 @@ def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
         return StatusError(status, text, param)
     # Behind any other 5xx the answer may have been made, and be paid for.
     kind = Busy if status in BUSY + UNAVAILABLE else RetryableError
-    return kind(str(StatusError(status, text)), seconds_to_wait(headers))
+    return kind(str(StatusError(status, text)), seconds_to_wait(headers, body))
 
 
 def final(trouble: StatusError, address: str, model: str) -> Exception:
@@ -138,17 +146,19 @@ def final(trouble: StatusError, address: str, model: str) -> Exception:
     return Refused(f"{trouble}{MORE_TOKENS if trouble.cut_off else ''}")
 
 
-def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
-    """Retry-After as seconds from now, whether it is a number or an HTTP date; None where it says nothing usable."""
+def seconds_to_wait(headers: Mapping[str, str], body: str = "") -> float | None:
+    """Retry-After as seconds from now, a number or an HTTP date, or what the body asks for; None where neither does."""
     value = headers.get("retry-after", "")
     for text, share in ((headers.get("retry-after-ms", ""), 1000), (value, 1)):
         with suppress(ValueError):
             if math.isfinite(seconds := float(text)):
                 return max(0.0, seconds) / share
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
+    hours, minutes, number, unit = found.groups() if (found := WAIT.search(body)) else [None] * 4
+    if not (hours or minutes or number):
         return None
+    return 3600 * int(hours or 0) + 60 * int(minutes or 0) + float(number or 0) / (1000 if unit == "ms" else 1)
 
 
 def _error_fields(found: Any) -> tuple[str, str]:

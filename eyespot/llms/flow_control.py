@@ -1,6 +1,6 @@
 """How requests go out: many items at once, at most so many a minute, and fewer to a server that fails.
 
-`Underway` runs threads and loses no result. `RateLimiter` bounds requests and tokens a minute over all of them, and
+`Underway` runs threads and loses no result. `RateLimiter` bounds requests a minute over all of them, and
 `CircuitBreaker` gives a server that fails fewer requests at once, then one at a time after a rest, then none.
 """
 
@@ -134,66 +134,39 @@ class CancellableSleep:
 
 
 @dataclass
-class SentRequest:
-    """When a request was sent, and its tokens (an estimate until they are known)."""
-
-    time: float  # seconds, by the clock of its limiter
-    tokens: int = 0
-
-
-@dataclass
 class RateLimiter:
-    """At most this many requests and tokens in any minute, shared by threads; None: no limit.
+    """At most this many requests in any minute, shared by threads; None: no limit.
 
-    Tokens are known only afterwards: until then a request counts as many as the last one had. When a server asks one
-    thread to wait, all wait (`pause`).
+    When a server asks one thread to wait, all wait (`pause`).
     """
 
     requests: int | None = None
-    tokens: int | None = None
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = field(default_factory=CancellableSleep)
-    _sent: deque[SentRequest] = field(default_factory=deque, repr=False)
+    _sent: deque[float] = field(default_factory=deque, repr=False)  # when, by the clock
     _paused_until: float = 0.0
-    _last_tokens: int = 0
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def acquire(self) -> SentRequest:
+    def acquire(self) -> None:
         """Wait until one more request may be sent, and count it."""
         while True:
             with self._lock:
                 now = self.clock()
-                while self._sent and self._sent[0].time <= now - MINUTE:
+                while self._sent and self._sent[0] <= now - MINUTE:
                     self._sent.popleft()
-                seconds = max(self._paused_until - now, self._until_tokens(now))
+                seconds = self._paused_until - now
                 if self.requests is not None and len(self._sent) >= self.requests:
-                    seconds = max(seconds, self._sent[-self.requests].time + MINUTE - now)
+                    seconds = max(seconds, self._sent[-self.requests] + MINUTE - now)
                 if seconds <= 0:
-                    self._sent.append(SentRequest(now, self._last_tokens))
-                    return self._sent[-1]
+                    self._sent.append(now)
+                    return
             LOG.info("rate limit: waiting %.1f s", seconds)
             self.sleep(seconds)
-
-    def settle(self, request: SentRequest, tokens: int) -> None:
-        """Say how many tokens the request had."""
-        with self._lock:
-            request.tokens = self._last_tokens = tokens
 
     def pause(self, seconds: float) -> None:
         """Let no request be sent for this many seconds."""
         with self._lock:
             self._paused_until = max(self._paused_until, self.clock() + seconds)
-
-    def _until_tokens(self, now: float) -> float:
-        if self.tokens is None:
-            return 0.0
-        excess, wait = sum(request.tokens for request in self._sent) + self._last_tokens - self.tokens, 0.0
-        for request in self._sent:  # the oldest leave the minute first
-            if excess <= 0:
-                break
-            excess -= request.tokens
-            wait = request.time + MINUTE - now
-        return wait
 
 
 # -- a server that fails ----------------------------------------------------------------------------------------

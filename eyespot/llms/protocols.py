@@ -6,35 +6,21 @@ Messages are lists of dicts in the form of OpenAI's chat completions; Anthropic'
 from __future__ import annotations
 
 import hashlib
-import math
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from eyespot.llms.errors import RetryableError
+from eyespot.llms.replies import DECLINED, first_token, text_of
 from eyespot.types import Message, Reply, Spent
 
 Body: TypeAlias = Mapping[str, Any]
 
 IN = ("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 OUT = ("completion_tokens", "output_tokens")
+THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thinking")  # fields of a message
 MOST_TOKENS = 1024  # of an answer, where the protocol wants a limit and none is given
 DATA_URL = "data:image/jpeg;base64,"
-
-
-class Dialect(Protocol):
-    """A protocol: its path, the form of a request and of an answer."""
-
-    path: str
-    takes_forms: bool  # whether a request may say the JSON schema of its answer
-
-    def body(self, model: str, messages: Sequence[Message], options: Body) -> dict[str, Any]:
-        """A request for the model's next message."""
-        ...
-
-    def reply(self, data: Body) -> Reply:
-        """The answer's content; `RetryableError` if it is not what the protocol promises."""
-        ...
 
 
 def usage_of(data: Body) -> Spent:
@@ -84,52 +70,45 @@ class ChatCompletions:
     """OpenAI's chat completions, spoken by vLLM, SGLang, Ollama, llama.cpp and many hosts."""
 
     path = "/chat/completions"
-    takes_forms = True
+    takes_forms = True  # whether a request may say the JSON schema of its answer
 
     def body(self, model: str, messages: Sequence[Message], options: Body) -> dict[str, Any]:
+        """A request for the model's next message."""
         return {"model": model, "messages": list(messages), **options}
 
     def reply(self, data: Body) -> Reply:
+        """The answer's content; `RetryableError` if it is not what the protocol promises."""
         choices = data.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        finish, usage = str(choice.get("finish_reason") or ""), usage_of(data)
         message = choice.get("message")
         if not isinstance(message, dict):
-            raise RetryableError(f"the answer has no message{_complaint(data)}")
-        finish = str(choice.get("finish_reason") or "")
-        filtered = "a content filter" if finish == "content_filter" else ""
-        text = _text(message.get("content"))
-        logprobs = choice.get("logprobs")
-        content = logprobs.get("content") if isinstance(logprobs, dict) else None
-        if not isinstance(content, list) or not content or not isinstance(content[0], dict):
-            first_token = None
-        else:
-            tokens = content[0].get("top_logprobs") or content[:1]  # without a list at least the one it chose
-            first_token = tuple(
-                (str(token.get("token")), float(value))
-                for token in tokens
-                if isinstance(token, dict) and isinstance(value := token.get("logprob"), int | float)
-                if not math.isnan(value) and value < 0.01  # 1 may come out rounded up
-            )
+            failed = data.get("error") or choice.get("error") or finish.casefold() == "error"
+            if failed or not (finish or usage.tokens):  # with either, the model was asked and said nothing
+                raise RetryableError(f"the answer has no message{_complaint(data)}")
+            message = {}
+        text, thought = text_of(message.get("content"))
+        thought = thought or any(message.get(name) for name in THOUGHTS)
         return Reply(
             text=text,
-            logprobs=first_token,
-            usage=usage_of(data),
+            logprobs=first_token(choice.get("logprobs"), text, thought),
+            usage=usage,
             finish=finish,
-            declined=str(message.get("refusal") or filtered),
+            declined=str(message.get("refusal") or _declined(finish)),
             model=str(data.get("model") or ""),
             fingerprint=str(data.get("system_fingerprint") or ""),
+            thought=thought,
         )
+
+
+def _declined(finish: str) -> str:
+    """What a reason for stopping says of a refusal; "" if it is another reason."""
+    return f"it was stopped for {finish!r}" if DECLINED.search(finish) else ""
 
 
 def _complaint(data: Body) -> str:
     """Some servers send their errors with status 200."""
     return f" ({data['error']})"[:200] if data.get("error") else ""
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return str(content or "")
 
 
 # -- Anthropic ------------------------------------------------------------------------------------------------
@@ -142,7 +121,7 @@ class AnthropicMessages:
     takes_forms = False
 
     def body(self, model: str, messages: Sequence[Message], options: Body) -> dict[str, Any]:
-        system = "\n".join(_text(message["content"]) for message in messages if message["role"] == "system")
+        system = "\n".join(str(message["content"]) for message in messages if message["role"] == "system")
         turns = []
         for message in messages:
             content = message["content"]
@@ -156,8 +135,9 @@ class AnthropicMessages:
         content, finish = data.get("content"), str(data.get("stop_reason") or "")
         if not isinstance(content, list):
             raise RetryableError(f"the answer has no content{_complaint(data)}")
-        declined = "the model refuses" if finish == "refusal" else ""
-        return Reply(_text(content), None, usage_of(data), finish, declined, str(data.get("model") or ""))
+        text, thought = text_of(content)
+        model = str(data.get("model") or "")
+        return Reply(text, None, usage_of(data), finish, _declined(finish), model, thought=thought)
 
 
 def _part(part: Body) -> dict[str, Any]:
@@ -165,3 +145,6 @@ def _part(part: Body) -> dict[str, Any]:
         return dict(part)
     kind, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
     return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+
+
+Dialect: TypeAlias = ChatCompletions | AnthropicMessages

@@ -36,7 +36,7 @@ VENDORS = {
 }
 HOSTS = ("api.openai.com", "api.anthropic.com")
 HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # whose tokens cost nothing
-POSITIVE = ("requests_per_minute", "tokens_per_minute", "timeout", "attempts")
+POSITIVE = ("requests_per_minute", "timeout", "attempts")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,6 @@ class EndpointSettings:
     url: str | None = None  # the endpoint's address; None: from the environment, then the vendor's own
     key: str | None = None  # None: from the environment; a local server needs none
     requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
     timeout: float = 60.0  # seconds without a byte until an answer counts as lost
     attempts: int = 6  # of one request, the first included
     first_rest: float = 1.0  # seconds before the first retry; each further wait may be twice as long
@@ -85,7 +84,7 @@ class EndpointSettings:
             reach.dialect,
             name=f"{vendor}:{model}{place}",
             meter=self.budget,
-            rate_limiter=RateLimiter(self.requests_per_minute, self.tokens_per_minute, sleep=sleep),
+            rate_limiter=RateLimiter(self.requests_per_minute, sleep=sleep),
             retry=retry,
             breaker=CircuitBreaker(retry, sleep),
             price=price,

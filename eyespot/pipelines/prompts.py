@@ -40,7 +40,7 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.types import Exchange, LanguageModel
 
-WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
+WAY = ("url", "requests_per_minute", "timeout", "attempts", "first_rest")
 """A recipe's settings of the way to a model, which change no answer."""
 OWN = {"use", "system", "words", "form", "pictures", "side", "judge", "draw"}  # of a prompt, no option of the request
 FRACTIONS = ("timeout", "first_rest")  # seconds; the other numbers are whole

@@ -304,7 +304,7 @@ class ReservedBudget(Budget):
         try:
             yield meter
         finally:
-            meter.close()
+            meter.lose()
 
 
 class PromptMeter(ItemMeter):

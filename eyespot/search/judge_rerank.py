@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 BEHIND = "they go behind the judged"  # what has no verdict
 NO_PICTURE, NO_VERDICT, STOPPED = "no_picture", "no_verdict", "stopped"  # codes of notes
-OTHER_SCALE, STAND_IN = "other_scale", "stand_in"
+OTHER_SCALE, STAND_IN, SEVERAL_MODELS = "other_scale", "stand_in", "several_models"
 LISTED = 5  # names of pictures in a note
 STEP = 1e-7  # between equals: what sorts by score, in float32 too, keeps the order of the first stage
 
@@ -207,7 +207,11 @@ class JudgeRerank:
             f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
         )
         scales = [Note(OTHER_SCALE, text)] * bool(result.unscored) + list(self._stand_ins(result))
-        return [*notes_of(result, unsaid), *scales, *self.judge.notes]
+        models = self.header(result).get("served", {})
+        served = ", ".join(f"{model} ({count:,})" for model, count in models.items())
+        several = f"the model changed among the answers of {self.judge.name}: {served}; name one version of it"
+        changed = [Note(SEVERAL_MODELS, several)] * (len(models) > 1)
+        return [*notes_of(result, unsaid), *scales, *changed, *self.judge.notes]
 
     def _stand_ins(self, result: JudgeResult) -> Iterator[str]:
         """What stands in for the judge's own way, in the rankings of which most was answered so."""

@@ -16,7 +16,7 @@ class PairSettings(Settings):
     """Where pairs of texts and images come from; captions are of a gallery."""
 
     pairs: Path = setting(
-        "A file or folder of pairs (.npy, .npz, .pt, .parquet, webdataset's .tar, clip-retrieval), or a gallery.",
+        "A file or folder of pairs (.npy, .npz, .pt, .parquet, clip-retrieval), or a gallery.",
         default=...,
         argument=True,
     )

@@ -62,21 +62,29 @@ class Adjustment(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a model says: its words, the alternatives of its first token, what the reply cost and why it ended."""
+    """What a model answers: its words, the alternatives of their first token, what the reply cost and why it ended."""
 
-    text: str
-    logprobs: tuple[Token, ...] | None  # of the first token, as many as were asked for; None: the server gives none
+    text: str  # without thoughts
+    logprobs: (
+        tuple[Token, ...] | None
+    )  # of the answer's first token, as many as were asked for; None: the server gives none
     usage: Spent
     finish: str
     declined: str = ""  # why, where the model or its guard refuses to answer
     model: str = ""  # the model that answered, as the server names it
     changes: tuple[Adjustment, ...] = ()  # of the request, because the server does not accept it as asked
     fingerprint: str = ""  # of the served model, where the server gives one (OpenAI's system_fingerprint)
+    thought: bool = False  # whether the model thought before, or instead of, its answer
+
+    @property
+    def cut(self) -> bool:
+        """Whether a limit ended it: "length", "MAX_TOKENS", "model_context_window_exceeded"."""
+        return any(word in self.finish.casefold() for word in ("length", "max", "limit", "window"))
 
     @property
     def unspoken(self) -> bool:
         """Whether the token limit was reached before the answer began."""
-        return not self.text.strip() and self.finish in ("length", "max_tokens")
+        return self.cut and not self.text.strip()
 
 
 class Exchange(NamedTuple):

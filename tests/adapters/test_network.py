@@ -18,7 +18,10 @@ pytestmark = requires("torch")
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 SMALL = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2, dropout=0.0)
-FORMS: list[dict[str, Any]] = [{}, {"use_fro_norm": False}, {"preset": "paper"}]
+FORMS = [
+    *({}, {"use_fro_norm": False}, {"preset": "paper"}, {"preset": "arxiv-2025-05"}),
+    *({"preset": "arxiv-2025-05", "use_residual": True}, {"preset": "arxiv-2025-05", "separate_decoders": False}),
+]
 
 
 def queries_of(dim: int, count: int = 3) -> Any:

@@ -1,4 +1,4 @@
-"""The details of the published codes and presets: schedule, losses, the identity start."""
+"""The details of the published codes and presets: schedule, losses, noise, the form of May 2025, the identity start."""
 
 from __future__ import annotations
 
@@ -47,6 +47,16 @@ def test_published_validations_count_batches_and_a_short_training_has_twenty() -
     assert PRESETS["released"].validation_steps(40) == 2 and PRESETS["released"].validation_steps(10) == 1
 
 
+def test_noise_of_each_component_has_a_strength_of_its_own() -> None:
+    queries = torch.zeros(400, 64)
+
+    added = loss.noisy(queries, 1.0, torch.Generator().manual_seed(0), 64)
+
+    shared = loss.noisy(queries, 1.0, torch.Generator().manual_seed(0))
+    assert float(added.std(dim=1).std()) < 0.5 * float(shared.std(dim=1).std())
+    assert float(added.square().mean()) == pytest.approx(1 / 3, rel=0.05)
+
+
 def test_the_released_image_to_query_term_is_that_of_the_dense_formula() -> None:
     """-(refined_query * transformed).sum(dim=1).mean() / τ of (B, B, E) products, as the code has it."""
     views, images = views_of(5, 16, 1.0), torch.randn(5, 16, generator=torch.Generator().manual_seed(1)).double()
@@ -60,6 +70,18 @@ def test_the_released_image_to_query_term_is_that_of_the_dense_formula() -> None
 
     wanted = (torch.nn.functional.cross_entropy(logits, torch.arange(5)) + term) / 2
     assert float(found) == pytest.approx(float(wanted), rel=1e-9)
+
+
+def test_paired_maps_score_each_image_under_its_own_query_s_map() -> None:
+    views, images = views_of(5, 16, 0.0), torch.randn(5, 16, generator=torch.Generator().manual_seed(1)).double()
+    targets = loss.Targets(images, images.new_zeros(5, 0, 16), images.new_zeros(5, 0), torch.zeros(5, 5).bool())
+    own = torch.einsum("ne,nef->nf", images, views.left @ views.right.mT)
+    logits = views.queries @ torch.nn.functional.normalize(own, dim=-1).T / 0.07
+
+    found = loss.paired_maps(views, targets, 0.07)
+
+    both = [torch.nn.functional.cross_entropy(one, torch.arange(5)) for one in (logits, logits.T)]
+    assert float(found) == pytest.approx(float(sum(both)) / 2, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", PRESETS)

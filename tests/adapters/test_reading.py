@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,24 +64,7 @@ def parquet(folder: Path) -> Path:
     return folder
 
 
-def added(tar: tarfile.TarFile, name: str, array: Any) -> None:
-    data = io.BytesIO()
-    np.save(data, array)
-    member = tarfile.TarInfo(name)
-    member.size = data.tell()
-    tar.addfile(member, io.BytesIO(data.getvalue()))
-
-
-def webdataset(folder: Path) -> Path:
-    with tarfile.open(folder / "000.tar", "w") as tar:
-        for at in range(3):
-            added(tar, f"sample-{at}.text.npy", TEXTS[at + 1] if at else TEXTS[:2])
-            added(tar, f"sample-{at}.image.npy", IMAGES[at])
-            tar.addfile(tarfile.TarInfo(f"sample-{at}.txt"))
-    return folder
-
-
-@pytest.mark.parametrize("layout", [arrays, archive, tensors, mapping, clip_retrieval, parquet, webdataset])
+@pytest.mark.parametrize("layout", [arrays, archive, tensors, mapping, clip_retrieval, parquet])
 def test_the_same_pairs_in_every_layout(layout: Callable[[Path], Path], tmp_path: Path) -> None:
     found = read_pairs(layout(tmp_path))
 
@@ -103,19 +84,16 @@ def test_ids_of_images_are_taken_along_and_images_read_alone(tmp_path: Path) -> 
     assert np.array_equal(alone, IMAGES) and np.array_equal(read_images(tmp_path)[0], IMAGES)
 
 
-def test_samples_and_rows_without_a_vector_are_left_out_and_told(tmp_path: Path) -> None:
+def test_rows_without_a_vector_are_left_out_and_told(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with tarfile.open(webdataset(tmp_path) / "000.tar", "a") as tar:
-        added(tar, "sample-3.text.npy", TEXTS[0])
     columns = {"text_embedding": [*TEXTS, None], "image_embedding": [*IMAGES[OF], TEXTS[0]]}
     pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
 
-    tar_found, table_found = read_pairs(tmp_path / "000.tar"), read_pairs(tmp_path / "pairs.parquet")
+    found = read_pairs(tmp_path / "pairs.parquet")
 
-    assert (len(tar_found.pairs), len(table_found.pairs)) == (4, 4)
-    assert "1 samples" in tar_found.notes[0] and "1 rows" in table_found.notes[0]
+    assert len(found.pairs) == 4 and "1 rows" in found.notes[0]
 
 
 def broken(name: str, content: bytes) -> Callable[[Path], None]:
@@ -131,21 +109,14 @@ def pickled(folder: Path) -> None:
     torch.save({"texts": Pairs}, folder / "pairs.pt")
 
 
-def no_vectors(folder: Path) -> None:
-    with tarfile.open(folder / "a.tar", "w") as tar:
-        tar.addfile(tarfile.TarInfo("a.txt"))
-
-
 @pytest.mark.parametrize(
     "make",
     [
         lambda folder: None,
         broken("a.npz", b"junk"),
         broken("a.parquet", b"junk"),
-        broken("a.tar", b"junk" * 200),
         broken("a.pt", b"junk"),
         pickled,
-        no_vectors,
         saved("a.npz", texts=TEXTS),
         saved("a.npz", texts=TEXTS, images=IMAGES),
         saved("a.npz", texts=TEXTS, images=IMAGES, of=OF + 1),

@@ -20,7 +20,7 @@ from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import NormTerms, Outside, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
+from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.kernels.codes import Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import AdaptedQuery, NearestRows, UsageError
@@ -163,7 +163,7 @@ def test_twenty_thousand_rows(kind: str, options: dict[str, Any], k: int) -> Non
     found = index.search(views, k)
 
     for j, adapted in enumerate(views):
-        assert_best(found, j, factored_scores(adapted, vectors), k)
+        assert_best(found, j, Formula.of(adapted, vectors.shape[1]).scores(vectors), k)
 
 
 @pytest.mark.parametrize("coded", [0, 1, 2])

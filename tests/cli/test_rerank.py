@@ -455,7 +455,6 @@ def test_what_is_likely_is_not_asked_of_a_model_that_nobody_verified(
         "--judge workers=0",
         "--judge answer=songs",
         "--judge requests_per_minute=0",
-        "--judge tokens_per_minute=0",
     ],
 )
 def test_what_is_wrong_with_a_calibration_is_one_sentence(more: str, thirty: Path, towers: Double) -> None:

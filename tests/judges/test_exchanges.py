@@ -113,6 +113,14 @@ def test_the_header_of_a_run_says_what_was_not_accepted_also_when_nothing_is_ask
         assert (header["served"], header["fingerprints"]) == ({"tiny-2026-01-01": 1}, {"fp_1": 1})
 
 
+def test_a_model_that_changes_in_mid_run_is_a_note_and_in_the_header(pictures: list[Path], ledger: Judgements) -> None:
+    with Double([named(YES, "tiny-05", "")], then=named(YES, "tiny-08", "")) as server:
+        found = JudgeRerank(judge_of(server), ledger)([HERON], run_of(pictures[:3]))
+
+    assert found.header["served"] == {"tiny-05": 1, "tiny-08": 2}
+    assert [note for note in found.notes if "tiny-05 (1), tiny-08 (2)" in note]
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_the_exported_table_has_them(ending: str, pictures: list[Path], ledger: Judgements, tmp_path: Path) -> None:
     with Double(then=without_temperature) as server:

@@ -36,6 +36,9 @@ FORMS = [
     "It shows 2 of the 3 herons; {}/10",
     "{}\n\nThe heron is in flight.",
     "{}, a heron in flight.",
+    "{} (very confident)",
+    "{} - clear match",
+    "Score: {} because of the heron",
 ]
 
 
@@ -51,6 +54,10 @@ def test_a_grade_is_read_where_it_can_only_be_that(form: str, half: int) -> None
     "text",
     [
         "2 herons are in the water.",
+        "Answer: 3 herons",
+        "Answer: 10 herons",
+        "nine herons",
+        "one or two",
         "The photo shows 2 herons",
         "The photo shows 2 herons in the water.",
         "between 3 and 4",
@@ -78,6 +85,13 @@ def test_a_grade_is_read_where_it_can_only_be_that(form: str, half: int) -> None
 def test_what_has_several_readings_or_none_is_no_grade(text: str) -> None:
     with pytest.raises(BadAnswer):
         grade_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "grade"), [("nine", 9), ("**Ten**.", 10), ("Score: zero", 0), ("Seven out of ten", 7), ("Two (of ten)", 2)]
+)
+def test_a_grade_in_letters_is_one(text: str, grade: int) -> None:
+    assert grade_of(text) == grade
 
 
 def test_an_excuse_is_a_refusal_whatever_numbers_it_has() -> None:

@@ -23,7 +23,7 @@ from eyespot.judges import PLAIN, JudgePrompt, ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
-from eyespot.llms.errors import Unknown, seconds_to_wait
+from eyespot.llms.errors import Busy, Unknown, of_status, seconds_to_wait
 from eyespot.llms.prices import read_prices
 from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.wording import raises
@@ -142,18 +142,18 @@ def test_a_refusal_is_a_verdict_of_no_and_counted_as_refused(declines: Response,
     assert len(server.asked(CHAT)) == 1
 
 
-def test_neither_yes_nor_no_among_the_first_tokens_is_a_verdict_of_no_in_one_call(
-    ledger: Judgements, pictures: list[Path]
-) -> None:
-    """As INQUIRE scores it: no Yes, 0."""
-    with Double(then=chat("The", {"The": 0.8, "It": 0.2})) as server:
-        model = judge_of(server)
-        (one,) = ask(model, pairs_of(pictures[:1]), ledger)
-        list(ask(judge_of(server), pairs_of(pictures[:1]), ledger))
+def test_neither_yes_nor_no_among_the_first_tokens_is_no_score(ledger: Judgements, pictures: list[Path]) -> None:
+    """The text decides, with room for more than one token; where it says neither the picture fails."""
+    top = {"The": 0.8, "It": 0.2}
+    with Double([chat("The", top)], then=chat("Yes, it does", top)) as server:
+        (one,) = ask(judge_of(server), pairs_of(pictures[:1]), ledger)
+        assert [seen.body["max_tokens"] for seen in server.seen] == [1, 16]
+    with Double(then=chat("The", top)) as server:
+        (other,) = ask(judge_of(server), pairs_of(pictures[1:2]), ledger)
+        words = judge_of(server, answer="words")
 
-    assert one.verdict is not None and not one.refused and one.prompt == model.prompt
-    assert (one.verdict.probability, len(server.asked(CHAT))) == (0, 1)
-    assert "'The'" in one.verdict.reason and "1 of 1" in model.notes[0]
+    assert one.verdict is not None and one.verdict.probability == 1 and one.prompt == words.prompt
+    assert other.verdict is None and "'The'" in other.failure
 
 
 @pytest.mark.parametrize(("then", "probability"), [("Perhaps", None), ("Yes", 1.0)])
@@ -238,6 +238,23 @@ def test_the_wait_that_a_server_asks_for_is_kept_by_this_thread_and_by_all_other
     assert (own, clock.now) == ([7.0], 7.0)
 
 
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [
+        ('[{"error": {"details": [{"@type": "google.rpc.RetryInfo", "retryDelay": "34s"}]}}]', 34),
+        ('{"error": {"message": "Rate limit reached. Please try again in 6m0.5s. Visit us"}}', 360.5),
+        ('{"error": {"message": "Please try again in 20ms."}}', 0.02),
+        ('{"error": {"message": "slow down", "retry_after": 2.5}}', 2.5),
+        ('{"error": {"message": "Try again in a while"}}', None),
+    ],
+)
+def test_a_wait_that_stands_in_the_body_alone_is_kept(body: str, seconds: float | None) -> None:
+    busy, named = of_status(429, body, {}), of_status(429, body, {"retry-after": "7"})
+
+    assert isinstance(busy, Busy) and busy.wait == seconds
+    assert isinstance(named, Busy) and named.wait == 7
+
+
 def test_retry_after_is_read_in_all_its_forms() -> None:
     late = formatdate(4102444800, usegmt=True)  # the first second of 2100
     forms = [{"retry-after": "2.5"}, {"retry-after-ms": "250"}, {"retry-after": "soon"}, {}, {"retry-after": "nan"}]
@@ -297,7 +314,7 @@ def test_a_request_that_was_lost_counts_and_holds_nobody_up() -> None:
         meter.take()
 
 
-@pytest.mark.parametrize("then", [chat("Yes"), chat("The", {"The": 0.9})])
+@pytest.mark.parametrize("then", [chat("Yes"), chat("No", {"No": 0.9})])
 def test_an_answer_that_is_there_outlives_a_budget_too_small_to_look_what_else_the_server_has(
     then: Response, pictures: list[Path]
 ) -> None:
@@ -389,56 +406,16 @@ class Clock:
         self.now += seconds
 
 
-@given(
-    gaps=st.lists(st.floats(0, 20), min_size=1, max_size=40),
-    tokens=st.lists(st.integers(0, 50), min_size=40, max_size=40),
-    limits=st.tuples(st.integers(1, 6), st.integers(50, 200)),
-)
-def test_no_minute_has_more_requests_or_tokens_than_allowed(
-    gaps: list[float], tokens: list[int], limits: tuple[int, int]
-) -> None:
-    clock, left = Clock(), []
-    limiter = RateLimiter(*limits, clock=clock, sleep=clock.sleep)
-    for gap, cost in zip(gaps, tokens, strict=False):
+@given(gaps=st.lists(st.floats(0, 20), min_size=1, max_size=40), most=st.integers(1, 6))
+def test_no_minute_has_more_requests_than_allowed(gaps: list[float], most: int) -> None:
+    clock, left = Clock(), list[float]()
+    limiter = RateLimiter(most, clock=clock, sleep=clock.sleep)
+    for gap in gaps:
         clock.sleep(gap)
-        limiter.settle(limiter.acquire(), cost)
-        left.append((clock.now, cost))
-
-    for at, _ in left:
-        minute = [cost for then, cost in left if at - 59.999 <= then <= at]
-        assert len(minute) <= limits[0]
-        assert sum(minute[:-1]) <= limits[1]  # the last one's tokens were not known when it left
-
-
-def test_a_request_waits_until_its_tokens_fit_into_the_minute() -> None:
-    """Forty tokens each, 115 a minute: two fit, and the third leaves when the first is a minute old."""
-    clock, left = Clock(), []
-    limiter = RateLimiter(tokens=115, clock=clock, sleep=clock.sleep)
-    for _ in range(4):
-        limiter.settle(limiter.acquire(), 40)
+        limiter.acquire()
         left.append(clock.now)
-        clock.sleep(10)
 
-    assert left == [0, 10, 60, 70]
-
-
-def test_tokens_are_counted_for_the_request_that_had_them() -> None:
-    """Of two under way the first had 90 of 100: a third leaves when that one is a minute old, not the second."""
-    clock = Clock()
-    limiter = RateLimiter(tokens=100, clock=clock, sleep=clock.sleep)
-    first = limiter.acquire()
-    clock.now = 50
-    second = limiter.acquire()
-    limiter.settle(second, 5)
-    limiter.settle(first, 90)
-    limiter.settle(second, 5)
-
-    third = limiter.acquire()
-
-    assert (first.time, first.tokens, second.time, second.tokens, third.time) == (0, 90, 50, 5, 50)
-    clock.now = 51
-    limiter.settle(third, 20)
-    assert limiter.acquire().time == 60
+    assert all(sum(at - 59.999 <= then <= at for then in left) <= most for at in left)
 
 
 def test_results_under_way_are_handed_out_before_what_ends_the_run() -> None:
@@ -566,6 +543,46 @@ def test_a_refusal_in_words_is_no_answer_to_mend(text: str) -> None:
             judge_of(server).language_model.answer(ASKED, Sighting)
 
         assert len(server.seen) == 1 + len(before)
+
+
+TWO = '{"species": "tern", "count": 1} Correction: {"species": "heron", "count": 2}'
+JSON_FORMS = [
+    '{"species": "heron", "count": 2,}',
+    '{"species": "heron", // one of many, {it} says\n "count": 2}',
+    "{'species': 'heron', 'count': 2}",
+    "{“species”: “heron”, “count”: 2}",
+    'For {place}: {"species": "heron", "count": 2} where {x} is "it',
+    '<think>{"species": "tern", "count": 9}?</think>\n{"species": "heron", "count": 2}',
+    '```json\n[{"species": "heron", "count": 2}]\n```',
+]
+
+
+@pytest.mark.parametrize("text", JSON_FORMS)
+def test_an_object_is_mended_here_before_it_is_asked_for_again(text: str) -> None:
+    with Double(then=chat(text)) as server:
+        found = judge_of(server).language_model.answer(ASKED, Sighting)
+
+    assert found == Sighting(species="heron", count=2) and len(server.seen) == 1
+
+
+def test_a_line_break_or_a_brace_in_a_string_stays() -> None:
+    with Double(then=chat('{"species": "a {heron}\nand \\"more\\", it\'s", "count": 2}')) as server:
+        assert judge_of(server).language_model.answer(ASKED, Sighting).species == 'a {heron}\nand "more", it\'s'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"species": "heron", "count": 2, "count": 3}', "count: the key stands twice"),
+        (TWO, "it holds 2 objects"),
+        ('{"species": "heron", "inner": {"species": "tern", "count": 2}, "count": ', "the answer"),
+    ],
+)
+def test_an_object_of_two_meanings_or_none_is_asked_for_again(text: str, why: str) -> None:
+    with Double([chat(text)], then=FITS) as server:
+        found = judge_of(server).language_model.answer(ASKED, Sighting)
+
+    assert found.count == 2 and why in server.seen[1].body["messages"][-1]["content"]
 
 
 def test_an_apology_before_an_answer_is_no_refusal() -> None:

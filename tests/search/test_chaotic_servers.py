@@ -77,7 +77,7 @@ class Moody:
         if kind < 0.1:
             return chance.choice(REFUSALS)
         if kind < 0.2:
-            return chat("The", {"The": 0.7, "A": 0.3})
+            return chat("The", {"The": 0.7, "No": 0.3})
         bare = kind < 0.2 + chance.choice([0.1, 0.7])
         return chat("Yes" if share >= 0.5 else "No", None if bare else {"Yes": share, "No": 1 - share})
 

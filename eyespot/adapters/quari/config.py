@@ -9,8 +9,8 @@ from typing import Any
 
 from eyespot.types import UsageError
 
-PRESETS = ("released", "paper")
-DECODERS = ("query_decoder", "dec_u_img", "dec_v_img")  # of the query, of U and of V
+PRESETS = ("released", "paper", "arxiv-2025-05")
+OF_ARXIV = ("use_residual", "separate_decoders")  # what only the preset "arxiv-2025-05" reads
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,9 @@ class Config:
     """Sizes and switches; the defaults are those of the authors' code (the paper gives none).
 
     `preset` "released": W = I + anchor_scale · U Vᵀ with U and V divided by their Frobenius norms, and a query that
-    keeps a share `query_residual_weight` of itself; "paper": rows map to x V Uᵀ, no identity, no norms.
+    keeps a share `query_residual_weight` of itself; "paper": rows map to x V Uᵀ, no identity, no norms;
+    "arxiv-2025-05", the public code of 27 May 2025: rows map to x U Vᵀ, the query by a map of its own, to which
+    `use_residual` adds the query, and which without `separate_decoders` is the map of the images.
     """
 
     embedding_dim: int
@@ -32,6 +34,8 @@ class Config:
     use_fro_norm: bool = True
     anchor_scale: float = 0.8
     preset: str = "released"
+    use_residual: bool = False
+    separate_decoders: bool = True
     feature_extractor: str | None = None
 
     def __post_init__(self) -> None:
@@ -47,6 +51,13 @@ class Config:
             raise UsageError(f"the presets of a QuARI checkpoint are {', '.join(PRESETS)}, not {self.preset!r}")
         if self.hidden_dim % self.nhead or self.hidden_dim % 2:
             raise UsageError(f"hidden_dim {self.hidden_dim} must be even and a multiple of nhead {self.nhead}")
+
+    @property
+    def decoders(self) -> tuple[str, ...]:
+        """The names of the decoders: of the query or its map, of U and of V."""
+        if self.preset != "arxiv-2025-05":
+            return "query_decoder", "dec_u_img", "dec_v_img"
+        return ("dec_u_text", "dec_v_text", "dec_u_img", "dec_v_img") if self.separate_decoders else ("dec_u", "dec_v")
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Config:
@@ -65,7 +76,6 @@ class Config:
 
     def as_yaml(self) -> dict[str, Any]:
         """What a released `config.yml` holds; `preset` only where it is not the released one."""
-        hparams = {name: value for name, value in sorted(asdict(self).items()) if name != "feature_extractor"}
-        if self.preset == "released":
-            del hparams["preset"]
+        unread = ("feature_extractor", *{"released": ("preset", *OF_ARXIV), "paper": OF_ARXIV}.get(self.preset, ()))
+        hparams = {name: value for name, value in sorted(asdict(self).items()) if name not in unread}
         return {"feature_extractor": self.feature_extractor, "hparams": hparams}

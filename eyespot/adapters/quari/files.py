@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.adapters.quari.card import AdapterCard
-from eyespot.adapters.quari.config import DECODERS, Config
+from eyespot.adapters.quari.config import Config
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import EyespotError, UsageError
 
@@ -148,13 +148,16 @@ def _released(path: Path) -> dict[str, NDArray[np.float32]]:
 def shapes(config: Config) -> dict[str, tuple[int, ...]]:
     """Every weight of a hypernetwork of this config, with its shape."""
     hidden, dim = config.hidden_dim, config.embedding_dim
-    linear = {"query_encoder.0": (hidden, dim), "query_encoder.4": (hidden, hidden)}
-    last = {"released": 3, "paper": 4}[config.preset]  # the paper's have a LayerNorm in between
-    norms = ["query_encoder.1", "query_encoder.5"]
-    for decoder in DECODERS:
+    second = 3 if config.preset == "arxiv-2025-05" else 4  # a dropout is a place in the others
+    linear = {"query_encoder.0": (hidden, dim), f"query_encoder.{second}": (hidden, hidden)}
+    last = {"released": 3, "paper": 4, "arxiv-2025-05": 2}[config.preset]  # the paper's have a LayerNorm in between
+    norms = ["query_encoder.1", f"query_encoder.{second + 1}"]
+    for decoder in config.decoders:
         linear |= {f"{decoder}.0": (hidden, hidden), f"{decoder}.{last}": (dim, hidden)}
         norms += [f"{decoder}.1"] if config.preset == "paper" else []
-    found: dict[str, tuple[int, ...]] = {"pos_emb": (1 + 2 * config.low_rank_dim, hidden), "pos_scale": (1,)}
+    found: dict[str, tuple[int, ...]] = {"pos_emb": (1 + 2 * config.low_rank_dim, hidden)}
+    if config.preset != "arxiv-2025-05":
+        found["pos_scale"] = (1,)
     if config.preset == "released":
         linear |= {"step_proj.0": (hidden, hidden), "step_proj.2": (hidden, hidden)}
     else:

@@ -52,21 +52,26 @@ class Hypernetwork:
     def tokens(self, queries: Reals) -> tuple[Reals, Reals]:
         """The condition tokens (n, H) and the tokens of U, which are those of V, (n, r, H), after all steps."""
         inner = gelu(self._norm("query_encoder.1", self._linear("query_encoder.0", queries)))
-        condition = self._norm("query_encoder.5", self._linear("query_encoder.4", inner))
+        second = 3 if self.config.preset == "arxiv-2025-05" else 4
+        condition = self._norm(f"query_encoder.{second + 1}", self._linear(f"query_encoder.{second}", inner))
         rank = self.config.low_rank_dim
         tokens = np.zeros((len(queries), rank, self.config.hidden_dim), self.precision)
-        places = self.weights["pos_emb"][:rank] * self.weights["pos_scale"]  # (r, H)
+        places = self.weights["pos_emb"][:rank] * self.weights.get("pos_scale", 1)  # (r, H)
         for step in range(self.config.num_steps):
             step_condition = condition + self._step(step)
             out = self._transformed(np.concatenate([step_condition[:, None], tokens + places], axis=1))  # (n, 1 + r, H)
             tokens = tokens + out[:, 1:]
-            condition = condition + out[:, 0]
+            if self.config.preset != "arxiv-2025-05":  # whose condition stays the encoded query
+                condition = condition + out[:, 0]
         return condition, tokens
 
     # -- parts ---------------------------------------------------------------------------------------------
 
     def _views(self, queries: Reals) -> Iterator[AdaptedQuery]:
         condition, tokens = self.tokens(queries)
+        if self.config.preset == "arxiv-2025-05":
+            yield from self._mapped_views(queries, tokens)
+            return
         decoded = self._decoded("query_decoder", condition)
         weight = self.config.query_residual_weight if self.config.preset == "released" else 0.0
         adapted = self._unit((1 - weight) * decoded + weight * queries)
@@ -80,6 +85,15 @@ class Hypernetwork:
                 u, v = (part / (np.linalg.norm(part) + 1e-8) for part in (u, v))
             yield AdaptedQuery(query, np.ascontiguousarray(self.config.anchor_scale * u), np.ascontiguousarray(v), 1.0)
 
+    def _mapped_views(self, queries: Reals, tokens: Reals) -> Iterator[AdaptedQuery]:
+        """The public code of May 2025: the query, too, goes through a map."""
+        parts = [self._decoded(name, tokens) for name in self.config.decoders]  # (n, r, E) each
+        text_u, text_v, u, v = parts if self.config.separate_decoders else parts * 2
+        mapped = np.einsum("nr,nre->ne", np.einsum("ne,nre->nr", queries, text_u), text_v)
+        adapted = self._unit(mapped + queries if self.config.use_residual else mapped)
+        for query, left, right in zip(adapted, u, v, strict=True):
+            yield AdaptedQuery(query, np.ascontiguousarray(left.T), np.ascontiguousarray(right.T), 0.0)
+
     def _unit(self, rows: Reals) -> Reals:
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), self.precision)
 
@@ -87,7 +101,7 @@ class Hypernetwork:
         inner = self._linear(f"{name}.0", tokens)
         if self.config.preset == "paper":
             return self._linear(f"{name}.4", gelu(self._norm(f"{name}.1", inner)))
-        return self._linear(f"{name}.3", gelu(inner))
+        return self._linear(f"{name}.{2 if self.config.preset == 'arxiv-2025-05' else 3}", gelu(inner))
 
     def _step(self, step: int) -> Reals:
         if self.config.preset != "released":  # a learned embedding of each step

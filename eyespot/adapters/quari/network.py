@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor, einsum, nn
 from torch.nn.functional import gelu, linear, normalize, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from eyespot.adapters.quari.config import DECODERS, Config
+from eyespot.adapters.quari.config import Config
 from eyespot.types import UsageError
 
 PERIOD = 10_000.0
@@ -47,17 +47,19 @@ class TorchHypernetwork(nn.Module):
         dim, hidden = config.embedding_dim, config.hidden_dim
         self.config, self.token_drop = config, token_drop
         first, last = _perceptron(dim, hidden, config.dropout), [nn.Linear(hidden, hidden), nn.LayerNorm(hidden)]
-        self.query_encoder = nn.Sequential(*first, *last)
+        self.query_encoder = nn.Sequential(*(first[:3] if config.preset == "arxiv-2025-05" else first), *last)
         if config.preset == "released":
             self.step_proj = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, hidden))
         else:
             self.step_embedding = nn.Embedding(config.num_steps, hidden)
         self.transformer = _Encoder(config)
-        for name in DECODERS:
-            # The paper's decoders have a layer norm, those of the released weights none
+        for name in config.decoders:
+            # The paper's decoders have a layer norm, those of the released weights none, of May 2025 no dropout either
             parts = _perceptron(hidden, hidden, config.dropout)
             if config.preset != "paper":
                 del parts[1]
+            if config.preset == "arxiv-2025-05":
+                del parts[-1]
             self.add_module(name, nn.Sequential(*parts, nn.Linear(hidden, dim)))
         # Sines on even channels and cosines on odd ones, (rows, hidden)
         at = torch.arange(1 + 2 * config.low_rank_dim)[:, None] * torch.exp(
@@ -65,7 +67,7 @@ class TorchHypernetwork(nn.Module):
         )
         positions = torch.stack([at.sin(), at.cos()], dim=-1).flatten(1)
         self.register_buffer("pos_emb", positions)
-        self.register_buffer("pos_scale", torch.ones(1))
+        self.register_buffer("pos_scale", torch.ones(1), persistent=config.preset != "arxiv-2025-05")
 
     def start_at_identity(self) -> None:
         """Zero the last layers of the query and U decoders, so that every view is the frozen space.
@@ -79,8 +81,7 @@ class TorchHypernetwork(nn.Module):
                 "only the preset `released` without Frobenius norms and with a residual query can start at the identity"
             )
         for name in ("query_decoder", "dec_u_img"):
-            last = self.get_submodule(f"{name}.3")
-            for parameter in last.parameters():
+            for parameter in self.get_submodule(f"{name}.3").parameters():
                 nn.init.zeros_(parameter)
 
     @property
@@ -90,9 +91,13 @@ class TorchHypernetwork(nn.Module):
 
     def forward(self, queries: Tensor) -> AdaptedBatch:
         """The views of queries (n, E), which are taken as they are, noise included."""
-        condition, ours, theirs = self.tokens(queries)
-        u, v = self._decoded("dec_u_img", ours), self._decoded("dec_v_img", theirs)  # (n, r, E)
-        return self._views(queries, self._decoded("query_decoder", condition), u.transpose(1, 2), v.transpose(1, 2))
+        condition, u_tokens, v_tokens = self.tokens(queries)
+        if self.config.preset == "arxiv-2025-05":
+            return self._mapped_views(queries, u_tokens, v_tokens)
+        u, v = (self.get_submodule(name)(one) for name, one in (("dec_u_img", u_tokens), ("dec_v_img", v_tokens)))
+        return self._views(
+            queries, self.get_submodule("query_decoder")(condition), u.transpose(1, 2), v.transpose(1, 2)
+        )
 
     def tokens(self, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The condition tokens (n, H), the U-tokens and the V-tokens (n, r, H) after all steps."""
@@ -112,7 +117,8 @@ class TorchHypernetwork(nn.Module):
             if self.training and self.token_drop:
                 shown = torch.rand(tokens.shape[:2], device=tokens.device) >= self.token_drop
                 tokens = tokens * shown[..., None]
-            condition = condition + out[:, 0]
+            if self.config.preset != "arxiv-2025-05":
+                condition = condition + out[:, 0]
         return condition, tokens[:, :rank], tokens[:, -rank:]
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
@@ -129,9 +135,15 @@ class TorchHypernetwork(nn.Module):
 
     # -- parts ---------------------------------------------------------------------------------------------
 
-    def _decoded(self, name: str, tokens: Tensor) -> Tensor:
-        decoded: Tensor = self.get_submodule(name)(tokens)
-        return decoded
+    def _mapped_views(self, queries: Tensor, u_tokens: Tensor, v_tokens: Tensor) -> AdaptedBatch:
+        """The public code of May 2025: the query, too, goes through a map."""
+        sources = [(name, u_tokens if "_u" in name else v_tokens) for name in self.config.decoders]
+        parts = [self.get_submodule(name)(tokens).float() for name, tokens in sources]  # (n, r, E) each
+        text_u, text_v, u, v = parts if self.config.separate_decoders else parts * 2
+        wide = queries.float()
+        mapped = einsum("nr,nre->ne", einsum("ne,nre->nr", wide, text_u), text_v)
+        adapted = normalize(mapped + wide if self.config.use_residual else mapped, dim=-1)
+        return AdaptedBatch(adapted, u.transpose(1, 2), v.transpose(1, 2), 0.0)
 
     def _step(self, step: int) -> Tensor:
         if self.config.preset != "released":

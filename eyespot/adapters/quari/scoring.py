@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +119,11 @@ class AdaptedIndex:
                     self._placed = OnDevice(self._rows, self.lengths, self._device)
             if self._placed is not None:
                 return
-            if self._codable and _lacking(self._given) and len(self._rows) * self._rows.dim <= _LARGE:
+            if (
+                self._codable
+                and any(part is None for part in self._given)
+                and len(self._rows) * self._rows.dim <= _LARGE
+            ):
                 pairs = zip(self._given, self._rows.blocks, strict=True)
                 self._given = [quantise(block, self._threads) if part is None else part for part, block in pairs]
             self._use_codes(self._plain)
@@ -156,7 +160,7 @@ class AdaptedIndex:
         """What `ranked` finds for each, (1, k') both."""
         masks = {id(one.mask): _allowed(one.mask, len(self._rows)) for one in requests}
         tasks = [AdaptedTask.of(one._replace(mask=masks[id(one.mask)]), self._rows) for one in requests]
-        mixed = self._device is None and self._codable and not _lacking(self._given)
+        mixed = self._device is None and self._codable and all(part is not None for part in self._given)
         for some in shared_readings([task for task in tasks if task.k], len(self._rows), mixed):
             self._search(some)
         found = [task.tally.best() for task in tasks]
@@ -205,7 +209,7 @@ class AdaptedIndex:
     def _first_pass(self, count: int) -> PlainBounds | CodedBounds:
         """What looks at all rows first, for so many queries more."""
         self._spent += count
-        if self._spent > (self._patience if self._device or _lacking(self._given) else -1):
+        if self._spent > (self._patience if self._device or any(part is None for part in self._given) else -1):
             self.prepare()
         elif self._coded is None and any(part is not None for part in self._given):
             self._use_codes(self._plain)  # those that are there, at once
@@ -306,20 +310,11 @@ def _first_stage(way: Ways) -> int:
     return _FEWEST if way.energy(_FEWEST) > _ALMOST * way.energy(_STAGES[1]) else _STAGES[0]
 
 
-def _lacking(codes: Sequence[Codes | None]) -> bool:
-    return any(part is None for part in codes)
-
-
 def best_of(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
     """The k best of what several scans of parts of a gallery ranked, as one scan of it would have them."""
     tally = Tally(k)
     tally.add(rows, scores)
     return tally.best()
-
-
-def factored_scores(adapted: AdaptedQuery, vectors: NDArray[Any]) -> Reals:
-    """The formula in float64 for vectors (n, dim): (n,)."""
-    return Formula.of(adapted, vectors.shape[1]).scores(vectors)
 
 
 def _allowed(mask: Mask | None, rows: int) -> Mask | None:

@@ -235,9 +235,12 @@ class _Training:
         mixed = np.random.SeedSequence([self.settings.seed, number])  # unlike the seeds of its neighbours
         torch.manual_seed(int(mixed.generate_state(1, np.uint64)[0] >> 1))
         texts, targets = self.batches.batch(number)
-        queries = noisy(texts, self.settings.noise, torch.default_generator).to(self.device)
-        with nullcontext() if self.half is None else torch.autocast(self.device.type, self.half):
-            views: AdaptedBatch = self.network(queries)
+        width = texts.shape[1] if self.settings.noise_per == "component" else 1
+        queries = noisy(texts, self.settings.noise, torch.default_generator, width)
+        views_queries = queries.to(self.device)
+        autocast = nullcontext() if self.half is None else torch.autocast(self.device.type, self.half)
+        with autocast:
+            views: AdaptedBatch = self.network(views_queries)
         found = type(targets)(*(one.to(self.device) for one in targets))
         loss = OF_NAME[self.settings.loss](views, found, self.settings.temperature)
         if not torch.isfinite(loss):

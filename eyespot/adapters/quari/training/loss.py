@@ -58,6 +58,19 @@ def linear(views: AdaptedBatch, targets: Targets, temperature: float) -> Tensor:
     return (to_image + to_query) / 2
 
 
+def paired_maps(views: AdaptedBatch, targets: Targets, temperature: float) -> Tensor:
+    """The loss of the public code of 27 May 2025: image j is mapped by its own query's map, whichever query scores it.
+
+    So a batch needs B mapped images and no [B, B, r]; semi-positives have no part in it.
+    """
+    selected = einsum("ne,ner->nr", targets.images, views.left)
+    mapped = views.identity * targets.images + einsum("nr,ner->ne", selected, views.right)
+    mapped = mapped / mapped.square().sum(dim=1, keepdim=True).clamp_min(TINY).sqrt()
+    logits = (views.queries @ mapped.T / temperature).masked_fill(targets.hidden, -torch.inf)
+    both = logits.log_softmax(dim=1).diagonal() + logits.log_softmax(dim=0).diagonal()
+    return -both.mean() / 2
+
+
 def _to_image(views: AdaptedBatch, targets: Targets, temperature: float) -> tuple[Tensor, Tensor]:
     """The loss of the queries' direction, and the logits (B, B)."""
     logits = cosines(views, targets.images) / temperature
@@ -69,7 +82,7 @@ def _to_image(views: AdaptedBatch, targets: Targets, temperature: float) -> tupl
 
 
 Loss = Callable[[AdaptedBatch, Targets, float], Tensor]
-OF_NAME: dict[str, Loss] = {"symmetric": symmetric, "linear": linear}
+OF_NAME: dict[str, Loss] = {"symmetric": symmetric, "linear": linear, "paired-maps": paired_maps}
 
 
 def cosines(views: AdaptedBatch, images: Tensor) -> Tensor:
@@ -107,14 +120,15 @@ def _cosines(views: AdaptedBatch, images: Tensor, paired: Tensor | None) -> Tens
     return products / squares.clamp_min(TINY).sqrt()
 
 
-def noisy(queries: Tensor, scale: float, generator: torch.Generator) -> Tensor:
+def noisy(queries: Tensor, scale: float, generator: torch.Generator, width: int = 1) -> Tensor:
     """Queries (n, E) with noise q + λ·u·ε, by which a map trained on texts serves pictures (LinCIR; section 3.3).
 
-    u ~ U(0, 1), one for each query; ε ~ N(0, I); λ is `scale`. The sum is not made unit again. Drawn on the CPU, so
-    that a seed means the same noise on every device.
+    u ~ U(0, 1), ε ~ N(0, I); λ is `scale`. The sum is not made unit again. `width` is how many u a query has: 1, or E,
+    one for each component, as the public code of May 2025 drew them. Drawn on the CPU, so that a seed means the same
+    noise on every device.
     """
     if not scale:
         return queries
-    share = torch.rand(len(queries), 1, generator=generator)
+    share = torch.rand(len(queries), width, generator=generator)
     drawn = torch.randn(queries.shape, generator=generator)
     return queries + scale * (share * drawn).to(queries)

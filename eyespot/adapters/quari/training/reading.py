@@ -5,15 +5,12 @@ texts.npy, images.npy     (n, E) and (m, E); with another n and m also of.npy (n
 *.npz, *.pt               the same as a mapping: texts, images, and of, ids where there are any
 img_emb/, text_emb/       clip-retrieval's inference with both kinds of vectors, row by row
 *.parquet                 columns text_embedding and image_embedding, lists of numbers; and image_id if there is one
-*.tar                     webdataset: KEY.image.npy (E,) and KEY.text.npy, (E,) or (captions, E); or .pt, .pth
 """
 
 from __future__ import annotations
 
-import io
 import re
-import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,12 +88,12 @@ def _folder(place: Path) -> PairsRead:
         if (ids := place / "ids.txt").is_file():
             arrays["ids"] = ids.read_text(encoding="utf-8").splitlines()
         return PairsRead(_pairs(place, arrays), [])
-    for suffix in (".parquet", ".tar", ".npz", ".pt"):
+    for suffix in (".parquet", ".npz", ".pt"):
         if files := sorted(place.glob(f"*{suffix}"), key=_natural):
             return _together(place, files)
     raise UsageError(
         f"{place} holds no pairs; expected texts.npy and images.npy, .pt, .npz or .parquet files, "
-        "img_emb and text_emb of clip-retrieval, webdataset's .tar, or a gallery"
+        "img_emb and text_emb of clip-retrieval, or a gallery"
     )
 
 
@@ -167,7 +164,7 @@ def _pt(path: Path) -> PairsRead:
     return PairsRead(_pairs(path, contents), [])
 
 
-def _tensor(path: Path | io.BytesIO) -> Any:
+def _tensor(path: Path) -> Any:
     """What a `.pt` holds, tensors as arrays; nothing but tensors, numbers, text and containers of them is admitted."""
     with rooms.needs("a .pt of vectors"):
         import torch
@@ -224,50 +221,9 @@ def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
     return rows
 
 
-def _tar(path: Path) -> PairsRead:
-    samples: dict[str, dict[str, NDArray[Any]]] = {}
-    try:
-        with tarfile.open(path, "r:") as archive:
-            for key, part, array in _members(path, archive):
-                samples.setdefault(key, {})[part] = array
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise UsageError(f"{path} cannot be read to its end ({error}); fetch it again") from None
-    whole = [sample for sample in samples.values() if {"text", "image"} <= sample.keys()]
-    notes = [f"{path}: {len(samples) - len(whole)} samples lack a vector"] if len(whole) < len(samples) else []
-    if not whole:
-        raise NothingFound(f"{path} has no sample with KEY.text.npy and KEY.image.npy; embed its texts and pictures")
-    texts = [np.atleast_2d(sample["text"]) for sample in whole]
-    of = np.repeat(np.arange(len(whole)), [len(each) for each in texts])
-    try:
-        arrays = {"texts": np.concatenate(texts), "images": np.stack([sample["image"] for sample in whole]), "of": of}
-    except ValueError:
-        raise UsageError(f"{path} has vectors of several lengths; embed all alike") from None
-    return PairsRead(_pairs(path, arrays), notes)
-
-
-def _members(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, str, NDArray[Any]]]:
-    """Key, kind and vector of each file that is one."""
-    for member in archive:
-        folder, _, name = member.name.rpartition("/")
-        key, _, kind = name.partition(".")
-        part, _, ending = kind.partition(".")
-        if not member.isreg() or part not in ("text", "image") or f".{ending}" not in (".npy", *TENSORS):
-            continue
-        data = io.BytesIO(archive.extractfile(member).read())  # type: ignore[union-attr]
-        where = f"{path}, {member.name}"
-        try:
-            array = np.load(data, allow_pickle=False) if ending == "npy" else _tensor(data)
-        except (ValueError, EOFError, UsageError) as error:
-            raise UsageError(f"{where} is no vector ({error}); write it again") from None
-        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
-            raise UsageError(f"{where} is no vector of floats; write it again")
-        yield f"{folder}/{key}", part, array
-
-
 READERS: Mapping[str, Callable[[Path], PairsRead]] = {
     ".npz": _npz,
     ".pt": _pt,
     ".pth": _pt,
     ".parquet": _parquet,
-    ".tar": _tar,
 }

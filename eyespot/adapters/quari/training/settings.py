@@ -13,7 +13,8 @@ from eyespot.types import UsageError
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 ACTIVATIONS = ("auto", "kept", "recomputed")
 STARTS = ("random", "identity")
-LOSSES = ("symmetric", "linear")
+LOSSES = ("symmetric", "linear", "paired-maps")
+NOISES = ("query", "component")
 VALIDATIONS = 20  # that a training has at least, so that it can stop early however few its steps
 
 
@@ -24,9 +25,10 @@ class TrainingSettings:
     batch: pairs that are each other's negatives. accumulate: batches whose gradients are added up for one step.
     rate: the schedule's highest learning rate; None takes the schedule's own.
     start: "identity" is the frozen space, "random" as published. loss: "symmetric" is the paper's; "linear" has the
-        image-to-query term of the released code.
-    noise: λ of q + λ·u·ε. semi_positives: how many of those mined are used. token_drop: the chance that a refinement
-        step sets a token to zero. clip: the longest gradient; 0 clips none.
+        image-to-query term of the released code; "paired-maps" is that of the public code of May 2025.
+    noise: λ of q + λ·u·ε. noise_per: one u for each "query", or for each "component" of it. semi_positives: how many of
+        those mined are used. token_drop: the chance that a refinement step sets a token to zero. clip: the longest
+        gradient; 0 clips none.
     validate_every: batches between validations, fewer in a short training, which has 20. patience: so many validations
         without a better one end the training; 0 never does. checkpoint_every: steps.
     keep_anyway: name the model also if it was not shown to be better than the frozen space.
@@ -44,6 +46,7 @@ class TrainingSettings:
     weight_decay: float = 1e-2
     temperature: float = 0.07
     noise: float = 1.0
+    noise_per: str = "query"
     semi_positives: int = 2
     token_drop: float = 0.05
     clip: float = 1.0
@@ -67,7 +70,7 @@ class TrainingSettings:
         if not 0 <= self.token_drop < 1:
             raise UsageError(f"token_drop is a chance below 1, not {self.token_drop}")
         choices = {"schedule": tuple(SCHEDULES), "precision": PRECISIONS, "activations": ACTIVATIONS}
-        choices |= {"start": STARTS, "loss": LOSSES}
+        choices |= {"start": STARTS, "loss": LOSSES, "noise_per": NOISES}
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise UsageError(f"no {name} {getattr(self, name)!r}; there are: {', '.join(known)}")
@@ -129,12 +132,14 @@ PRESETS = {
     "identity": TrainingSettings(start="identity", batch=128, accumulate=1, rate=1e-4, noise=0.02, token_drop=0.0),
     "released": TrainingSettings(),
     "paper": TrainingSettings(accumulate=1, schedule="cosine", token_drop=0.0, clip=0.0),
+    "arxiv-2025-05": TrainingSettings(loss="paired-maps", noise_per="component", semi_positives=0, token_drop=0.0),
 }
 # What the config of each preset says beside sizes
 FORMS: dict[str, dict[str, Any]] = {
     "identity": {"use_fro_norm": False},
     "released": {},
     "paper": {"preset": "paper"},
+    "arxiv-2025-05": {"preset": "arxiv-2025-05"},
 }
 ABLATIONS = ("one-step", "no-semi-positives", "no-noise")
 
