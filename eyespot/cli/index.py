@@ -193,6 +193,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "pictures": found.pictures,
             "copies": found.copies,
             "failed": found.failures,
+            "undated": found.undated,
+            "unplaced": found.unplaced,
             "videos": found.videos._asdict(),
             "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
@@ -201,6 +203,9 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
+    for count, fact, way in ((found.undated, "date", "; list them: --undated"), (found.unplaced, "position", "")):
+        if count:
+            conclude(f"{_counted(count, 'picture')} without a {fact}{way}")
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]

@@ -17,6 +17,8 @@ class Looked:
     pictures: int = 0
     paths: int = 0
     failures: int = 0
+    undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
+    unplaced: int = 0
     videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 

@@ -122,6 +122,7 @@ class RootComparison:
                 if place == VIDEO:
                     self.here.videos.add(name)
             elif isinstance(one, Labels):
+                self.respelled += [one.path] if one.near else []
                 self._note_labels(one)
             else:
                 self.problems.append((self.number, one.path, one.reason))

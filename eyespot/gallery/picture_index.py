@@ -159,8 +159,8 @@ class PictureIndex(PictureTables):
                 self.sql.execute("COMMIT")
             comparison.write()
             for label in comparison.respelled[:1]:
-                count = f"{len(comparison.respelled)} names in the labels of {root.place} match by another spelling"
-                notes.append(f"{count} (accents in two forms, or upper and lower case), as {shown_name(label)}")
+                count = f"{len(comparison.respelled)} labels and sidecars in {root.place} match by another spelling"
+                notes.append(f"{count} (accents, upper and lower case, a name cut short), as of {shown_name(label)}")
             if stamp and not comparison.problems:
                 self._stamps[number] = ArchiveStamp(stamp.text, left)
         if skipped is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from io import BytesIO
 from threading import get_ident
@@ -19,6 +20,7 @@ LARGE = 25_000_000  # pixels; what has more goes to RGB strip by strip and may b
 _STRIP = 2_000_000
 _PROFILE_BYTES = 8 << 20  # of a profile that is used, at most
 _SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, each with Pillow's mode
+_CONTRAST = 128  # of 255 between the darkest and the brightest colour, at least
 _NEAR = 2  # of 255: a profile that changes no colour by more is sRGB
 _DEEPEST_CAMERA = 14  # bits; data with more of the 16 used fills all of them
 _MAX_SAMPLE = 281  # TIFF's tag
@@ -80,7 +82,7 @@ def _rgb(image: Image.Image, white: int, transform: ImageCmsTransform | None) ->
 
 def srgb_transform(image: Image.Image) -> ImageCmsTransform | None:
     """What turns the colours of a picture into sRGB; None where they are, or its profile is broken or does not fit."""
-    profile = image.info.get("icc_profile")
+    profile = image.info.get("icc_profile") or _profile_of(image.info.get("nclx_profile") or {})
     if not isinstance(profile, bytes) or not 128 <= len(profile) <= _PROFILE_BYTES:
         return None
     transform = _transform_of(profile, get_ident())
@@ -106,10 +108,43 @@ def _transform_of(profile: bytes, thread: int) -> ImageCmsTransform | None:
             np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3) if mode == "RGB" else steps[None]
         )
         palette = Image.fromarray(colours)
-        moved = ImageChops.difference(palette.convert("RGB"), made.apply(palette)).getextrema()
+        seen = made.apply(palette)
+        moved = ImageChops.difference(palette.convert("RGB"), seen).getextrema()
     except Exception:  # littlecms refuses in several ways, Pillow may be built without it, and the picture is sound
         return None
-    return made if max(most for _, most in moved) > _NEAR else None  # type: ignore[misc]
+    # Without light and dark no picture is left: a damaged curve makes all white, a damaged matrix all black
+    is_sound = all(most - least > _CONTRAST for least, most in seen.getextrema())  # type: ignore[misc]
+    return made if is_sound and max(most for _, most in moved) > _NEAR else None  # type: ignore[misc]
+
+
+def _profile_of(nclx: Mapping[str, Any]) -> bytes | None:
+    """A profile with the colours that a HEIF file names by numbers; None for high dynamic range, and if it is sRGB.
+
+    Source: ISO/IEC 23091-2, tables 2 and 3; ICC.1:2022, 8.3.
+    """
+    if nclx.get("color_primaries") not in (9, 12) or nclx.get("transfer_characteristics") not in (1, 6, 13, 14, 15):
+        return None
+    names = ("red", "green", "blue", "white")
+    x, y = (np.array([nclx.get(f"color_primary_{name}_{axis}", 0.0) for name in names], float) for axis in "xy")
+    if not (np.isfinite(x) & (y > 0)).all():
+        return None
+    xyz = np.stack([x / y, np.ones(4), (1 - x - y) / y])  # (3, 4)
+    cone = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])  # Bradford's
+    d50 = np.array([0.9642, 1.0, 0.8249])
+    scale = np.diag((cone @ d50) / (cone @ xyz[:, 3]))
+    matrix = np.linalg.inv(cone) @ scale @ cone @ (xyz[:, :3] * np.linalg.solve(xyz[:, :3], xyz[:, 3]))
+    fixed = [b"XYZ \0\0\0\0" + (column * 65536).round().astype(">i4").tobytes() for column in (*matrix.T, d50)]
+    steps = np.array([2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045])
+    curve = b"para\0\0\0\0\0\3\0\0" + (steps * 65536).round().astype(">i4").tobytes()
+    tags = dict(zip((b"rXYZ", b"gXYZ", b"bXYZ", b"wtpt"), fixed, strict=True))
+    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), curve)
+    table, body, start = b"", b"", 132 + 12 * len(tags)
+    for name, data in tags.items():
+        table += name + struct.pack(">II", start + len(body), len(data))
+        body += data
+    head = struct.pack(">I4xI12s12s", start + len(body), 0x04000000, b"mntrRGB XYZ ", b"") + b"acsp"
+    light = (d50 * 65536).round().astype(">i4").tobytes()
+    return head.ljust(68, b"\0") + light.ljust(60, b"\0") + struct.pack(">I", len(tags)) + table + body
 
 
 def white_of(image: Image.Image, used: int) -> int:

@@ -18,7 +18,7 @@ from eyespot.photos.left_out import HIDDEN, LINKED, PAIRED, files_below, why_lef
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import stat_of
-from eyespot.photos.sidecars import BESIDE, pairs_in, sidecar_facts, sidecars_in
+from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, frame_of, is_video, place_of_frame
 from eyespot.storage.systems import is_inside, with_slashes
 
@@ -87,7 +87,9 @@ class FolderWalk:
                 yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
                 return
             yield from [Skipped(path, KIND_OF[ending], ending)] if facts is None else []
-            yield from (Labels(self.way[-1].prefix + stored_name(name), facts) for name in photos if facts)
+            for name in photos:
+                if facts:
+                    yield Labels(self.way[-1].prefix + stored_name(name), facts, is_near(entry.name, name))
         elif entry.is_symlink() and not os.path.exists(entry.path):
             # Perhaps a folder of photos on a disk that is not plugged in.
             yield Unreadable(path + "/", "a link that leads nowhere")

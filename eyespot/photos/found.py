@@ -26,10 +26,11 @@ class PlannedPicture(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Label columns for one picture of the root."""
+    """Label columns for one picture of the root; `near` if the picture was found by a name that is only alike."""
 
     path: str
     facts: dict[str, Any]
+    near: bool = False
 
 
 class Unreadable(NamedTuple):

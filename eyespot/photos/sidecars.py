@@ -39,6 +39,7 @@ _PHOTOS = frozenset({".jpg", ".jpeg", ".heic", ".heif", ".hif"})
 _MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
+_ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
 
 
@@ -94,15 +95,18 @@ class _PhotoNames:
         if not found and len(stem) >= _CUT:
             start = folded(base)
             at = bisect_left(self.in_order, start)
-            begin_so = [name for name in self.in_order[at : at + 2] if name.startswith(start)]
-            found = self.called(begin_so[0]) if len(begin_so) == 1 else []
+            stems = ((name, os.path.splitext(name)[0]) for name in self.in_order[at : at + _ALIKE])
+            begin_so = [(name, of) for name, of in stems if name.startswith(start) and not of.endswith("-edited")]
+            fit = [name for name, of in begin_so if _NUMBERED.fullmatch(of)[2] == (number or None)]  # type: ignore[index]
+            found = self.called(fit[0]) if len(fit) == 1 and len(begin_so) < _ALIKE else []
         return found + [copy for one in found for copy in self.called("-edited".join(os.path.splitext(one)))]
 
 
 def sidecars_in(names: Sequence[str], photos: Sequence[str], pairs: Mapping[str, str]) -> dict[str, list[str]]:
     """The names in a folder that may be sidecars, each with its photos.
 
-    pairs: files that belong to a photo beside them, and that photo, which has their sidecars too.
+    pairs: files that belong to a photo beside them, and that photo, which has their sidecars too. A sidecar with a
+    photo's exact name comes before all others of its kind.
     """
     sidecars = [(*os.path.splitext(name), name) for name in names if ending_of(name) in (".xmp", ".json")]
     if not sidecars or not photos:
@@ -112,9 +116,15 @@ def sidecars_in(names: Sequence[str], photos: Sequence[str], pairs: Mapping[str,
         if ending.lower() == ".json":
             found[name] = known.of_takeout(stem)
         else:
-            others = known.stems.get(folded(stem), ())
-            found[name] = known.called(stem) or [one for one in others if f"{folded(one)}.xmp" not in whole]
+            candidates = known.called(stem) or known.stems.get(folded(stem), [])
+            found[name] = [one for one in candidates if stem == one or f"{folded(one)}.xmp" not in whole]
     return {name: of for name, of in found.items() if of}
+
+
+def is_near(sidecar: str, photo: str) -> bool:
+    """Whether a sidecar has its photo only by a name that was cut or is spelled otherwise."""
+    stem = _NUMBERED.fullmatch(os.path.splitext(photo)[0].removesuffix("-edited"))
+    return stem is not None and not sidecar.startswith(stem[1])
 
 
 def sidecar_facts(place: str) -> dict[str, Any] | None:
@@ -156,13 +166,15 @@ def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
     description = value.get("description")
     facts[TEXTS[1]] = one_line_each((), [description] if isinstance(description, str) else (), ())[1]
     with suppress(KeyError, TypeError, ValueError, OverflowError):
-        moment = datetime(1970, 1, 1) + timedelta(seconds=int(value["photoTakenTime"]["timestamp"]))
-        facts["takeout:taken"] = moment.isoformat()
+        stamp = value["photoTakenTime"]["timestamp"]
+        seconds = 0 if isinstance(stamp, bool) else int(stamp)
+        if seconds:  # 0 is what it writes where nothing is known
+            facts["takeout:taken"] = (datetime(1970, 1, 1) + timedelta(seconds=seconds)).isoformat()
     for name in ("geoData", "geoDataExif"):
         place = value.get(name)
         degrees = [place.get(key) if isinstance(place, dict) else None for key in ("latitude", "longitude")]
         # Without a position Takeout writes 0, 0
-        if any(degrees) and all(isinstance(one, float | int) and abs(one) <= 360 for one in degrees):
+        if any(degrees) and all(isinstance(one, float | int) and one is not True and abs(one) <= 360 for one in degrees):
             facts |= {"takeout:latitude": degrees[0], "takeout:longitude": degrees[1]}
             break
     return {name: value for name, value in facts.items() if value is not None}
