@@ -24,6 +24,13 @@ _CONTRAST = 128  # of 255 between the darkest and the brightest colour, at least
 _NEAR = 2  # of 255: a profile that changes no colour by more is sRGB
 _DEEPEST_CAMERA = 14  # bits; data with more of the 16 used fills all of them
 _MAX_SAMPLE = 281  # TIFF's tag
+# By ISO/IEC 23091-2: red, green and blue in XYZ under D50 of BT.2020 and of P3, and the curves that are shown as sRGB's
+_PRIMARIES = {
+    9: ((0.67348, 0.27904, -0.00193), (0.16566, 0.67534, 0.02998), (0.12505, 0.04561, 0.79686)),
+    12: ((0.51512, 0.24120, -0.00105), (0.29198, 0.69225, 0.04189), (0.15710, 0.06657, 0.78407)),
+}
+_OF_SRGB = (1, 6, 13, 14, 15)
+_D50, _CURVE = (0.9642, 1.0, 0.8249), (2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)
 
 
 def to_rgb(image: Image.Image, factor: int = 1) -> Image.Image:
@@ -118,33 +125,20 @@ def _transform_of(profile: bytes, thread: int) -> ImageCmsTransform | None:
 
 
 def _profile_of(nclx: Mapping[str, Any]) -> bytes | None:
-    """A profile with the colours that a HEIF file names by numbers; None for high dynamic range, and if it is sRGB.
-
-    Source: ISO/IEC 23091-2, tables 2 and 3; ICC.1:2022, 8.3.
-    """
-    if nclx.get("color_primaries") not in (9, 12) or nclx.get("transfer_characteristics") not in (1, 6, 13, 14, 15):
+    """A profile with the colours that a HEIF file names by numbers; None for sRGB, and for high dynamic range."""
+    matrix = _PRIMARIES.get(nclx.get("color_primaries", 0))
+    if matrix is None or nclx.get("transfer_characteristics") not in _OF_SRGB:
         return None
-    names = ("red", "green", "blue", "white")
-    x, y = (np.array([nclx.get(f"color_primary_{name}_{axis}", 0.0) for name in names], float) for axis in "xy")
-    if not (np.isfinite(x) & (y > 0)).all():
-        return None
-    xyz = np.stack([x / y, np.ones(4), (1 - x - y) / y])  # (3, 4)
-    cone = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])  # Bradford's
-    d50 = np.array([0.9642, 1.0, 0.8249])
-    scale = np.diag((cone @ d50) / (cone @ xyz[:, 3]))
-    matrix = np.linalg.inv(cone) @ scale @ cone @ (xyz[:, :3] * np.linalg.solve(xyz[:, :3], xyz[:, 3]))
-    fixed = [b"XYZ \0\0\0\0" + (column * 65536).round().astype(">i4").tobytes() for column in (*matrix.T, d50)]
-    steps = np.array([2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045])
-    curve = b"para\0\0\0\0\0\3\0\0" + (steps * 65536).round().astype(">i4").tobytes()
-    tags = dict(zip((b"rXYZ", b"gXYZ", b"bXYZ", b"wtpt"), fixed, strict=True))
-    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), curve)
-    table, body, start = b"", b"", 132 + 12 * len(tags)
+    fixed = [np.round(np.array(row) * 65536).astype(">i4").tobytes() for row in (*matrix, _D50, _CURVE)]
+    names = (b"rXYZ", b"gXYZ", b"bXYZ", b"wtpt")
+    tags = {name: b"XYZ " + bytes(4) + xyz for name, xyz in zip(names, fixed[:4], strict=True)}
+    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), b"para" + bytes(5) + b"\3" + bytes(2) + fixed[4])
+    table, body = struct.pack(">I", len(tags)), b""
     for name, data in tags.items():
-        table += name + struct.pack(">II", start + len(body), len(data))
+        table += name + struct.pack(">II", 132 + 12 * len(tags) + len(body), len(data))
         body += data
-    head = struct.pack(">I4xI12s12s", start + len(body), 0x04000000, b"mntrRGB XYZ ", b"") + b"acsp"
-    light = (d50 * 65536).round().astype(">i4").tobytes()
-    return head.ljust(68, b"\0") + light.ljust(60, b"\0") + struct.pack(">I", len(tags)) + table + body
+    head = struct.pack(">I4xI12s12x", 128 + len(table + body), 0x04000000, b"mntrRGB XYZ ") + b"acsp"
+    return head.ljust(68, b"\0") + fixed[3].ljust(60, b"\0") + table + body
 
 
 def white_of(image: Image.Image, used: int) -> int:

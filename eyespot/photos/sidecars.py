@@ -17,7 +17,7 @@ import re
 import stat
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -102,7 +102,7 @@ class _PhotoNames:
         return found + [copy for one in found for copy in self.called("-edited".join(os.path.splitext(one)))]
 
 
-def sidecars_in(names: Sequence[str], photos: Sequence[str], pairs: Mapping[str, str]) -> dict[str, list[str]]:
+def sidecars_in(names: Collection[str], photos: Sequence[str], pairs: Mapping[str, str]) -> dict[str, list[str]]:
     """The names in a folder that may be sidecars, each with its photos.
 
     pairs: files that belong to a photo beside them, and that photo, which has their sidecars too. A sidecar with a
@@ -111,13 +111,14 @@ def sidecars_in(names: Sequence[str], photos: Sequence[str], pairs: Mapping[str,
     sidecars = [(*os.path.splitext(name), name) for name in names if ending_of(name) in (".xmp", ".json")]
     if not sidecars or not photos:
         return {}
-    known, whole, found = _PhotoNames(photos, pairs), set(map(folded, names)), {}
+    known, names, whole, found = _PhotoNames(photos, pairs), set(names), set(map(folded, names)), {}
     for stem, ending, name in sidecars:
         if ending.lower() == ".json":
             found[name] = known.of_takeout(stem)
         else:
-            candidates = known.called(stem) or known.stems.get(folded(stem), [])
-            found[name] = [one for one in candidates if stem == one or f"{folded(one)}.xmp" not in whole]
+            called = [one for one in known.called(stem) if one == stem or f"{one}.xmp" not in names]
+            others = [] if known.called(stem) else known.stems.get(folded(stem), [])
+            found[name] = called + [one for one in others if f"{folded(one)}.xmp" not in whole]
     return {name: of for name, of in found.items() if of}
 
 
