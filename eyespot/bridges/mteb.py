@@ -20,7 +20,8 @@ from eyespot import rooms
 from eyespot.gallery.view import Gallery
 from eyespot.photos.found import Seen
 from eyespot.photos.pictures import upright_rgb
-from eyespot.photos.sources import full_path, read_again, root_of, scan
+from eyespot.photos.places import full_path, read_again
+from eyespot.photos.sources import root_of, scan
 from eyespot.rooms import needs
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.search.matching import matched

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from eyespot.types import EyespotError, UsageError
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
     from eyespot.photos.kinds import SkippedFiles
-    from eyespot.photos.sources import Root
+    from eyespot.photos.places import Root
     from eyespot.types import Encoder
 
 
@@ -203,9 +204,9 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    for count, fact, way in ((found.undated, "date", "; list them: --undated"), (found.unplaced, "position", "")):
-        if count:
-            conclude(f"{_counted(count, 'picture')} without a {fact}{way}")
+    unknown = ((found.undated, "date; list them: --undated"), (found.unplaced, "position"))
+    for count, fact in filter(itemgetter(0), unknown):
+        conclude(f"{_counted(count, 'picture')} without a {fact}")
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]

@@ -26,7 +26,7 @@ from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import batches
 from eyespot.photos.found import reason
 from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import read_again
 from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 

@@ -165,12 +165,11 @@ class _DecodeProcess:
     """One process, and the memory that it shares with this one."""
 
     def __init__(self, setup: _Setup, limit: int) -> None:
-        has_memory_files = hasattr(os, "memfd_create")
-        shared: Any = os.fdopen(os.memfd_create("eyespot-pixels"), "w+b") if has_memory_files else tempfile.TemporaryFile()
+        in_memory = hasattr(os, "memfd_create")
         # Where this process finds its packages: `-P` and a checkout that is not installed would hide some
         places = [os.environ.get("PYTHONPATH"), *(place for place in sys.path if os.path.isabs(place))]
         paths = {"PYTHONPATH": os.pathsep.join(filter(None, places))}
-        with shared as file:
+        with os.fdopen(os.memfd_create("eyespot-pixels"), "w+b") if in_memory else tempfile.TemporaryFile() as file:
             size = sum(int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in setup.shapes.values())
             file.truncate(max(1, TOGETHER * size))
             self.memory = mmap.mmap(file.fileno(), 0)

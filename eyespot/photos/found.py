@@ -49,7 +49,7 @@ class Skipped(NamedTuple):
 
 
 class Excluded(NamedTuple):
-    """A folder that is not looked through, or a hidden file: why (`left_out.py` has it), and how many files it is."""
+    """A folder that is not looked through, or a hidden file: why (`kinds.py` has it), and how many files it is."""
 
     path: str
     reason: str

@@ -1,4 +1,4 @@
-"""What files are: by their endings, and where an ending says nothing by their first bytes; a count of those skipped.
+"""What files are: by their endings, and where an ending says nothing by their first bytes; what a walk leaves out.
 
 Only files with an unknown ending or none are opened for their first bytes: a folder may hold millions of others.
 """
@@ -10,14 +10,17 @@ import os
 import re
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from eyespot.photos.found import Excluded, Skipped
-from eyespot.photos.left_out import HIDDEN, LINKED, PAIRED
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES
 
+HIDDEN, LINKED, PAIRED = "hidden", "linked folders", "beside their photo"
+_THUMBNAILS, _FORKS, _PROGRAM, _DELETED = "thumbnails", "resource forks", "program files", "deleted files"
 HEAD = 64  # bytes that show what a file is
 _SIGNS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _BRANDS = {b"avif", b"avis", b"heic", b"heim", b"heis", b"heix", b"hevc", b"hevm", b"hevs", b"hevx", b"mif1", b"msf1"}
@@ -74,6 +77,47 @@ PICTORIAL = ("video", "RAW", "layered or vector", "other picture formats")  # ki
 _WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
 
 """What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
+
+# A walk leaves these out though they may hold pictures: thumbnails and caches of programs, second ways
+_FOLDERS = (  # a folder's name in lower case, a name above it ("" for any), and what it holds
+    ("@eadir", "", _THUMBNAILS),  # Synology makes some for every folder
+    ("*.lrdata", "", _THUMBNAILS),  # previews of Lightroom
+    ("derivatives", "*.photoslibrary", _THUMBNAILS),  # Apple Photos; originals lie in `originals`, edits in `renders`
+    ("thumbnails", "*.photoslibrary", _THUMBNAILS),
+    ("proxies", "*.photoslibrary", _THUMBNAILS),
+    ("thumbnails", "*.*photolibrary", _THUMBNAILS),  # iPhoto; `migratedphotolibrary` once Photos took it over
+    ("thumbnails", "*.*aplibrary", _THUMBNAILS),  # Aperture
+    ("previews", "*.*aplibrary", _THUMBNAILS),
+    ("cache", "captureone", _THUMBNAILS),  # beside the photos of a Capture One session
+    ("__macosx", "", _FORKS),  # macOS puts it in each zip that it packs
+    ("node_modules", "", _PROGRAM),
+    ("site-packages", "", _PROGRAM),
+    ("__pycache__", "", _PROGRAM),
+    ("$recycle.bin", "", _DELETED),  # Windows
+    ("#recycle", "", _DELETED),  # Synology
+    ("@recycle", "", _DELETED),  # QNAP
+)
+
+
+def why_left_out(name: str, above: Sequence[str]) -> str | None:
+    """What a folder holds that is not looked through; None for one that is. `above`: names of those it lies in."""
+    lowered = name.lower()
+    for pattern, over, reason in _FOLDERS:
+        if fnmatchcase(lowered, pattern) and (not over or any(fnmatchcase(one.lower(), over) for one in above)):
+            return reason
+    return None
+
+
+@lru_cache(maxsize=1024)
+def why_left_out_below(folder: str) -> str | None:
+    """The same for a relative path of folders, each of which may be the reason."""
+    names = folder.split("/") if folder else []
+    return next(filter(None, (why_left_out(name, names[:level]) for level, name in enumerate(names))), None)
+
+
+def files_below(folder: str) -> int:
+    """How many files lie in a folder that is left out."""
+    return sum(len(files) for _, _, files in os.walk(folder))
 
 
 def is_picture(head: bytes) -> bool:

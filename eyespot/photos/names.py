@@ -22,8 +22,13 @@ def stored_name(name: str) -> str:
 
 def real_name(stored: str) -> str:
     """The name that `stored_name` was given, as functions of the file system take it."""
-    return stored if stored.isascii() else _STORED.sub(
-        lambda found: bytes(ord(char) - _RAISED - 0xDC00 for char in found[0]).decode("utf-8", "surrogateescape"), stored
+    return (
+        stored
+        if stored.isascii()
+        else _STORED.sub(
+            lambda found: bytes(ord(char) - _RAISED - 0xDC00 for char in found[0]).decode("utf-8", "surrogateescape"),
+            stored,
+        )
     )
 
 

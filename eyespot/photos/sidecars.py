@@ -175,7 +175,9 @@ def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
         place = value.get(name)
         degrees = [place.get(key) if isinstance(place, dict) else None for key in ("latitude", "longitude")]
         # Without a position Takeout writes 0, 0
-        if any(degrees) and all(isinstance(one, float | int) and one is not True and abs(one) <= 360 for one in degrees):
+        if any(degrees) and all(
+            isinstance(one, float | int) and one is not True and abs(one) <= 360 for one in degrees
+        ):
             facts |= {"takeout:latitude": degrees[0], "takeout:longitude": degrees[1]}
             break
     return {name: value for name, value in facts.items() if value is not None}

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
-from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head
+from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head, why_left_out_below
 from eyespot.photos.labels import LabelError, label_rows, names_keys, sidecar
-from eyespot.photos.left_out import why_left_out_below
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 

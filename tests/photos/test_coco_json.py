@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from eyespot.gallery import filters
 from eyespot.photos.json_lists import LONGEST, lists_of
 from eyespot.photos.labels import LABELS_LOST
-from eyespot.photos.sources import Root, root_of
+from eyespot.photos.places import Root
+from eyespot.photos.sources import root_of
 from tests.examples import examples
 from tests.photos.test_sources import labels, pictures, problems, walk
 from tests.wording import check_wording, raises

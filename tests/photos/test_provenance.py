@@ -133,7 +133,17 @@ def test_odd_spellings_of_dates_are_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0000:00:00 00:00:00", "0001:01:01 00:00:00", "9999:12:31 23:59:59", "9999:12:31 24:00:00", "2001:13:06 00:00:00", "2001:02:30", "2001:05:06 25:00:00", "2001:05:06 07:99", "2001"],
+    [
+        "0000:00:00 00:00:00",
+        "0001:01:01 00:00:00",
+        "9999:12:31 23:59:59",
+        "9999:12:31 24:00:00",
+        "2001:13:06 00:00:00",
+        "2001:02:30",
+        "2001:05:06 25:00:00",
+        "2001:05:06 07:99",
+        "2001",
+    ],
 )
 def test_what_is_no_date_is_none(text: str) -> None:
     assert read_date(text, "camera") is None
@@ -439,7 +449,7 @@ def test_a_filter_by_date_says_what_has_none_and_lists_it(tmp_path: Path) -> Non
         collection.search(after="2021")
     with pytest.raises(NothingFound, match="3 photos have no position"):
         collection.search(near="10,10,5")
-    with pytest.raises(NothingFound, match="widen it$"):
+    with pytest.raises(NothingFound, match=r"widen it$"):
         collection.search(where="width > 100000")
 
 
