@@ -98,14 +98,7 @@ class ProcessReader(ThreadedReader):
         self.open: deque[Future[Vectors]] = deque()
         self.processes: list[_DecodeProcess] = []
         self.free: SimpleQueue[_DecodeProcess] = SimpleQueue()
-        try:
-            self._begin(known, readers, workers)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def _begin(self, known: OpenKnown, readers: Mapping[str, PixelReader], workers: int) -> None:
-        """As many processes as there are cores, if the memory decodes a usual photo in each; half of it is for here."""
+        # As many processes as there are cores, if the memory decodes a usual photo in each; half of it is for here
         room = decode_limit() if VARIABLE in os.environ else max(decode_limit(), free_memory() // 2)
         count = max(1, min(workers, usable_cores(), _MOST, room // 2 // _USUAL))
         # By one picture; what has another shape is sent through the pipe
@@ -118,9 +111,13 @@ class ProcessReader(ThreadedReader):
                 self.free.put(self.processes[-1])
         except OSError as error:
             why = (error.strerror or str(error)).lower()
+            self.__exit__()
             raise EyespotError(
                 f"no process that reads pictures could be started ({why}); run the same line with fewer --workers"
             ) from error
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *error: object) -> None:
         try:

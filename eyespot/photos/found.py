@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple, TypeAlias
 
 MAX_FILE_BYTES = 512 << 20
@@ -62,11 +63,7 @@ Record: TypeAlias = Met | Skipped | Excluded
 
 def is_utf8(path: str) -> bool:
     """Whether a text can be written down: lone surrogates cannot."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return path.isascii() or re.search("[\ud800-\udfff]", path) is None
 
 
 def refuse_size(size: int) -> None:

@@ -114,6 +114,7 @@ def best_position(said: Mapping[str, tuple[Any, Any] | None], void: bool = False
         try:
             latitude, longitude = map(float, place)
         except (TypeError, ValueError, OverflowError):
+            columns.setdefault(DOUBTFUL, f"{place[0]!r:.20}, {place[1]!r:.20} ({source}: no numbers)")
             continue
         if not (math.isfinite(latitude) and math.isfinite(longitude)):
             continue

@@ -67,7 +67,7 @@ def raw_preview(data: bytes, most_pixels: int) -> RawPreview | None:
         except rawpy.LibRawFileUnsupportedError:  # a TIFF file of several pictures, say
             return None
         size = raw.sizes.width, raw.sizes.height
-        found = None
+        found: Any = None
         with suppress(rawpy.LibRawNoThumbnailError, rawpy.LibRawUnsupportedThumbnailError):
             thumb = raw.extract_thumb()
             found = thumb.data if thumb.format == rawpy.ThumbFormat.JPEG else _as_png(thumb.data)

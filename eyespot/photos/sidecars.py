@@ -22,13 +22,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.photos.embedded_texts import one_line_each
+from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, read_xmp
 from eyespot.photos.kinds import ending_of
 from eyespot.photos.names import folded
 from eyespot.photos.provenance import read_date
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.videos.metadata import movie_header
-from eyespot.photos.xmp import DATES, MOST_BYTES, degrees_in, read_xmp
 
 TEXTS = ("sidecar_title", "sidecar_description", "sidecar_keywords")  # names of their columns
 RATING = "sidecar_rating"  # -1 for rejected, 0 to 5
@@ -41,9 +40,6 @@ _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
 _ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
-
-
-# -- one photo ----------------------------------------------------------------------------------------------
 
 
 def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
@@ -63,9 +59,6 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
                             continue
                 pairs[entry.name] = photo.name
     return pairs
-
-
-# -- facts --------------------------------------------------------------------------------------------------
 
 
 class _PhotoNames:

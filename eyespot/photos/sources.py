@@ -135,7 +135,7 @@ _Identity = tuple[int, int]
 
 
 class _Open(NamedTuple):
-    """A folder on the way from the root down to where the walk is, and what of it is still to be looked at."""
+    """A folder on the way from the root down to where the walk is, and what of it is still to be visited."""
 
     identity: _Identity
     prefix: str
@@ -164,22 +164,22 @@ class FolderWalk:
             if entry is None:
                 self.way.pop()
             else:
-                yield from self._look_at(entry, self.way[-1].prefix + stored_name(entry.name))
+                yield from self._visit(entry, self.way[-1].prefix + stored_name(entry.name))
 
-    def _look_at(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+    def _visit(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         is_folder = False
         with suppress(OSError):  # a link that leads nowhere
             is_folder = entry.is_dir()
         if entry.name.startswith("."):
             yield Excluded(path, HIDDEN)
         elif is_folder:
-            yield from self._look_at_folder(entry, path)
+            yield from self._visit_folder(entry, path)
         elif entry.name in LABEL_FILES:
             yield from self._scan_labels(entry.path, path)
         else:
-            yield from self._look_at_file(entry, path)
+            yield from self._visit_file(entry, path)
 
-    def _look_at_file(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+    def _visit_file(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         ending = ending_of(entry.name)
         if photo := self.way[-1].pairs.get(entry.name):
             yield Excluded(path, PAIRED)
@@ -193,9 +193,8 @@ class FolderWalk:
                 yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
                 return
             yield from [Skipped(path, KIND_OF[ending], ending)] if facts is None else []
-            for name in photos:
-                if facts:
-                    yield Labels(self.way[-1].prefix + stored_name(name), facts, is_near(entry.name, name))
+            here = self.way[-1].prefix
+            yield from (Labels(here + stored_name(name), facts, is_near(entry.name, name)) for name in photos if facts)
         elif entry.is_symlink() and not os.path.exists(entry.path):
             # Perhaps a folder of photos on a disk that is not plugged in.
             yield Unreadable(path + "/", "a link that leads nowhere")
@@ -207,9 +206,7 @@ class FolderWalk:
             except OSError as error:
                 yield Unreadable(path, reason(error))
 
-    # -- folders --------------------------------------------------------------------------------------------
-
-    def _look_at_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+    def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         above = with_slashes(os.path.dirname(entry.path)).split("/")
         if why := why_left_out(entry.name, above):
             yield Excluded(path, why, files_below(entry.path))
@@ -248,8 +245,6 @@ class FolderWalk:
         below = "" if below == "." else below
         return None if below.startswith(".") or "/." in below or why_left_out_below(below) else below
 
-    # -- labels ---------------------------------------------------------------------------------------------
-
     def _scan_labels(self, place: str, path: str) -> Iterator[Record]:
         for row in label_rows(Path(place)):
             if isinstance(row, LabelError):
@@ -265,9 +260,6 @@ class FolderWalk:
             below = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
             self.lying[folder] = folder if below is None else stored_name(below)
         return self.lying[folder]
-
-
-# -- files --------------------------------------------------------------------------------------------------
 
 
 def seen_at(place: str, path: str) -> Seen | Unreadable:
