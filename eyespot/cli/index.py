@@ -204,7 +204,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    unknown = ((found.undated, "date; list them: --undated"), (found.unplaced, "position"))
+    unknown = ((found.undated, "date; eyespot search --undated lists them"), (found.unplaced, "position"))
     for count, fact in filter(itemgetter(0), unknown):
         conclude(f"{_counted(count, 'picture')} without a {fact}")
     if found.searchable < found.pictorial:

@@ -78,7 +78,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     more = done("index", "more", cwd=tmp_path, code=3).stderr.splitlines()[0]
 
     line, undated, unplaced, share, failed = indexed.stderr.splitlines()
-    assert undated == "5 pictures without a date; list them: --undated"
+    assert undated == "5 pictures without a date; eyespot search --undated lists them"
     assert unplaced == "5 pictures without a position"
     skipped = "16 skipped (2 .insv + 1 .lrv video,"
     assert line.startswith(f"5 pictures from 24 files: 5 embedded now, 2 exact copies, {skipped}")

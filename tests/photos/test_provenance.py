@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ExifTags, Image, PngImagePlugin
 
+from eyespot.cli._exporting import chosen_rows
 from eyespot.formats.sidecars import add_keyword
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
@@ -27,6 +28,7 @@ from eyespot.photos.provenance import best_date, best_position, date_in_name, re
 from eyespot.photos.sidecars import is_near, sidecar_facts, sidecars_in
 from eyespot.photos.videos.metadata import video_facts
 from eyespot.search.collection import Collection
+from eyespot.settings.search import FilterSettings
 from eyespot.storage import sqlite
 from eyespot.types import NothingFound, codes_of
 from tests.worlds import draw_photos, index_gallery
@@ -445,6 +447,15 @@ def test_a_filter_by_date_says_what_has_none_and_lists_it(tmp_path: Path) -> Non
     assert [hit["path"].rpartition("/")[2] for hit in early.facts.values()] == ["b.jpg"]
     assert "undated" in codes_of(early.notes) and "undated" not in codes_of(late.notes)
     assert "unplaced" in codes_of(collection.search(near="48,2,5").notes)
+    assert [
+        int(chosen_rows(collection.view, FilterSettings.read(**one)).sum())
+        for one in (  # type: ignore[union-attr]
+            {"undated": True},
+            {"before": "2002"},
+        )
+    ] == [3, 1]
+    with pytest.raises(NothingFound, match="3 photos have no date"):
+        chosen_rows(collection.view, FilterSettings.read(after="2021"))
     with pytest.raises(NothingFound, match="3 photos have no date"):
         collection.search(after="2021")
     with pytest.raises(NothingFound, match="3 photos have no position"):
