@@ -130,9 +130,9 @@ class _Samples:
     def of(self, key: str) -> _Sample:
         return self.open.setdefault(key, _Sample())
 
-    def overdue(self, most: int = OPEN_KEYS) -> Iterator[Record]:
+    def overdue(self, most: int | None = None) -> Iterator[Record]:
         """What is let go, so that memory stays bounded."""
-        while len(self.open) > most:
+        while len(self.open) > (OPEN_KEYS if most is None else most):
             yield from self._let_go(next(iter(self.open)))
 
     def rest(self) -> Iterator[Record]:
