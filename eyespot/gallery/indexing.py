@@ -164,11 +164,7 @@ class _IndexJob:
         self.summary.failures = self.index.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
         self.summary.looked.pictures, self.summary.looked.paths = self.index.counts_in(looked)
-        for shard in disk.shard_paths(self.gallery):
-            table = items_table.read_items(shard, ["live", "taken", "latitude"])
-            live = table.filter(table["live"])
-            self.summary.looked.undated += live["taken"].null_count
-            self.summary.looked.unplaced += live["latitude"].null_count
+        self.summary.looked.count_unknown(disk.shard_paths(self.gallery))
         self.summary.looked.videos = video_counts(self.index.sql, looked)
         self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
         for encoder in self.encoders.values():

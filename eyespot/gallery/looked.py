@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.video_frames import VideoCounts
 from eyespot.photos.kinds import PICTORIAL, SkippedFiles
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
+from eyespot.types import EyespotError
 
 
 @dataclass
@@ -21,6 +26,15 @@ class Looked:
     unplaced: int = 0
     videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
+
+    def count_unknown(self, shards: Iterable[Path]) -> None:
+        """Count the pictures without a date and without a position; a damaged shard, which a repair names, is left out."""
+        for shard in shards:
+            with suppress(EyespotError):
+                table = read_items(shard, ["live", "taken", "latitude"])
+                live = table.filter(table["live"])
+                self.undated += live["taken"].null_count
+                self.unplaced += live["latitude"].null_count
 
     @property
     def files(self) -> int:
