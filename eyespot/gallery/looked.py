@@ -28,7 +28,7 @@ class Looked:
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
     def count_unknown(self, shards: Iterable[Path]) -> None:
-        """Count the pictures without a date and without a position; a damaged shard, which a repair names, is left out."""
+        """Count pictures without a date and without a position; a damaged shard, which a repair names, is left out."""
         for shard in shards:
             with suppress(EyespotError):
                 table = read_items(shard, ["live", "taken", "latitude"])
