@@ -28,8 +28,10 @@ from bench.harness import Command, Measurement, Race, race, say
 from eyespot import rooms, sample
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.picture_index import PictureIndex, ReadResult
+from eyespot.photos.found import Seen
 from eyespot.photos.pictures import id_of, open_picture
-from eyespot.photos.sources import Root, Seen, scan
+from eyespot.photos.places import Root
+from eyespot.photos.sources import scan
 from eyespot.storage.copies import INDEX
 from eyespot.types import Encoder
 

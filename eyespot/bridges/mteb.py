@@ -18,9 +18,11 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
+from eyespot.photos.colours import to_rgb
+from eyespot.photos.exif import Exif
 from eyespot.photos.found import Seen
-from eyespot.photos.pictures import upright_rgb
-from eyespot.photos.sources import full_path, read_again, root_of, scan
+from eyespot.photos.places import full_path, read_again
+from eyespot.photos.sources import root_of, scan
 from eyespot.rooms import needs
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.search.matching import matched
@@ -87,7 +89,7 @@ class MtebModel:
 
     def _encode_pictures(self, pictures: Sequence[Any]) -> Vectors:
         with ThreadPoolExecutor() as pool:
-            pixels = list(pool.map(lambda picture: self.encoder.read(upright_rgb(picture)), pictures))
+            pixels = list(pool.map(lambda one: self.encoder.read(Exif.of(one).upright(to_rgb(one))), pictures))
         starts, size = range(0, len(pixels), self.encoder.batch), self.encoder.batch
         return np.concatenate([self.encoder.encode_pixels(np.stack(pixels[at : at + size])) for at in starts])
 

@@ -14,7 +14,7 @@ from pydantic import create_model
 from eyespot import rooms
 from eyespot.cli.console import exit_if_failed, print_result, print_summary, progress_bar, warn, warn_all, warn_first
 from eyespot.cli.settings import json_option, searched_here
-from eyespot.search.parts import condition_of
+from eyespot.search.parts import condition_of, filter_notes
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
 from eyespot.settings.search import FilterSettings
 from eyespot.types import NothingFound, Qrels, UsageError
@@ -112,7 +112,10 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
 
 
 def chosen_rows(view: View, settings: FilterSettings, ids: Path | None = None) -> Mask | None:
-    """True for the rows that are wanted, (rows,); None: all. `NothingFound` if there are none."""
+    """True for the rows that are wanted, (rows,); None: all. `NothingFound` if there are none.
+
+    Warns of pictures that the filter leaves out because they have no date or no position.
+    """
     import numpy as np
 
     from eyespot.gallery import filters
@@ -132,8 +135,10 @@ def chosen_rows(view: View, settings: FilterSettings, ids: Path | None = None) -
             raise UsageError(f"{ids} holds no ids; write one on each line, as `eyespot search --json` prints them")
         listed[view.rows_of(names)] = True
         chosen = chosen & listed
+    notes = filter_notes(settings, lambda other: filters.mask(view.tables, other) & view.live)
     if not (chosen & view.live).any():
-        raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
+        raise NothingFound("; ".join(["no picture fits the filter; widen it, or leave it out to export all", *notes]))
+    warn_all(notes)
     return chosen
 
 

@@ -16,7 +16,7 @@ def run(gallery: Path = gallery_option("The gallery."), json: bool = json_option
     from eyespot.gallery.reading import reading
     from eyespot.gallery.remote import STATE
     from eyespot.gallery.texts import failures
-    from eyespot.photos.sources import full_path
+    from eyespot.photos.places import full_path
 
     disk.read_header(failures_gallery)
     if (failures_gallery / STATE).is_file():

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from eyespot.types import EyespotError, UsageError
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
     from eyespot.photos.kinds import SkippedFiles
-    from eyespot.photos.sources import Root
+    from eyespot.photos.places import Root
     from eyespot.types import Encoder
 
 
@@ -193,6 +194,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "pictures": found.pictures,
             "copies": found.copies,
             "failed": found.failures,
+            "undated": found.undated,
+            "unplaced": found.unplaced,
             "videos": found.videos._asdict(),
             "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
@@ -201,6 +204,9 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
+    unknown = ((found.undated, "date; eyespot search --undated lists them"), (found.unplaced, "position"))
+    for count, fact in filter(itemgetter(0), unknown):
+        conclude(f"{_counted(count, 'picture')} without a {fact}")
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]

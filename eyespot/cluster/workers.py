@@ -24,7 +24,8 @@ from eyespot.cluster.starting import Cluster
 from eyespot.parallel import batches
 from eyespot.photos.decode_workers import Later, NothingKnown, Reader, ReadPicture, read_planned
 from eyespot.photos.found import PlannedPicture
-from eyespot.photos.sources import Root, is_there
+from eyespot.photos.places import Root
+from eyespot.photos.sources import is_there
 from eyespot.types import Encoder, EyespotError, Pixels, Vectors
 
 READING = "reading"

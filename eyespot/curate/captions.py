@@ -29,7 +29,7 @@ from eyespot.llms import Declined, JpegEncoder, NoReply, image_message, text_mes
 from eyespot.parallel import batches
 from eyespot.photos.found import reason
 from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import read_again
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import text_digest

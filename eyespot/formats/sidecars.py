@@ -14,9 +14,9 @@ from xml.etree import ElementTree as ET
 
 from eyespot.formats.albums import AlbumReport, Hit
 from eyespot.formats.exporting import ExportFailure
+from eyespot.photos.embedded_texts import MOST_BYTES, parse_xmp
 from eyespot.photos.found import reason
 from eyespot.photos.videos.addresses import file_of
-from eyespot.photos.xmp import MOST_BYTES, parse_xmp
 from eyespot.storage.atomic import new_file
 
 _DC, _RDF, _X = "http://purl.org/dc/elements/1.1/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "adobe:ns:meta/"

@@ -18,7 +18,7 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import ordered_map
-from eyespot.photos.rereading import NotReread, reread
+from eyespot.photos.places import NotReread, reread
 from eyespot.storage.locks import locked
 from eyespot.types import Extractor, EyespotError, LocalFeatures, NothingFound
 

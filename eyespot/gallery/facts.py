@@ -98,10 +98,9 @@ def _position(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
         "Google Takeout": (labels.get("takeout:latitude"), labels.get("takeout:longitude")),
     }
     found = provenance.best_position(said)
-    if found:
-        return found
-    halves = ((name, _degrees(labels.get(name), limit)) for name, limit in (("latitude", 90), ("longitude", 180)))
-    return {name: value for name, value in halves if value is not None}  # which a table may give
+    degrees = ((name, _degrees(labels.get(name), limit)) for name, limit in (("latitude", 90), ("longitude", 180)))
+    halves = {name: value for name, value in degrees if value is not None}  # a table may give one alone
+    return halves | found if len(halves) == 1 else found
 
 
 def _degrees(value: Any, limit: float) -> float | None:

@@ -17,8 +17,7 @@ from typing import Any
 from eyespot.photos import provenance
 from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.found import is_utf8
-from eyespot.photos.videos.addresses import VIDEO
-from eyespot.photos.videos.facts import VIDEO_COLUMNS
+from eyespot.photos.videos.addresses import VIDEO, VIDEO_COLUMNS
 
 # paths.item: the number of the file's picture; the packed id of a video, which has no row; NULL for what failed. It has
 # no type, so a column of numbers is compared with it as `+number`: else SQLite does not use the index.

@@ -29,8 +29,8 @@ from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.video_frames import video_counts
 from eyespot.photos.found import PlannedPicture
-from eyespot.photos.places import numbers_of
-from eyespot.photos.sources import Root, is_there, roots_of
+from eyespot.photos.places import Root, numbers_of
+from eyespot.photos.sources import is_there, roots_of
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
@@ -164,6 +164,7 @@ class _IndexJob:
         self.summary.failures = self.index.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
         self.summary.looked.pictures, self.summary.looked.paths = self.index.counts_in(looked)
+        self.summary.looked.count_unknown(disk.shard_paths(self.gallery))
         self.summary.looked.videos = video_counts(self.index.sql, looked)
         self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
         for encoder in self.encoders.values():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.video_frames import VideoCounts
 from eyespot.photos.kinds import PICTORIAL, SkippedFiles
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
+from eyespot.types import EyespotError
 
 
 @dataclass
@@ -17,8 +22,19 @@ class Looked:
     pictures: int = 0
     paths: int = 0
     failures: int = 0
+    undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
+    unplaced: int = 0
     videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
+
+    def count_unknown(self, shards: Iterable[Path]) -> None:
+        """Count pictures without a date and without a position; a damaged shard, which a repair names, is left out."""
+        for shard in shards:
+            with suppress(EyespotError):
+                table = read_items(shard, ["live", "taken", "latitude"])
+                live = table.filter(table["live"])
+                self.undated += live["taken"].null_count
+                self.unplaced += live["latitude"].null_count
 
     @property
     def files(self) -> int:

@@ -17,12 +17,14 @@ from unicodedata import normalize
 
 from eyespot.gallery import video_frames
 from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
+from eyespot.photos.found import Labels, Met, Seen
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.labels import kind_of, wider
 from eyespot.photos.names import folded
 from eyespot.photos.pictures import SUFFIXES
+from eyespot.photos.places import Root
 from eyespot.photos.raw import reads_raw
-from eyespot.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
+from eyespot.photos.sources import LABEL_FILES
 from eyespot.photos.tars import table_beside
 from eyespot.photos.videos.addresses import FRAGMENT, VIDEO, reads_video
 from eyespot.storage import sqlite
@@ -122,6 +124,7 @@ class RootComparison:
                 if place == VIDEO:
                     self.here.videos.add(name)
             elif isinstance(one, Labels):
+                self.respelled += [one.path] if one.near else []
                 self._note_labels(one)
             else:
                 self.problems.append((self.number, one.path, one.reason))

@@ -16,9 +16,11 @@ from eyespot.gallery import disk, looking, video_frames
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
 from eyespot.gallery.looking import ArchiveStamp
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
-from eyespot.photos.found import PlannedPicture
+from eyespot.photos.found import PlannedPicture, Seen
+from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.names import shown_name
-from eyespot.photos.sources import Root, Seen, SkippedFiles, scan_counting
+from eyespot.photos.places import Root
+from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.storage.copies import FOLDER, INDEX, LEDGER, name_of
@@ -159,8 +161,8 @@ class PictureIndex(PictureTables):
                 self.sql.execute("COMMIT")
             comparison.write()
             for label in comparison.respelled[:1]:
-                count = f"{len(comparison.respelled)} names in the labels of {root.place} match by another spelling"
-                notes.append(f"{count} (accents in two forms, or upper and lower case), as {shown_name(label)}")
+                count = f"{len(comparison.respelled)} labels and sidecars in {root.place} match by another spelling"
+                notes.append(f"{count} (accents, upper and lower case, a name cut short), as of {shown_name(label)}")
             if stamp and not comparison.problems:
                 self._stamps[number] = ArchiveStamp(stamp.text, left)
         if skipped is not None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eyespot.gallery.reading import NoPictureIndex, reading
+from eyespot.photos.found import Met, Seen, Unreadable
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.sources import Met, Root, Seen, Unreadable, scan_counting
+from eyespot.photos.places import Root
+from eyespot.photos.sources import scan_counting
 
 
 @dataclass

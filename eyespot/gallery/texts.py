@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
 from eyespot.gallery.picture_index import Failure, PictureIndex
 from eyespot.parallel import ordered_map
-from eyespot.photos.places import full_path
-from eyespot.photos.rereading import NotReread, reread
+from eyespot.photos.places import NotReread, full_path, reread
 from eyespot.storage import sqlite
 from eyespot.types import Progress, TextBox, TextReader
 

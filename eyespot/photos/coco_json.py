@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from eyespot.photos.json_lists import lists_of
 from eyespot.storage.ids import id_of
 
-_RANGES = {"latitude": 90.0, "longitude": 180.0}
 _DATES = ("date", "date_captured")
 _CATEGORY_COLUMNS = {"id": "category_id", "name": "category"}  # columns of a category beside those of an image
 _NO_ID = -1  # which is no hash of a text
@@ -36,8 +35,23 @@ class _Sections:
     categories: dict[str, dict[str, Any]] = field(default_factory=dict)
     licences: dict[str, str] = field(default_factory=dict)
 
-    def add(self, section: str, element: Mapping[str, Any]) -> None:
-        """Take in one element of a list of the file."""
+    @classmethod
+    def read(cls, place: Path) -> _Sections:
+        """Those of a file; ValueError for one that is no COCO JSON."""
+        sections, keys = cls(), set()
+        for key, elements in lists_of(place):
+            keys.add(key)
+            if key in ("images", "annotations", "categories", "licenses"):
+                if elements is None:
+                    raise ValueError(f"its {key} are no list")
+                for element in elements:
+                    sections._add(key, element if isinstance(element, dict) else {})
+        if "images" not in keys:
+            known = ", ".join(sorted(keys)[:12]) or "none"
+            raise ValueError(f"no COCO JSON: has no list of images; there are: {known}")
+        return sections
+
+    def _add(self, section: str, element: Mapping[str, Any]) -> None:
         id = id_of(element.get("id"))
         if section == "images":
             self.images.append(_NO_ID if id is None else hash(id))
@@ -64,7 +78,7 @@ def images_of(place: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     Annotations that name what is not there stand at the place of the first one. Raises ValueError for a file that is no
     COCO JSON, OSError as `open` does.
     """
-    sections = _read_sections(place)
+    sections = _Sections.read(place)
     ids, category = np.array(sections.images, np.int64), np.array(sections.category, np.int32)
     repeated = ~np.isin(np.arange(len(ids)), np.unique(ids, return_index=True)[1]) & (ids != _NO_ID)
     at = _places_in(ids, np.array(sections.annotated, np.int64))  # (annotations,)
@@ -84,24 +98,13 @@ def images_of(place: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
         elif again:
             yield number, f"has the id {image['id']!r:.40} of an image before it"
         else:
-            facts, faults = _facts(image, sections.licences)
-            yield from ((number, fault) for fault in faults)
+            facts = {name: value for name, value in image.items() if name not in ("id", *_DATES)}
+            facts |= {"image_id": image["id"], "file_name": image.get("file_name")}
+            facts["taken"] = next((image[name] for name in _DATES if image.get(name)), None)
+            licence = image.get("license")
+            facts["license"] = sections.licences.get(id_of(licence) or "", licence)
             numbers = (pairs[ends[number - 1] : ends[number]] % count).tolist()
             yield number, _joined([columns[one] for one in numbers]) | facts
-
-
-def _read_sections(place: Path) -> _Sections:
-    sections, keys = _Sections(), set()
-    for key, elements in lists_of(place):
-        keys.add(key)
-        if key in ("images", "annotations", "categories", "licenses"):
-            if elements is None:
-                raise ValueError(f"its {key} are no list")
-            for element in elements:
-                sections.add(key, element if isinstance(element, dict) else {})
-    if "images" not in keys:
-        raise ValueError(f"no COCO JSON: has no list of images; there are: {', '.join(sorted(keys)[:12]) or 'none'}")
-    return sections
 
 
 def _places_in(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -117,24 +120,6 @@ def _first(wrong: NDArray[np.bool_], what: str) -> Iterator[tuple[int, str]]:
     if wrong.any():
         at, count = int(wrong.argmax()) + 1, int(wrong.sum())
         yield at, f"annotation {at} {what}{f' ({count} such annotations)' if count > 1 else ''}"
-
-
-def _facts(image: Mapping[str, Any], licences: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """An image's own columns, and what is wrong with its position."""
-    facts = {name: value for name, value in image.items() if name not in ("id", *_DATES)}
-    facts |= {"image_id": image["id"], "file_name": image.get("file_name")}
-    facts["taken"] = next((image[name] for name in _DATES if image.get(name)), None)
-    facts["license"] = licences.get(id_of(image.get("license")) or "", image.get("license"))
-    wrong = []
-    for name, limit in _RANGES.items():
-        degrees = image.get(name)
-        try:
-            is_sound = degrees is None or degrees == "" or abs(float(degrees)) <= limit
-        except (TypeError, ValueError, OverflowError):
-            is_sound = False
-        if not is_sound:
-            wrong.append(name)
-    return facts | dict.fromkeys(wrong), [f"has the {name} {image[name]!r:.40}; it is left out" for name in wrong]
 
 
 def _joined(categories: list[dict[str, Any]]) -> dict[str, Any]:

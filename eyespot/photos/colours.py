@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from io import BytesIO
 from threading import get_ident
@@ -19,9 +20,17 @@ LARGE = 25_000_000  # pixels; what has more goes to RGB strip by strip and may b
 _STRIP = 2_000_000
 _PROFILE_BYTES = 8 << 20  # of a profile that is used, at most
 _SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, each with Pillow's mode
+_CONTRAST = 128  # of 255 between the darkest and the brightest colour, at least
 _NEAR = 2  # of 255: a profile that changes no colour by more is sRGB
 _DEEPEST_CAMERA = 14  # bits; data with more of the 16 used fills all of them
 _MAX_SAMPLE = 281  # TIFF's tag
+# By ISO/IEC 23091-2: red, green and blue in XYZ under D50 of BT.2020 and of P3, and the curves that are shown as sRGB's
+_PRIMARIES = {
+    9: ((0.67348, 0.27904, -0.00193), (0.16566, 0.67534, 0.02998), (0.12505, 0.04561, 0.79686)),
+    12: ((0.51512, 0.24120, -0.00105), (0.29198, 0.69225, 0.04189), (0.15710, 0.06657, 0.78407)),
+}
+_OF_SRGB = (1, 6, 13, 14, 15)
+_D50, _CURVE = (0.9642, 1.0, 0.8249), (2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)
 
 
 def to_rgb(image: Image.Image, factor: int = 1) -> Image.Image:
@@ -80,7 +89,7 @@ def _rgb(image: Image.Image, white: int, transform: ImageCmsTransform | None) ->
 
 def srgb_transform(image: Image.Image) -> ImageCmsTransform | None:
     """What turns the colours of a picture into sRGB; None where they are, or its profile is broken or does not fit."""
-    profile = image.info.get("icc_profile")
+    profile = image.info.get("icc_profile") or _profile_of(image.info.get("nclx_profile") or {})
     if not isinstance(profile, bytes) or not 128 <= len(profile) <= _PROFILE_BYTES:
         return None
     transform = _transform_of(profile, get_ident())
@@ -106,10 +115,30 @@ def _transform_of(profile: bytes, thread: int) -> ImageCmsTransform | None:
             np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3) if mode == "RGB" else steps[None]
         )
         palette = Image.fromarray(colours)
-        moved = ImageChops.difference(palette.convert("RGB"), made.apply(palette)).getextrema()
+        seen = made.apply(palette)
+        moved = ImageChops.difference(palette.convert("RGB"), seen).getextrema()
     except Exception:  # littlecms refuses in several ways, Pillow may be built without it, and the picture is sound
         return None
-    return made if max(most for _, most in moved) > _NEAR else None  # type: ignore[misc]
+    # Without light and dark no picture is left: a damaged curve makes all white, a damaged matrix all black
+    is_sound = all(most - least > _CONTRAST for least, most in seen.getextrema())  # type: ignore[misc]
+    return made if is_sound and max(most for _, most in moved) > _NEAR else None  # type: ignore[misc]
+
+
+def _profile_of(nclx: Mapping[str, Any]) -> bytes | None:
+    """A profile with the colours that a HEIF file names by numbers; None for sRGB, and for high dynamic range."""
+    matrix = _PRIMARIES.get(nclx.get("color_primaries", 0))
+    if matrix is None or nclx.get("transfer_characteristics") not in _OF_SRGB:
+        return None
+    fixed = [np.round(np.array(row) * 65536).astype(">i4").tobytes() for row in (*matrix, _D50, _CURVE)]
+    names = (b"rXYZ", b"gXYZ", b"bXYZ", b"wtpt")
+    tags = {name: b"XYZ " + bytes(4) + xyz for name, xyz in zip(names, fixed[:4], strict=True)}
+    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), b"para" + bytes(5) + b"\3" + bytes(2) + fixed[4])
+    table, body = struct.pack(">I", len(tags)), b""
+    for name, data in tags.items():
+        table += name + struct.pack(">II", 132 + 12 * len(tags) + len(body), len(data))
+        body += data
+    head = struct.pack(">I4xI12s12x", 128 + len(table + body), 0x04000000, b"mntrRGB XYZ ") + b"acsp"
+    return head.ljust(68, b"\0") + fixed[3].ljust(60, b"\0") + table + body
 
 
 def white_of(image: Image.Image, used: int) -> int:

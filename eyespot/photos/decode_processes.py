@@ -24,6 +24,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from eyespot.parallel import batches, ordered_map
 from eyespot.photos.decode_workers import Later, OpenKnown, ReadPicture, ThreadedReader, read_one, read_planned
@@ -42,11 +43,7 @@ _LARGE_FILE = 32 << 20  # bytes
 _MOST = 64  # processes; each takes three open files and 0.3 GB with torch and transformers
 
 
-class _Shape(NamedTuple):
-    """Of one picture's pixels."""
-
-    shape: tuple[int, ...]
-    kind: str
+Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # of one picture's pixels in each space, and their type
 
 
 class _Setup(NamedTuple):
@@ -54,7 +51,7 @@ class _Setup(NamedTuple):
 
     known: OpenKnown  # which can be pickled
     readers: Mapping[str, PixelReader]
-    shapes: Mapping[str, _Shape]
+    shapes: Shapes
     memory: int  # a file that is shared
 
 
@@ -101,26 +98,26 @@ class ProcessReader(ThreadedReader):
         self.open: deque[Future[Vectors]] = deque()
         self.processes: list[_DecodeProcess] = []
         self.free: SimpleQueue[_DecodeProcess] = SimpleQueue()
-        try:
-            self._begin(known, readers, workers)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def _begin(self, known: OpenKnown, readers: Mapping[str, PixelReader], workers: int) -> None:
-        """As many processes as there are cores, if the memory decodes a usual photo in each; half of it is for here."""
+        # As many processes as there are cores, if the memory decodes a usual photo in each; half of it is for here
         room = decode_limit() if VARIABLE in os.environ else max(decode_limit(), free_memory() // 2)
         count = max(1, min(workers, usable_cores(), _MOST, room // 2 // _USUAL))
-        shapes = {stem: _shape(reader) for stem, reader in readers.items()}
+        # By one picture; what has another shape is sent through the pipe
+        one = Image.new("RGB", (640, 480))
+        pixels = {stem: reader.read(one) for stem, reader in readers.items()}
+        shapes = {stem: (made.shape, made.dtype.str) for stem, made in pixels.items()}
         try:
             for _ in range(count):
                 self.processes.append(_DecodeProcess(_Setup(known, readers, shapes, -1), room // 2 // count))
                 self.free.put(self.processes[-1])
         except OSError as error:
             why = (error.strerror or str(error)).lower()
+            self.__exit__()
             raise EyespotError(
                 f"no process that reads pictures could be started ({why}); run the same line with fewer --workers"
             ) from error
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *error: object) -> None:
         try:
@@ -165,8 +162,13 @@ class _DecodeProcess:
     """One process, and the memory that it shares with this one."""
 
     def __init__(self, setup: _Setup, limit: int) -> None:
-        with tempfile.TemporaryFile() if not hasattr(os, "memfd_create") else _memory_file() as file:
-            file.truncate(max(1, _size(setup.shapes)))
+        in_memory = hasattr(os, "memfd_create")
+        # Where this process finds its packages: `-P` and a checkout that is not installed would hide some
+        places = [os.environ.get("PYTHONPATH"), *(place for place in sys.path if os.path.isabs(place))]
+        paths = {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+        with os.fdopen(os.memfd_create("eyespot-pixels"), "w+b") if in_memory else tempfile.TemporaryFile() as file:
+            size = sum(int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in setup.shapes.values())
+            file.truncate(max(1, TOGETHER * size))
             self.memory = mmap.mmap(file.fileno(), 0)
             self.pixels = _pixel_arrays(self.memory, setup.shapes)
             self.process = subprocess.Popen(
@@ -175,12 +177,13 @@ class _DecodeProcess:
                 stdout=subprocess.PIPE,
                 pass_fds=[file.fileno()],
                 start_new_session=True,  # an interrupt is for this process, which then ends it
-                env={**os.environ, **_paths(), "OMP_NUM_THREADS": "1", VARIABLE: as_size(max(1 << 20, limit))},
+                env={**os.environ, **paths, "OMP_NUM_THREADS": "1", VARIABLE: as_size(max(1 << 20, limit))},
             )
             try:
                 assert self.process.stdin and self.process.stdout
                 with self.process.stdin as to, self.process.stdout as answers:
-                    self.to, self.answers = _writer(to.fileno()), _reader(answers.fileno())
+                    self.to = Connection(os.dup(to.fileno()), readable=False)
+                    self.answers = Connection(os.dup(answers.fileno()), writable=False)
                 # a pipe that nobody else can write
                 self.to.send_bytes(pickle.dumps(setup._replace(memory=file.fileno())))
             except BaseException:
@@ -218,42 +221,12 @@ class _DecodeProcess:
         return EyespotError(f"a process that reads pictures {why}, at {part[0].seen.path}{more}; {remedy}")
 
 
-def _paths() -> dict[str, str]:
-    """Where this process finds its packages: `-P` and a checkout that is not installed would hide some."""
-    own = [place for place in sys.path if os.path.isabs(place)]
-    return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), *own]))}
-
-
-def _memory_file() -> Any:
-    return os.fdopen(os.memfd_create("eyespot-pixels"), "w+b")
-
-
-def _writer(descriptor: int) -> Connection:
-    return Connection(os.dup(descriptor), readable=False)
-
-
-def _reader(descriptor: int) -> Connection:
-    return Connection(os.dup(descriptor), writable=False)
-
-
-def _shape(reader: PixelReader) -> _Shape:
-    """That of all pictures, by one; a picture of another is sent through the pipe."""
-    from PIL import Image
-
-    pixels = reader.read(Image.new("RGB", (640, 480)))
-    return _Shape(pixels.shape, pixels.dtype.str)
-
-
-def _size(shapes: Mapping[str, _Shape]) -> int:
-    return sum(TOGETHER * int(np.prod(one.shape)) * np.dtype(one.kind).itemsize for one in shapes.values())
-
-
-def _pixel_arrays(memory: mmap.mmap, shapes: Mapping[str, _Shape]) -> dict[str, Any]:
+def _pixel_arrays(memory: mmap.mmap, shapes: Shapes) -> dict[str, Any]:
     """For each space (TOGETHER, ...) in the shared memory, one after the other."""
     arrays: dict[str, Any] = {}
-    for stem, one in shapes.items():
+    for stem, (shape, kind) in shapes.items():
         offset = sum(array.nbytes for array in arrays.values())
-        arrays[stem] = np.ndarray((TOGETHER, *one.shape), one.kind, memory, offset)
+        arrays[stem] = np.ndarray((TOGETHER, *shape), kind, memory, offset)
     return arrays
 
 
@@ -262,7 +235,7 @@ def _pixel_arrays(memory: mmap.mmap, shapes: Mapping[str, _Shape]) -> dict[str, 
 
 def main() -> None:
     """Answer requests until the pipe is closed."""
-    requests, answers = _reader(0), _writer(1)
+    requests, answers = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # what libraries print
     work: _Work | Exception
     with suppress(EOFError, OSError):
@@ -289,9 +262,19 @@ class _Work:
         """Each picture, and whether its pixels are in the shared memory; or an error, to be raised by who asks."""
         try:
             reads = (read_one(one, roots[one.root], self.readers, self.known) for one in part)
-            return [_shared(read, self.arrays, at) for at, read in enumerate(reads)]
+            return [self._shared(read, at) for at, read in enumerate(reads)]
         except Exception as error:
             return _portable(error)
+
+    def _shared(self, read: ReadPicture, at: int) -> tuple[ReadPicture, bool]:
+        """A picture, and whether its pixels are in the shared memory, at this place, and not in the answer."""
+        arrays = {stem: array for stem, array in self.arrays.items() if stem in read.pixels}
+        found = [(read.pixels[stem].shape, read.pixels[stem].dtype) for stem in arrays]
+        if not arrays or found != [(array.shape[1:], array.dtype) for array in arrays.values()]:
+            return read, False
+        for stem, array in arrays.items():
+            array[at] = read.pixels[stem]
+        return replace(read, pixels={}), True
 
 
 def _portable(error: Exception) -> Exception:
@@ -301,17 +284,6 @@ def _portable(error: Exception) -> Exception:
     except Exception:
         return EyespotError(f"{type(error).__name__}: {error}")
     return again if isinstance(again, Exception) else error
-
-
-def _shared(read: ReadPicture, arrays: Mapping[str, Any], at: int) -> tuple[ReadPicture, bool]:
-    """A picture, and whether its pixels are in the shared memory, at this place, and not in the answer."""
-    found = {stem: (pixels.shape, pixels.dtype) for stem, pixels in read.pixels.items()}
-    fit = [found[stem] == (array.shape[1:], array.dtype) for stem, array in arrays.items() if stem in found]
-    if not fit or not all(fit):
-        return read, False
-    for stem, pixels in read.pixels.items():
-        arrays[stem][at] = pixels
-    return replace(read, pixels={}), True
 
 
 if __name__ == "__main__":

@@ -62,28 +62,18 @@ class KnownPictures(Protocol):
 
     def is_measured(self, id: str) -> bool | None:
         """Whether what was measured of a picture is known; None if the picture is not known at all."""
-        ...
-
-    def frames(self, video: str) -> list[tuple[str, int, str]]:
-        """The frames of a video, by its id: fragment, place and id of each; none if it is not known."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class NothingKnown:
-    """Everything is decoded."""
-
-    def is_measured(self, id: str) -> bool | None:
-        """None: it has no row."""
         return None
 
     def frames(self, video: str) -> list[tuple[str, int, str]]:
-        """None."""
+        """The frames of a video, by its id: fragment, place and id of each; none if it is not known."""
         return []
 
     def close(self) -> None:
-        """Nothing is open."""
+        """End it."""
+
+
+class NothingKnown(KnownPictures):
+    """Everything is decoded."""
 
 
 OpenKnown: TypeAlias = Callable[[], KnownPictures]

@@ -1,4 +1,4 @@
-"""What a file says of its picture in words: title, description and keywords, from EXIF, IPTC and XMP."""
+"""What a file says of its picture in words, from EXIF, IPTC and XMP; and all that XMP says."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
+from xml.etree import ElementTree as ET
 
 from PIL import ExifTags, Image, ImageFile, IptcImagePlugin
-
-from eyespot.photos.xmp import Xmp
 
 EMBEDDED = ("embedded_title", "embedded_description", "embedded_keywords")  # names of their columns
 MOST = 5_000  # characters of each text
@@ -19,6 +18,8 @@ _TITLE, _HEADLINE, _CAPTION, _KEYWORDS = (2, 5), (2, 105), (2, 120), (2, 25)  # 
 _SEPARATORS = re.compile("[;,]")
 
 Iptc = dict[tuple[int, int], list[str]]
+Xmp = dict[str, list[str]]
+"""Values by their names, such as `dc:subject`; of alternatives in languages the default comes first, as in the file."""
 
 
 def embedded_texts(xmp: Xmp, iptc: Iptc, main: Mapping[int, Any], photo: Mapping[int, Any]) -> dict[str, str | None]:
@@ -30,8 +31,12 @@ def embedded_texts(xmp: Xmp, iptc: Iptc, main: Mapping[int, Any], photo: Mapping
     titles.append(_windows_text(main.get(ExifTags.Base.XPTitle)))
     descriptions = [*xmp.get("dc:description", ()), *iptc.get(_CAPTION, ()), _text(main.get(270))]
     descriptions += [_windows_text(main.get(tag)) for tag in (ExifTags.Base.XPComment, ExifTags.Base.XPSubject)]
-    comment = photo.get(ExifTags.Base.UserComment)
-    descriptions += [_user_comment(comment)] if isinstance(comment, bytes) else []
+    if isinstance(comment := photo.get(ExifTags.Base.UserComment), bytes):
+        code, text = comment[:8], comment[8:]
+        if code == b"UNICODE\0":
+            descriptions.append(text.decode("utf-16-le" if text[1:2] == b"\0" else "utf-16-be", "ignore"))
+        elif code in (b"ASCII\0\0\0", bytes(8)):
+            descriptions.append(_decoded(text))
     keywords = [*xmp.get("dc:subject", ()), *iptc.get(_KEYWORDS, ())]
     keywords += _SEPARATORS.split(_windows_text(main.get(ExifTags.Base.XPKeywords)))
     return dict(zip(EMBEDDED, one_line_each(titles, descriptions, keywords), strict=True))
@@ -78,13 +83,6 @@ def _windows_text(value: Any) -> str:
     return value.decode("utf-16-le", "ignore").rstrip("\0") if isinstance(value, bytes) else ""
 
 
-def _user_comment(value: bytes) -> str:
-    code, text = value[:8], value[8:]
-    if code == b"UNICODE\0":
-        return text.decode("utf-16-le" if text[1:2] == b"\0" else "utf-16-be", "ignore")
-    return _decoded(text) if code in (b"ASCII\0\0\0", bytes(8)) else ""
-
-
 def read_iptc(image: Image.Image) -> Iptc:
     """The texts of IPTC IIM in a picture, by record and number."""
     with suppress(Exception):
@@ -92,3 +90,60 @@ def read_iptc(image: Image.Image) -> Iptc:
         lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
         return {key: [_decoded(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
     return {}
+
+
+# -- XMP, in a file or beside it: XMP Specification Part 1 (ISO 16684-1) -------------------------------------
+
+MOST_BYTES = 4 << 20  # a sidecar with the history of a raw developer has some hundred thousand
+_RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_NAMESPACES = {
+    "http://purl.org/dc/elements/1.1/": "dc",
+    "http://ns.adobe.com/exif/1.0/": "exif",
+    "http://ns.adobe.com/photoshop/1.0/": "photoshop",
+    "http://ns.adobe.com/xap/1.0/": "xmp",
+}
+# The day of the photo, the best first
+DATES = ("exif:DateTimeOriginal", "photoshop:DateCreated", "exif:DateTimeDigitized", "xmp:CreateDate")
+_DEGREES = re.compile(r"([0-9]{1,3}),([0-9]{1,2}(?:\.[0-9]+)?)(?:,([0-9]{1,2}(?:\.[0-9]+)?))?([NSEW])")
+
+
+class _Builder(ET.TreeBuilder):
+    # Entities could grow to any size; nothing else is fetched or expanded
+    def doctype(self, *_: str | None) -> None:
+        raise ValueError("declares a document type, which no XMP does; move it away")
+
+
+def parse_xmp(data: bytes, with_comments: bool = False) -> ET.Element:
+    """The tree of a packet or sidecar; `ValueError` for what is no XML, or too large."""
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"is larger than {MOST_BYTES >> 20} MB")
+    try:
+        return ET.fromstring(data, ET.XMLParser(target=_Builder(insert_comments=with_comments)))
+    except (ET.ParseError, LookupError) as error:  # an encoding that nobody knows
+        raise ValueError(f"is no XML ({error}); move it away") from None
+
+
+def read_xmp(data: bytes) -> Xmp:
+    """The values that eyespot may use, simple ones and lists alike; `ValueError` as `parse_xmp`."""
+    found: Xmp = {}
+    for element in parse_xmp(data).iter():
+        named = [*element.attrib.items()]
+        # Items lie two levels down, in a list; all further ones would take quadratic time in a hostile file
+        items = [item.text or "" for item in element.iterfind(f"*/{_RDF}li")]
+        named += [(element.tag, text) for text in items or [element.text or ""]]
+        for name, text in named:
+            namespace, _, local = name.removeprefix("{").partition("}")
+            if text.strip() and (prefix := _NAMESPACES.get(namespace)):
+                found.setdefault(f"{prefix}:{local}", []).append(text)
+    return found
+
+
+def degrees_in(xmp: Xmp) -> tuple[float, float] | None:
+    """Latitude and longitude of `48,51.5N` and `2,17,42E`."""
+    found = [_DEGREES.fullmatch(next(iter(xmp.get(f"exif:GPS{name}", ())), "")) for name in ("Latitude", "Longitude")]
+    values = [
+        (float(match[1]) + float(match[2]) / 60 + float(match[3] or 0) / 3600) * (-1 if match[4] in "SW" else 1)
+        for match in found
+        if match
+    ]
+    return (values[0], values[1]) if len(values) == 2 else None

@@ -7,19 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import Any
 
 from PIL import ExifTags, Image
 
-from eyespot.photos.embedded_texts import Iptc, embedded_texts, read_iptc
+from eyespot.photos.embedded_texts import DATES, Iptc, Xmp, degrees_in, embedded_texts, read_iptc, read_xmp
 from eyespot.photos.provenance import best_date, best_position, read_date
-from eyespot.photos.xmp import DATES, Xmp, degrees_in, read_xmp
-
-
-class Tagged(Protocol):
-    """What has EXIF tags, as Pillow's images have them."""
-
-    def getexif(self) -> Image.Exif: ...
+from eyespot.photos.raw import RawPreview
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,6 @@ _TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is uprig
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_SIDEWAYS = (5, 6, 7, 8)
 _XMP = 700  # the tag of a packet in TIFF and DNG
 
 
@@ -68,7 +61,7 @@ class Exif:
     png_time: str
 
     @classmethod
-    def of(cls, image: Tagged) -> Exif:
+    def of(cls, image: Image.Image | RawPreview) -> Exif:
         """The tags of each block that can be read, of a picture or of a RAW file."""
         main: dict[int, Any] = {}
         photo: dict[int, Any] = {}
@@ -98,7 +91,7 @@ class Exif:
 
     def facts(self, size: tuple[int, int], format: str) -> PictureFacts:
         """What is known of a picture of this size, (width, height), and format."""
-        width, height = size[::-1] if self.orientation in _SIDEWAYS else size
+        width, height = size[::-1] if self.orientation > 4 else size  # on their side
         make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
         named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
         camera = (model if named else f"{make} {model}".strip()) or None

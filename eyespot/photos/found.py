@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple, TypeAlias
 
 MAX_FILE_BYTES = 512 << 20
@@ -26,10 +27,11 @@ class PlannedPicture(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Label columns for one picture of the root."""
+    """Label columns for one picture of the root; `near` if the picture was found by a name that is only alike."""
 
     path: str
     facts: dict[str, Any]
+    near: bool = False
 
 
 class Unreadable(NamedTuple):
@@ -48,7 +50,7 @@ class Skipped(NamedTuple):
 
 
 class Excluded(NamedTuple):
-    """A folder that is not looked through, or a hidden file: why (`left_out.py` has it), and how many files it is."""
+    """A folder that is not looked through, or a hidden file: why (`kinds.py` has it), and how many files it is."""
 
     path: str
     reason: str
@@ -61,11 +63,7 @@ Record: TypeAlias = Met | Skipped | Excluded
 
 def is_utf8(path: str) -> bool:
     """Whether a text can be written down: lone surrogates cannot."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return path.isascii() or re.search("[\ud800-\udfff]", path) is None
 
 
 def refuse_size(size: int) -> None:

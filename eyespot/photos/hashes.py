@@ -10,7 +10,6 @@ of, `PLAIN` areas or sharp `STROKES`, says whether its copies have to be compare
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +17,6 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from eyespot.types import Mask
 
 Hashes = NDArray[np.uint64]  # (pictures, 8): each upright, and in its seven turned and mirrored forms
 
@@ -32,6 +29,8 @@ _PLAIN_SHARE, _STROKE_SHARE = 0.6, 0.65  # of nine in ten photos less, of pages 
 _SIDE, _LOW = 32, 8  # pixels a side that are looked at, frequencies of each direction that count
 _SMOOTH = 1e-3  # grey levels; what varies less than this has no pattern
 _DARK = 4  # levels that are added, so that noise in the dark is no colour
+_FAR = np.hypot(*(np.mgrid[0:_SIDE, 0:_SIDE] - (_SIDE - 1) / 2)).ravel() / (_SIDE / 2)  # from the middle, (pixels,)
+_RINGS = (_FAR < 0.45, (_FAR >= 0.45) & (_FAR < 0.8), _FAR >= 0.8)
 
 
 def signature(picture: Image) -> tuple[int, ...]:
@@ -92,16 +91,7 @@ def picture_colours(picture: Image) -> NDArray[np.uint8]:
 
     small = picture.resize((_SIDE, _SIDE), Image.Resampling.BOX, reducing_gap=3.0)
     pixels = np.asarray(small, np.float64).reshape(-1, 3)
-    means = np.stack([pixels[ring].mean(axis=0) for ring in _rings()]) + _DARK  # (3, 3)
+    means = np.stack([pixels[ring].mean(axis=0) for ring in _RINGS]) + _DARK  # (3, 3)
     light = means.sum(axis=1)
     shares = [*(means[:, :2] / light[:, None]).ravel(), *(light / light.sum())[:2]]
     return np.round(255 * np.array(shares)).astype(np.uint8)
-
-
-@cache
-def _rings() -> tuple[Mask, Mask, Mask]:
-    """A disc and two rings around the middle of the square, (pixels,) each."""
-    y, x = np.mgrid[0:_SIDE, 0:_SIDE]
-    middle = (_SIDE - 1) / 2
-    far = np.hypot(x - middle, y - middle).ravel() / (_SIDE / 2)
-    return far < 0.45, (far >= 0.45) & (far < 0.8), far >= 0.8

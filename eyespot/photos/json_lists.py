@@ -11,6 +11,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,14 +32,8 @@ def lists_of(place: Path) -> Iterator[tuple[str, Iterator[Any] | None]]:
 
 def elements_of(place: Path) -> Iterator[Any]:
     """The elements of a file that is one list. ValueError for what is none, OSError as `open` raises it."""
-    opener = gzip.open if place.suffix.lower() == ".gz" else open
-    with opener(place, "rt", encoding="utf-8-sig") as file:
-        text = _Text(file)
-        if text.next() != "[":
-            raise ValueError("no JSON list")
+    with _opened(place, "[", "list") as text:
         yield from text.elements()
-        if text.next():
-            raise text.broken()
 
 
 def values_of(place: Path, names: Collection[str]) -> dict[str, Any]:
@@ -48,11 +43,7 @@ def values_of(place: Path, names: Collection[str]) -> dict[str, Any]:
 
 def _members(place: Path) -> Iterator[tuple[str, Any]]:
     """Each key of the file's object with its value, or with the elements of its list; what is left is skipped."""
-    opener = gzip.open if place.suffix.lower() == ".gz" else open
-    with opener(place, "rt", encoding="utf-8-sig") as file:
-        text = _Text(file)
-        if text.next() != "{":
-            raise ValueError("no JSON object")
+    with _opened(place, "{", "object") as text:
         for key in text.members():
             if text.next() == "[":
                 elements = text.elements()
@@ -60,6 +51,17 @@ def _members(place: Path) -> Iterator[tuple[str, Any]]:
                 deque(elements, maxlen=0)
             else:
                 yield key, text.value()
+
+
+@contextmanager
+def _opened(place: Path, opening: str, what: str) -> Iterator[_Text]:
+    """A file that holds one value and begins so; what is left after it is an error."""
+    opener = gzip.open if place.suffix.lower() == ".gz" else open
+    with opener(place, "rt", encoding="utf-8-sig") as file:
+        text = _Text(file)
+        if text.next() != opening:
+            raise ValueError(f"no JSON {what}")
+        yield text
         if text.next():
             raise text.broken()
 

@@ -1,4 +1,4 @@
-"""What files are: by their endings, and where an ending says nothing by their first bytes; a count of those skipped.
+"""What files are: by their endings, and where an ending says nothing by their first bytes; what a walk leaves out.
 
 Only files with an unknown ending or none are opened for their first bytes: a folder may hold millions of others.
 """
@@ -10,14 +10,17 @@ import os
 import re
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from eyespot.photos.found import Excluded, Skipped
-from eyespot.photos.left_out import HIDDEN, LINKED, PAIRED
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES
 
+HIDDEN, LINKED, PAIRED = "hidden", "linked folders", "beside their photo"
+_THUMBNAILS, _FORKS, _PROGRAM, _DELETED = "thumbnails", "resource forks", "program files", "deleted files"
 HEAD = 64  # bytes that show what a file is
 _SIGNS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _BRANDS = {b"avif", b"avis", b"heic", b"heim", b"heis", b"heix", b"hevc", b"hevm", b"hevs", b"hevx", b"mif1", b"msf1"}
@@ -26,54 +29,67 @@ UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pi
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
 
 
-_KINDS = (  # files that are no pictures to eyespot: a name, their endings, and what their owner may do about it
-    (
-        "video",
-        f".insv .lrv {' '.join(sorted(VIDEO_SUFFIXES))}",
-        "index them outside of tars with the extra [video]",
-    ),
-    (
-        "RAW",
-        ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw"
-        " .rw2 .rwl .sr2 .srf .srw .x3f",
-        "export them as JPEG, or add the extra [raw]",
-    ),
-    (
-        "layered or vector",
-        ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
-        "export them as PNG",
-    ),
-    (
-        "other picture formats",
-        ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl .jxr .pbm .pcx .pgm"
-        " .pnm .ppm .qoi .tga .wmf",
-        "convert them to PNG",
-    ),
-    ("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
-    (
-        "documents",
-        ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt .url"
-        " .webloc .xls .xlsx",
-        "",
-    ),
-    (
-        "sidecars and data",
-        ".aae .cfg .cos .csv .db .dop .geojson .gpx .h5 .hdf5 .ini .json .jsonl .kml .lrcat .md5 .nfo .nksc .npy .npz"
-        " .parquet .plist .pp3 .sha256 .sqlite .sqlite3 .srt .thm .toml .tsv .vtt .xml .xmp .yaml .yml",
-        "",
-    ),
-    ("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma", ""),
-    (
-        "programs",
-        ".bat .c .class .cmd .cpp .css .dll .exe .go .h .ipynb .jar .java .js .py .pyc .rs .sh .so .ts .whl",
-        "",
-    ),
-)
-KIND_OF: Mapping[str, str] = {ending: name for name, endings, _ in _KINDS for ending in endings.split()}
-PICTORIAL = ("video", "RAW", "layered or vector", "other picture formats")  # kinds that show something
-_WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
-
+_ENDINGS_OF = {  # files that are no pictures to eyespot, by their endings
+    "video": f".insv .lrv {' '.join(sorted(VIDEO_SUFFIXES))}",
+    "RAW": ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf"
+    " .raw .rw2 .rwl .sr2 .srf .srw .x3f",
+    "layered or vector": ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
+    "other picture formats": ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl"
+    " .jxr .pbm .pcx .pgm .pnm .ppm .qoi .tga .wmf",
+    "archives": ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst",
+    "documents": ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt"
+    " .url .webloc .xls .xlsx",
+    "sidecars and data": ".aae .cfg .cos .csv .db .dop .geojson .gpx .h5 .hdf5 .ini .json .jsonl .kml .lrcat .md5"
+    " .nfo .nksc .npy .npz .parquet .plist .pp3 .sha256 .sqlite .sqlite3 .srt .thm .toml .tsv"
+    " .vtt .xml .xmp .yaml .yml",
+    "sound": ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma",
+    "programs": ".bat .c .class .cmd .cpp .css .dll .exe .go .h .ipynb .jar .java .js .py .pyc .rs .sh .so .ts .whl",
+}
+_WAYS_OUT = {  # what their owner may do about it
+    "video": "index them outside of tars with the extra [video]",
+    "RAW": "export them as JPEG, or add the extra [raw]",
+    "layered or vector": "export them as PNG",
+    "other picture formats": "convert them to PNG",
+    "archives": "unpack them, or name each .tar",
+}
+KIND_OF: Mapping[str, str] = {ending: kind for kind, endings in _ENDINGS_OF.items() for ending in endings.split()}
 """What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
+PICTORIAL = ("video", "RAW", "layered or vector", "other picture formats")  # kinds that show something
+
+# A walk leaves these out though they may hold pictures: thumbnails and caches of programs, second ways
+_FOLDERS = (  # names of folders in lower case, a name above them ("" for any), and what they hold
+    ("@eadir *.lrdata", "", _THUMBNAILS),  # Synology makes some for every folder; previews of Lightroom
+    # Apple Photos; originals lie in `originals`, edits in `renders`
+    ("derivatives thumbnails proxies", "*.photoslibrary", _THUMBNAILS),
+    ("thumbnails", "*.*photolibrary", _THUMBNAILS),  # iPhoto; `migratedphotolibrary` once Photos took it over
+    ("thumbnails previews", "*.*aplibrary", _THUMBNAILS),  # Aperture
+    ("cache", "captureone", _THUMBNAILS),  # beside the photos of a Capture One session
+    ("__macosx", "", _FORKS),  # macOS puts it in each zip that it packs
+    ("node_modules site-packages __pycache__", "", _PROGRAM),
+    ("$recycle.bin #recycle @recycle", "", _DELETED),  # Windows, Synology and QNAP
+)
+
+
+def why_left_out(name: str, above: Sequence[str]) -> str | None:
+    """What a folder holds that is not looked through; None for one that is. `above`: names of those it lies in."""
+    lowered = name.lower()
+    for patterns, over, reason in _FOLDERS:
+        is_below = not over or any(fnmatchcase(one.lower(), over) for one in above)
+        if is_below and any(fnmatchcase(lowered, one) for one in patterns.split()):
+            return reason
+    return None
+
+
+@lru_cache(maxsize=1024)
+def why_left_out_below(folder: str) -> str | None:
+    """The same for a relative path of folders, each of which may be the reason."""
+    names = folder.split("/") if folder else []
+    return next(filter(None, (why_left_out(name, names[:level]) for level, name in enumerate(names))), None)
+
+
+def files_below(folder: str) -> int:
+    """How many files lie in a folder that is left out."""
+    return sum(len(files) for _, _, files in os.walk(folder))
 
 
 def is_picture(head: bytes) -> bool:
@@ -178,14 +194,12 @@ class SkippedFiles:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each kind, the most frequent first, with endings, examples and a way out."""
-        kinds: Counter[str] = Counter()
-        for (kind, _), count in self.counts.items():
-            kinds[kind] += count
+        kinds = {kind: self.files_of(kind) for kind, _ in self.counts}
         rows = []
         for kind, files in sorted(kinds.items(), key=lambda count: (-count[1], count[0])):
             endings = {ending: n for (of, ending), n in self.counts.most_common() if of == kind and ending}
             row = {"kind": kind, "files": files, "endings": endings, "examples": self.examples[kind]}
-            rows.append(row | {"way_out": _WAYS_OUT.get(kind) or None})
+            rows.append(row | {"way_out": _WAYS_OUT.get(kind)})
         return rows
 
     def __str__(self) -> str:

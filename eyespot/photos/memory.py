@@ -69,7 +69,7 @@ def decode_limit() -> int:
     """
     text = os.environ.get(VARIABLE)
     if text is None:
-        return _default_limit()
+        return _DEFAULT()
     size = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
     if size is None or float(size[1]) == 0:
         raise UsageError(f"{VARIABLE}, or index --memory, is a size such as 800M or 2G, not {text!r}")
@@ -92,12 +92,6 @@ def _malloc_trim() -> Callable[[int], int]:
         return lambda _: 0  # another C library
 
 
-@cache
-def _default_limit() -> int:
-    """Half of the memory that is free when the first picture is decoded, within bounds."""
-    return max(LEAST, min(MOST, free_memory() // 2))
-
-
 def free_memory() -> int:
     """Bytes that the machine has free, or that a container allows if that is less."""
     limits = [(physical_memory() or UNKNOWN) // 2]
@@ -108,6 +102,10 @@ def free_memory() -> int:
         with suppress(OSError, ValueError):  # the file of the other version, or the word "max"
             limits.append(int(Path(place).read_text(encoding="ascii")))
     return min(limits)
+
+
+# Half of what is free when the first picture is decoded, within bounds
+_DEFAULT = cache(lambda: max(LEAST, min(MOST, free_memory() // 2)))
 
 
 # -- what a picture takes -----------------------------------------------------------------------------------

@@ -17,12 +17,19 @@ _STORED = re.compile("[\U0010dc80-\U0010dcff]+")
 
 def stored_name(name: str) -> str:
     """A name as Python reads it from the file system, as text that can be written down; any other text stays itself."""
-    return name if name.isascii() else _RAW.sub(_stored, name)
+    return name if name.isascii() else _RAW.sub(_raised, name)
 
 
 def real_name(stored: str) -> str:
     """The name that `stored_name` was given, as functions of the file system take it."""
-    return stored if stored.isascii() else _STORED.sub(_real, stored)
+    return (
+        stored
+        if stored.isascii()
+        else _STORED.sub(
+            lambda found: bytes(ord(char) - _RAISED - 0xDC00 for char in found[0]).decode("utf-8", "surrogateescape"),
+            stored,
+        )
+    )
 
 
 def shown_name(stored: str) -> str:
@@ -35,13 +42,9 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _stored(match: re.Match[str]) -> str:
+def _raised(match: re.Match[str]) -> str:
     char = match[0]
     if char < "\ue000":
         return chr(ord(char) + _RAISED)
     # A name that really has one of these characters: its bytes are stored one by one, so that no two names are the same
     return "".join(chr(_RAISED + 0xDC00 + byte) for byte in char.encode())
-
-
-def _real(match: re.Match[str]) -> str:
-    return bytes(ord(char) - _RAISED - 0xDC00 for char in match[0]).decode("utf-8", "surrogateescape")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib
 import logging
 import os
 import re
@@ -17,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from io import BytesIO
 from typing import NamedTuple, TypeAlias
 
@@ -104,11 +104,6 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
         yield opened
 
 
-def upright_rgb(image: Image.Image) -> Image.Image:
-    """A picture that another library decoded, as `open_picture` would give it: upright, in sRGB, over white."""
-    return Exif.of(image).upright(to_rgb(image))
-
-
 def thumbnail(data: bytes, side: int, quality: int = 85) -> bytes:
     """A JPEG in sRGB, at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
     jpeg = BytesIO()
@@ -117,19 +112,6 @@ def thumbnail(data: bytes, side: int, quality: int = 85) -> bytes:
         opened.image.save(jpeg, "JPEG", quality=quality)
         opened.image.close()  # here, while its memory is counted
     return jpeg.getvalue()
-
-
-def _draft(image: Image.Image, min_side: int | None) -> int:
-    """How many pixels of what is still large or has to be converted become one; the shorter side keeps `min_side`.
-
-    From here on a JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it.
-    """
-    if min_side is None:
-        return 1
-    if image.format in ("JPEG", "MPO"):
-        image.draft("RGB", (max(1, min_side), max(1, min_side)))
-    reduces = image.width * image.height > LARGE or (image.mode in ("RGB", "CMYK") and srgb_transform(image))
-    return max(1, min(image.size) // max(1, min_side)) if reduces else 1
 
 
 @contextmanager
@@ -157,7 +139,13 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     if max(width * height, tile) > _pixel_limit():
         raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
     size = width, height
-    factor = _draft(image, min_side)
+    factor, least = 1, max(1, min_side or 1)
+    if min_side is not None:
+        if image.format in ("JPEG", "MPO"):  # decoded at 1/2, 1/4 or 1/8 where its shorter side allows it
+            image.draft("RGB", (least, least))
+        # Of what is still large or has to be converted some pixels become one; the shorter side keeps `min_side`
+        if image.width * image.height > LARGE or (image.mode in ("RGB", "CMYK") and srgb_transform(image)):
+            factor = max(1, min(image.size) // least)
     need = bytes_to_decode(image, data, size, factor)
     if min_side is None:
         need = max(need, bytes_to_read(image.size))
@@ -228,19 +216,13 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
 def _readers() -> list[tuple[_Reader, Callable[[bytes], bool | str]]]:
     """What may read a picture, each with what says whether it knows the first bytes of a file."""
     for module in _PLUGINS.values():
-        importlib.import_module(module)
+        import_module(module)
     with suppress(AttributeError, OSError):  # built without libtiff, or with one that cannot be reached
         # It would print what is wrong with a damaged file, which nobody could tell from which; the reason says it.
         ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
     pillow = [(reader, knows) for reader, knows in map(Image.OPEN.__getitem__, _PLUGINS) if knows is not None]
-    return [*pillow, (_read_heif, lambda prefix: prefix[4:8] == b"ftyp")]
-
-
-def _read_heif(file: BytesIO, name: str) -> ImageFile.ImageFile:
-    from pillow_heif import HeifImageFile  # type: ignore[import-untyped,unused-ignore]  # 0.1 s, so only on need
-
-    picture: ImageFile.ImageFile = HeifImageFile(file, name)  # type: ignore[no-untyped-call,unused-ignore]
-    return picture
+    # Which takes 0.1 s, so only on need
+    return [*pillow, (lambda *of: import_module("pillow_heif").HeifImageFile(*of), lambda head: head[4:8] == b"ftyp")]
 
 
 # -- how large ----------------------------------------------------------------------------------------------

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from eyespot.photos.found import Seen, refuse_size
+from eyespot.photos.found import Seen, reason, refuse_size
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.videos.addresses import FRAGMENT, frame_of, is_video
 from eyespot.types import UsageError
@@ -73,6 +74,51 @@ def picture_of(place: Path | str) -> Image:
     from eyespot.photos.pictures import open_picture
 
     return open_picture(read_again(str(place))).image
+
+
+def id_at(place: str, data: bytes) -> str:
+    """The id of what lies at a full path and was read as these bytes: of a frame, by its video and its time."""
+    frame = frame_of(place)
+    if frame is None or os.path.isfile(place):
+        from eyespot.photos.pictures import id_of
+
+        return id_of(data)
+    from eyespot.photos.videos.decoding import frame_id, video_id
+
+    return frame_id(video_id(frame.video), frame.ms)
+
+
+@dataclass(frozen=True)
+class NotReread:
+    """Why there is no picture; `passing` if it may be there another time: a disk is away, or the file has changed."""
+
+    reason: str
+    passing: bool
+    is_away: bool
+
+
+def reread(id: str, places: Sequence[str], min_side: int | None) -> Image | NotReread:
+    """The picture, upright in RGB."""
+    from eyespot.photos.pictures import BadPicture, open_picture
+
+    whys, is_away, has_changed = [], False, False
+    for place in places:
+        try:
+            data = read_again(place)
+            # Whether these are not the bytes that were indexed; an imported row whose id is no digest is taken at its
+            # word
+            if re.fullmatch("[0-9a-f]{32}", id) is None or id_at(place, data) == id:
+                return open_picture(data, min_side).image
+            whys.append("changed since it was indexed; run eyespot index first")
+            has_changed = True
+        except BadPicture as bad:
+            whys.append(bad.reason)
+        except OSError as error:
+            whys.append(reason(error))
+            is_away = True
+        except MemoryError:
+            whys.append("too large for this machine's memory")
+    return NotReread(whys[0], is_away or has_changed, is_away)
 
 
 def tar_of(place: str) -> str | None:

@@ -33,6 +33,7 @@ POSITION_SOURCES = ("GPS", "XMP", "video", "labels", "XMP sidecar", "Google Take
 # Times that tell two photos apart, to the second and by one clock
 EXACT = ("camera", "digitised", "labels")
 ROUGH = ("(day)", "(minute)")  # how the sources end of dates without a time to the second
+_FIRST, _LAST = 1800, 2100  # years: 9999 and 1 stand for a date that nobody knows; a table may date a painting
 DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL = "taken_from", "position_from", "date_changed", "gps_doubtful"
 COLUMNS = {name: "text" for name in (DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL)}
 
@@ -43,7 +44,9 @@ _COMPACT = r"(?<![0-9])((?:19|20)[0-9]{2})([-_.]?)([01][0-9])\2([0-3][0-9])"
 # 20010506_070809 and 2001-05-06 at 07.08.09, perhaps with milliseconds; a day alone has separators or WhatsApp's number
 _NAMES = (
     re.compile(
-        _COMPACT + r"(?:[-_ T]|,? at |--)([0-2][0-9])([-_.:h]?)([0-5][0-9])\6([0-5][0-9])(?:[0-9]{3})?(?![0-9])"
+        _COMPACT + r"(?:[-_ T]|,? at |--)([0-2][0-9]|[0-9](?=[.:]))([-_.:h]?)([0-5][0-9])\6([0-5][0-9])"
+        r"(?:[0-9]{3})?(?![0-9])(?:\W?([AP])M(?=(?: ?\([0-9]+\)|-[0-9]+)?(?:\.\w+)?$))?",
+        re.IGNORECASE,
     ),
     re.compile(_COMPACT + r"(?:(?<=[-_.][0-9]{2})(?![0-9])|(?=-WA[0-9]{4}))"),
 )
@@ -68,6 +71,8 @@ def read_date(text: object, source: str) -> TakenDate | None:
     *day, hours, minutes, seconds, half = parts.groups()
     try:
         when = datetime(*map(int, day))  # type: ignore[arg-type]
+        if not (1 if source == "labels" else _FIRST) <= when.year <= _LAST:
+            return None
         if hours is None:
             return TakenDate(when, f"{source} {ROUGH[0]}")
         hour = int(hours) % 12 + 12 * (half in "Pp") if half and 1 <= int(hours) <= 12 else int(hours)
@@ -91,26 +96,30 @@ def date_in_name(name: str) -> str | None:
     for pattern in _NAMES:
         if found := pattern.search(name):
             year, _, month, day, *time = found.groups()
-            return f"{year}-{month}-{day}" + (f"T{time[0]}:{time[2]}:{time[3]}" if time else "")
+            half = f" {time[4]}M" if time and time[4] else ""
+            return f"{year}-{month}-{day}" + (f"T{time[0]:0>2}:{time[2]}:{time[3]}{half}" if time else "")
     return None
 
 
 def best_position(said: Mapping[str, tuple[Any, Any] | None], void: bool = False) -> dict[str, Any]:
     """Columns of the first position in degrees that is one, and of the first that is none with the reason.
 
-    void: whether the receiver says that it had no fix.
+    void: whether the receiver says that it had no fix; programs copy its position into XMP without saying so.
     """
     columns: dict[str, Any] = {}
+    gps = None
     for source in POSITION_SOURCES:
         if (place := said.get(source)) is None or None in place:
             continue
         try:
             latitude, longitude = map(float, place)
         except (TypeError, ValueError, OverflowError):
+            columns.setdefault(DOUBTFUL, f"{place[0]!r:.20}, {place[1]!r:.20} ({source}: no numbers)")
             continue
         if not (math.isfinite(latitude) and math.isfinite(longitude)):
             continue
-        is_void = void and source == "GPS"
+        gps = (latitude, longitude) if source == "GPS" else gps
+        is_void = void and (source == "GPS" or (gps is not None and math.dist(gps, (latitude, longitude)) < 1e-3))
         why = "no fix" if is_void else "0, 0" if latitude == longitude == 0 else "out of range"
         if not is_void and (latitude, longitude) != (0, 0) and abs(latitude) <= 90 and abs(longitude) <= 180:
             return columns | {"latitude": latitude, "longitude": longitude, POSITION_SOURCE: source}

@@ -44,21 +44,14 @@ def is_raw(data: bytes) -> bool:
     """Whether a file is a RAW photo, by its first bytes and, where these are those of a TIFF file, by its tags."""
     if data.startswith(_MARKS) or data[8:10] == b"CR" or data[4:12] == b"ftypcrx ":
         return True
-    tags = _first_tags(data)
-    return _DNG_VERSION in tags or {_SUB_IFDS, ExifTags.Base.Make} <= tags
-
-
-def _first_tags(data: bytes) -> set[int]:
-    """The tags of the first directory of a TIFF file; none of another file."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
-    if order is None or len(data) < 8:
-        return set()
-    (at,) = struct.unpack_from(f"{order}I", data, 4)
-    if at + 2 > len(data):
-        return set()
+    at = 0 if order is None or len(data) < 8 else struct.unpack_from(f"{order}I", data, 4)[0]
+    if not order or not 0 < at <= len(data) - 2:
+        return False
     (count,) = struct.unpack_from(f"{order}H", data, at)
     places = range(at + 2, min(at + 2 + 12 * min(count, _ENTRIES), len(data) - 1), 12)
-    return {struct.unpack_from(f"{order}H", data, place)[0] for place in places}
+    tags = {struct.unpack_from(f"{order}H", data, place)[0] for place in places}  # of the first directory
+    return _DNG_VERSION in tags or {_SUB_IFDS, ExifTags.Base.Make} <= tags
 
 
 def raw_preview(data: bytes, most_pixels: int) -> RawPreview | None:
@@ -74,8 +67,11 @@ def raw_preview(data: bytes, most_pixels: int) -> RawPreview | None:
         except rawpy.LibRawFileUnsupportedError:  # a TIFF file of several pictures, say
             return None
         size = raw.sizes.width, raw.sizes.height
-        found = _thumbnail(raw)
-        if found is None:
+        found: Any = None
+        with suppress(rawpy.LibRawNoThumbnailError, rawpy.LibRawUnsupportedThumbnailError):
+            thumb = raw.extract_thumb()
+            found = thumb.data if thumb.format == rawpy.ThumbFormat.JPEG else _as_png(thumb.data)
+        if found is None or min(Image.open(BytesIO(found)).size) < SMALLEST:
             if size[0] * size[1] > most_pixels:
                 raise ValueError(f"{size[0]} x {size[1]} pixels without a preview, over the limit")
             found = _as_png(raw.postprocess(half_size=True, use_camera_wb=True, user_flip=0))
@@ -84,19 +80,6 @@ def raw_preview(data: bytes, most_pixels: int) -> RawPreview | None:
         with suppress(Exception):  # of damaged tags Pillow raises anything; the preview may have its own
             exif.load(data)
     return RawPreview(found, size, exif)
-
-
-def _thumbnail(raw: Any) -> bytes | None:
-    """The bytes of the embedded preview as a picture; None if there is none of use."""
-    import rawpy
-
-    try:
-        found = raw.extract_thumb()
-    except (rawpy.LibRawNoThumbnailError, rawpy.LibRawUnsupportedThumbnailError):
-        return None
-    data: bytes = found.data if found.format == rawpy.ThumbFormat.JPEG else _as_png(found.data)
-    with Image.open(BytesIO(data)) as picture:
-        return data if min(picture.size) >= SMALLEST else None
 
 
 def _as_png(pixels: Any) -> bytes:

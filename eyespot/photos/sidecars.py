@@ -17,18 +17,17 @@ import re
 import stat
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.photos.embedded_texts import one_line_each
+from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, read_xmp
 from eyespot.photos.kinds import ending_of
 from eyespot.photos.names import folded
 from eyespot.photos.provenance import read_date
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.videos.metadata import movie_header
-from eyespot.photos.xmp import DATES, MOST_BYTES, degrees_in, read_xmp
 
 TEXTS = ("sidecar_title", "sidecar_description", "sidecar_keywords")  # names of their columns
 RATING = "sidecar_rating"  # -1 for rejected, 0 to 5
@@ -39,10 +38,8 @@ _PHOTOS = frozenset({".jpg", ".jpeg", ".heic", ".heif", ".hif"})
 _MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
+_ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
-
-
-# -- one photo ----------------------------------------------------------------------------------------------
 
 
 def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
@@ -62,9 +59,6 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
                             continue
                 pairs[entry.name] = photo.name
     return pairs
-
-
-# -- facts --------------------------------------------------------------------------------------------------
 
 
 class _PhotoNames:
@@ -94,27 +88,37 @@ class _PhotoNames:
         if not found and len(stem) >= _CUT:
             start = folded(base)
             at = bisect_left(self.in_order, start)
-            begin_so = [name for name in self.in_order[at : at + 2] if name.startswith(start)]
-            found = self.called(begin_so[0]) if len(begin_so) == 1 else []
+            stems = ((name, os.path.splitext(name)[0]) for name in self.in_order[at : at + _ALIKE])
+            begin_so = [(name, of) for name, of in stems if name.startswith(start) and not of.endswith("-edited")]
+            fit = [name for name, of in begin_so if _NUMBERED.fullmatch(of)[2] == (number or None)]  # type: ignore[index]
+            found = self.called(fit[0]) if len(fit) == 1 and len(begin_so) < _ALIKE else []
         return found + [copy for one in found for copy in self.called("-edited".join(os.path.splitext(one)))]
 
 
-def sidecars_in(names: Sequence[str], photos: Sequence[str], pairs: Mapping[str, str]) -> dict[str, list[str]]:
+def sidecars_in(names: Collection[str], photos: Sequence[str], pairs: Mapping[str, str]) -> dict[str, list[str]]:
     """The names in a folder that may be sidecars, each with its photos.
 
-    pairs: files that belong to a photo beside them, and that photo, which has their sidecars too.
+    pairs: files that belong to a photo beside them, and that photo, which has their sidecars too. A sidecar with a
+    photo's exact name comes before all others of its kind.
     """
     sidecars = [(*os.path.splitext(name), name) for name in names if ending_of(name) in (".xmp", ".json")]
     if not sidecars or not photos:
         return {}
-    known, whole, found = _PhotoNames(photos, pairs), set(map(folded, names)), {}
+    known, names, whole, found = _PhotoNames(photos, pairs), set(names), set(map(folded, names)), {}
     for stem, ending, name in sidecars:
         if ending.lower() == ".json":
             found[name] = known.of_takeout(stem)
         else:
-            others = known.stems.get(folded(stem), ())
-            found[name] = known.called(stem) or [one for one in others if f"{folded(one)}.xmp" not in whole]
+            called = [one for one in known.called(stem) if one == stem or f"{one}.xmp" not in names]
+            others = [] if known.called(stem) else known.stems.get(folded(stem), [])
+            found[name] = called + [one for one in others if f"{folded(one)}.xmp" not in whole]
     return {name: of for name, of in found.items() if of}
+
+
+def is_near(sidecar: str, photo: str) -> bool:
+    """Whether a sidecar has its photo only by a name that was cut or is spelled otherwise."""
+    stem = _NUMBERED.fullmatch(os.path.splitext(photo)[0].removesuffix("-edited"))
+    return stem is not None and not sidecar.startswith(stem[1])
 
 
 def sidecar_facts(place: str) -> dict[str, Any] | None:
@@ -156,13 +160,17 @@ def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
     description = value.get("description")
     facts[TEXTS[1]] = one_line_each((), [description] if isinstance(description, str) else (), ())[1]
     with suppress(KeyError, TypeError, ValueError, OverflowError):
-        moment = datetime(1970, 1, 1) + timedelta(seconds=int(value["photoTakenTime"]["timestamp"]))
-        facts["takeout:taken"] = moment.isoformat()
+        stamp = value["photoTakenTime"]["timestamp"]
+        seconds = 0 if isinstance(stamp, bool) else int(stamp)
+        if seconds:  # 0 is what it writes where nothing is known
+            facts["takeout:taken"] = (datetime(1970, 1, 1) + timedelta(seconds=seconds)).isoformat()
     for name in ("geoData", "geoDataExif"):
         place = value.get(name)
         degrees = [place.get(key) if isinstance(place, dict) else None for key in ("latitude", "longitude")]
         # Without a position Takeout writes 0, 0
-        if any(degrees) and all(isinstance(one, float | int) and abs(one) <= 360 for one in degrees):
+        if any(degrees) and all(
+            isinstance(one, float | int) and one is not True and abs(one) <= 360 for one in degrees
+        ):
             facts |= {"takeout:latitude": degrees[0], "takeout:longitude": degrees[1]}
             break
     return {name: value for name, value in facts.items() if value is not None}

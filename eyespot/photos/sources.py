@@ -8,43 +8,41 @@ through (`Excluded`). Nothing is decoded here.
 from __future__ import annotations
 
 import os
+import posixpath
+import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from eyespot.extras import needed
-from eyespot.photos.folders import LABEL_FILES, SHARD, FolderWalk, head_of, seen_at
-from eyespot.photos.found import Excluded, Labels, Met, Record, Seen, Skipped, Unreadable
-from eyespot.photos.kinds import SkippedFiles, ending_of, is_picture
-from eyespot.photos.labels import LABELS_LOST, LabelError, label_rows
-from eyespot.photos.names import stored_name
+from eyespot.photos.found import Excluded, Labels, Met, Record, Seen, Skipped, Unreadable, clamped, reason
+from eyespot.photos.kinds import (
+    HEAD,
+    HIDDEN,
+    KIND_OF,
+    LINKED,
+    PAIRED,
+    SkippedFiles,
+    ending_of,
+    files_below,
+    is_picture,
+    skipped_by_head,
+    why_left_out,
+    why_left_out_below,
+)
+from eyespot.photos.labels import LabelError, label_rows
+from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
-from eyespot.photos.places import Root, full_path, read_again, read_bytes
-from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
+from eyespot.photos.places import Root, full_path, stat_of
+from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
+from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_of, is_video, place_of_frame, reads_video
+from eyespot.storage.systems import is_inside, with_slashes
 from eyespot.types import UsageError
 
-__all__ = [
-    "LABELS_LOST",
-    "LABEL_FILES",
-    "Excluded",
-    "Labels",
-    "Met",
-    "Record",
-    "Root",
-    "Seen",
-    "Skipped",
-    "SkippedFiles",
-    "Unreadable",
-    "full_path",
-    "is_there",
-    "read_again",
-    "read_bytes",
-    "root_of",
-    "roots_of",
-    "scan",
-    "scan_counting",
-]
-
+LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
+SHARD = re.compile(r"[0-9]{5,}\.tar")  # as img2dataset and webdataset number them; 2019.tar is somebody's archive
 LIST_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".json")
 
 
@@ -129,3 +127,155 @@ def scan_counting(
             skipped.add(record, full_path(root, record.path))
         else:
             yield record
+
+
+# -- the walk through a folder ------------------------------------------------------------------------------
+
+_Identity = tuple[int, int]
+
+
+class _Open(NamedTuple):
+    """A folder on the way from the root down to where the walk is, and what of it is still to be visited."""
+
+    identity: _Identity
+    prefix: str
+    entries: Iterator[os.DirEntry[str]]
+    pairs: dict[str, str]  # files that belong to a photo beside them, and that photo
+    sidecars: dict[str, list[str]]  # files that may say something of photos, and these
+
+
+class FolderWalk:
+    """Depth first, each folder in its order, on a stack of its own: folders may nest deeper than calls can.
+
+    A link to a folder that the walk comes to anyway is left out, and of several links to another folder all but the
+    first, so that no picture stands twice.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder, self.real = folder, os.path.realpath(folder)
+        self.way: list[_Open] = []
+        self.entered: set[_Identity] = set()
+        self.lying: dict[str, str] = {}  # folders as labels name them, and where those lie without links
+
+    def __iter__(self) -> Iterator[Record]:
+        yield from self._enter(self.folder, "")
+        while self.way:
+            entry = next(self.way[-1].entries, None)
+            if entry is None:
+                self.way.pop()
+            else:
+                yield from self._visit(entry, self.way[-1].prefix + stored_name(entry.name))
+
+    def _visit(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+        is_folder = False
+        with suppress(OSError):  # a link that leads nowhere
+            is_folder = entry.is_dir()
+        if entry.name.startswith("."):
+            yield Excluded(path, HIDDEN)
+        elif is_folder:
+            yield from self._visit_folder(entry, path)
+        elif entry.name in LABEL_FILES:
+            yield from self._scan_labels(entry.path, path)
+        else:
+            yield from self._visit_file(entry, path)
+
+    def _visit_file(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+        ending = ending_of(entry.name)
+        if photo := self.way[-1].pairs.get(entry.name):
+            yield Excluded(path, PAIRED)
+            yield Labels(self.way[-1].prefix + stored_name(photo), {BESIDE: stored_name(entry.name)})
+        elif ending in SUFFIXES or is_video(entry.name):
+            yield seen_at(entry.path, path)
+        elif photos := self.way[-1].sidecars.get(entry.name):
+            try:
+                facts = sidecar_facts(entry.path)
+            except (OSError, ValueError) as error:
+                yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
+                return
+            yield from [Skipped(path, KIND_OF[ending], ending)] if facts is None else []
+            here = self.way[-1].prefix
+            yield from (Labels(here + stored_name(name), facts, is_near(entry.name, name)) for name in photos if facts)
+        elif entry.is_symlink() and not os.path.exists(entry.path):
+            # Perhaps a folder of photos on a disk that is not plugged in.
+            yield Unreadable(path + "/", "a link that leads nowhere")
+        elif kind := KIND_OF.get(ending):
+            yield from () if SHARD.fullmatch(path) else [Skipped(path, kind, ending)]  # a shard is a root
+        else:
+            try:
+                yield skipped_by_head(path, head_of(entry.path)) or seen_at(entry.path, path)
+            except OSError as error:
+                yield Unreadable(path, reason(error))
+
+    def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+        above = with_slashes(os.path.dirname(entry.path)).split("/")
+        if why := why_left_out(entry.name, above):
+            yield Excluded(path, why, files_below(entry.path))
+        elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
+            yield Excluded(path, LINKED)
+        else:
+            yield from self._enter(entry.path, path + "/")
+
+    def _enter(self, folder: str, prefix: str) -> Iterator[Record]:
+        try:
+            status = os.stat(folder)
+            # By name, but labels first: those of a folder further down then add to them
+            entries = sorted(
+                os.scandir(folder), key=lambda entry: (entry.name not in LABEL_FILES, os.fsencode(entry.name))
+            )
+        except OSError as error:
+            yield Unreadable(prefix, reason(error))
+            return
+        identity = (status.st_dev, status.st_ino)
+        if any(identity == above.identity for above in self.way):
+            yield Unreadable(prefix, "a symbolic link that leads back to a folder above it")
+        elif identity in self.entered:
+            yield Excluded(prefix, LINKED)
+        elif not any(entry.name == "gallery.toml" for entry in entries):  # a gallery holds no photos of the user's
+            self.entered.add(identity)
+            pairs, names = pairs_in(entries), [entry.name for entry in entries]
+            pictures = [one for one in names if (ending_of(one) in SUFFIXES or is_video(one)) and one not in pairs]
+            sidecars = sidecars_in(names, [name for name in pictures if not name.startswith(".")], pairs)
+            self.way.append(_Open(identity, prefix, iter(entries), pairs, sidecars))
+
+    def _below_root(self, real: str) -> str | None:
+        """A real path relative to the root, if the walk comes to it without a link; None if it does not."""
+        if not is_inside(real, self.real):
+            return None
+        below = with_slashes(os.path.relpath(real, self.real))
+        below = "" if below == "." else below
+        return None if below.startswith(".") or "/." in below or why_left_out_below(below) else below
+
+    def _scan_labels(self, place: str, path: str) -> Iterator[Record]:
+        for row in label_rows(Path(place)):
+            if isinstance(row, LabelError):
+                yield Unreadable(f"{path}:{row.line}" if row.line else path, row.reason)
+            else:
+                below = posixpath.normpath(self.way[-1].prefix + with_slashes(stored_name(row.file)))
+                folder, name = posixpath.split(below)
+                yield Labels(posixpath.join(self._without_links(folder), name), row.facts)
+
+    def _without_links(self, folder: str) -> str:
+        """A folder below the root as the walk comes to it."""
+        if folder not in self.lying:
+            below = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
+            self.lying[folder] = folder if below is None else stored_name(below)
+        return self.lying[folder]
+
+
+def seen_at(place: str, path: str) -> Seen | Unreadable:
+    """A picture or video that lies at `place` and is stored as `path`."""
+    frame = None if os.path.isfile(place) else frame_of(place)  # which a list may name
+    try:
+        status = stat_of(place if frame is None else frame.video)
+    except OSError as error:
+        return Unreadable(path, reason(error))
+    offset = place_of_frame(frame.ms) if frame else VIDEO if is_video(place) else -1
+    return Seen(path, status.st_size, clamped(status.st_mtime_ns), offset)
+
+
+def head_of(place: str) -> bytes | None:
+    """The first bytes of a file; None for a pipe, which would let nobody go."""
+    if not stat.S_ISREG(os.stat(place).st_mode):
+        return None
+    with open(place, "rb", buffering=0) as file:
+        return file.read(HEAD)

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
-from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head
+from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head, why_left_out_below
 from eyespot.photos.labels import LabelError, label_rows, names_keys, sidecar
-from eyespot.photos.left_out import why_left_out_below
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 
@@ -82,11 +81,15 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
         yield Excluded(name, why)
         return
     labels = sidecar(suffix, archive, member)
+    file = None if suffix in SUFFIXES or suffix in KIND_OF else archive.extractfile(member)
+    head = file.read(HEAD) if file else None
     if isinstance(labels, LabelError):
         samples.of(key).problems.append((name, labels.reason))
     elif labels is not None:
         samples.of(key).facts.update(labels)
-    elif left_out := None if suffix in SUFFIXES else _skipped(archive, member, suffix):
+    elif suffix not in SUFFIXES and suffix in KIND_OF:
+        yield Skipped(name, KIND_OF[suffix], suffix)
+    elif suffix not in SUFFIXES and (left_out := skipped_by_head(name, head)):
         yield left_out
     else:
         try:
@@ -98,14 +101,6 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
         written = clamped(os.stat(archive.name or "").st_mtime_ns)
         yield Seen(name, member.size, written, member.offset_data)
         samples.of(key).pictures.append(name)
-
-
-def _skipped(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str) -> Skipped | None:
-    """A member that is no picture; None for one that is by its first bytes."""
-    if kind := KIND_OF.get(suffix):
-        return Skipped(stored_name(member.name), kind, suffix)
-    file = archive.extractfile(member)
-    return skipped_by_head(stored_name(member.name), file.read(HEAD) if file else None)
 
 
 def split_key(name: str) -> tuple[str, str]:
@@ -135,15 +130,14 @@ class _Samples:
     def of(self, key: str) -> _Sample:
         return self.open.setdefault(key, _Sample())
 
-    def overdue(self) -> Iterator[Record]:
+    def overdue(self, most: int | None = None) -> Iterator[Record]:
         """What is let go, so that memory stays bounded."""
-        while len(self.open) > OPEN_KEYS:
+        while len(self.open) > (OPEN_KEYS if most is None else most):
             yield from self._let_go(next(iter(self.open)))
 
     def rest(self) -> Iterator[Record]:
         """All that is left at the end, and how much came too late."""
-        for key in list(self.open):
-            yield from self._let_go(key)
+        yield from self.overdue(0)
         if self.parted:
             first, more = self.parted[0].removeprefix("/"), len(self.parted) - 1
             too = f" (and so do those of {more} other keys)" if more else ""

@@ -138,8 +138,10 @@ def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
     A name that two files answer to in the same way shows neither. Of a very large folder only the first 200,000 files
     are looked at. Raises `UsageError` if the folder is missing.
     """
+    from eyespot.photos.found import Seen
     from eyespot.photos.names import real_name, stored_name
-    from eyespot.photos.sources import Root, Seen, scan
+    from eyespot.photos.places import Root
+    from eyespot.photos.sources import scan
 
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}; name one that holds the images with --images")

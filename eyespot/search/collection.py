@@ -226,10 +226,13 @@ class Collection:
             condition = filters.checked(where, list(columns)) if isinstance(where, str) else where
             live = live & filters.mask(self.view.tables, condition, progress=progress)
         if not live.any():
+            if where is not None:
+                from eyespot.search.parts import filter_notes
+
+                notes = filter_notes(condition, lambda other: filters.mask(self.view.tables, other) & self.view.live)
+                raise NothingFound("; ".join(["no picture fits the filter; widen it", *notes]))
             raise NothingFound(
-                "no picture fits the filter; widen it"
-                if where is not None
-                else f"the gallery has no pictures yet; add some with: eyespot index PHOTOS -g {self.gallery.path}"
+                f"the gallery has no pictures yet; add some with: eyespot index PHOTOS -g {self.gallery.path}"
             )
         return live
 

@@ -65,16 +65,21 @@ def condition_of(
     return filters.all_of(*given)
 
 
-def filter_notes(settings: FilterSettings, mask_of: Callable[[Condition], Mask]) -> list[Note]:
+def filter_notes(settings: FilterSettings | Condition, mask_of: Callable[[Condition], Mask]) -> list[Note]:
     """What a filter leaves out because nothing is known of it. mask_of: the live rows that fit a condition, (rows,)."""
     from eyespot.gallery.filters import Condition, undated
 
     notes = []
-    if (settings.after or settings.before) and (count := int(mask_of(undated()).sum())):
+    if isinstance(settings, Condition):
+        dated = "taken" in settings.columns and undated().sql not in settings.sql
+        placed = "latitude" in settings.columns
+    else:
+        dated, placed = bool(settings.after or settings.before), bool(settings.near)
+    if dated and (count := int(mask_of(undated()).sum())):
         text = f"{count:,} photos have no date, and the filter by date leaves them out; --undated lists them"
         notes.append(Note("undated", text))
     unplaced = Condition('"latitude" IS NULL', ("latitude",))
-    if settings.near and (count := int(mask_of(unplaced).sum())):
+    if placed and (count := int(mask_of(unplaced).sum())):
         notes.append(Note("unplaced", f"{count:,} photos have no position, and the filter by place leaves them out"))
     return notes
 

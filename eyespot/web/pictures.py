@@ -19,9 +19,8 @@ from threading import BoundedSemaphore, Lock
 from fastapi.responses import FileResponse
 
 from eyespot.photos.pictures import BadPicture, id_of, thumbnail
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import id_at, read_again
 from eyespot.photos.videos.addresses import frame_of
-from eyespot.photos.videos.facts import id_at
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError

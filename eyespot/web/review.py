@@ -25,7 +25,7 @@ from starlette.responses import RedirectResponse
 from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, agreed, compared, read_panel
 from eyespot.html import tidy
 from eyespot.photos.pictures import BadPicture, thumbnail
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import read_again
 from eyespot.pipelines.human_review import Case, Overtaken, Queue, ReviewDecision
 from eyespot.types import EyespotError, UsageError
 from eyespot.web._pages import Link, page

@@ -172,7 +172,7 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
         mask = state.searches.mask(given, snapshot)
         rows = (seen + np.flatnonzero(mask[seen:])[: PAGE + 1]).tolist()
         if not rows and not seen:
-            raise nothing_of(snapshot)
+            raise nothing_of(snapshot, given)
         items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]
         return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
     # The result that is being paged through; searched anew if it is not kept any more

@@ -12,7 +12,7 @@ import pytest
 
 from eyespot.cli.index import keep_up
 from eyespot.gallery import watching
-from eyespot.photos.sources import Root
+from eyespot.photos.places import Root
 from tests.command import refuses, run_eyespot
 from tests.worlds import draw, index_gallery
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from eyespot.formats.albums import copy_hits, link_hits, write_table
 from eyespot.formats.sidecars import add_keyword, sidecar_of, with_keyword
-from eyespot.photos.xmp import read_xmp
+from eyespot.photos.embedded_texts import read_xmp
 from tests.wording import check_wording
 
 OF_DARKTABLE = b"""<?xml version="1.0" encoding="UTF-8"?>

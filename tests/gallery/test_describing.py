@@ -17,7 +17,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options
 from eyespot.gallery.local import Described, DescribedShard, LocalNote, local_sets, new_local, read_local_note
-from eyespot.photos.sources import Root
+from eyespot.photos.places import Root
 from eyespot.types import Encoder, EyespotError, LocalFeatures, NothingFound, UsageError
 from tests.lazy_import import requires
 from tests.wording import check_wording, raises

@@ -16,7 +16,7 @@ from eyespot.gallery.disk import DamagedHeader, shard_paths
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.view import Gallery
-from eyespot.photos.sources import Root
+from eyespot.photos.places import Root
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 from tests.wording import raises

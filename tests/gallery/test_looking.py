@@ -19,7 +19,9 @@ from eyespot.gallery import looking
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
 from eyespot.gallery.looking import ArchiveStamp
 from eyespot.gallery.picture_index import PictureIndex, ReadResult
-from eyespot.photos.sources import Root, SkippedFiles, scan
+from eyespot.photos.kinds import SkippedFiles
+from eyespot.photos.places import Root
+from eyespot.photos.sources import scan
 from tests.examples import examples
 
 

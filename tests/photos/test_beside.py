@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.photos.sources import Labels, Record, Root, Seen, Unreadable, roots_of, scan
+from eyespot.photos.found import Labels, Record, Seen, Unreadable
+from eyespot.photos.places import Root
+from eyespot.photos.sources import roots_of, scan
 from tests.worlds import draw, index_gallery
 from tests.worlds.galleries import facts_of
 

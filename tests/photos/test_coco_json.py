@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery import filters
+from eyespot.gallery.facts import table_of
+from eyespot.gallery.picture_index import StoredRow
 from eyespot.photos.json_lists import LONGEST, lists_of
 from eyespot.photos.labels import LABELS_LOST
-from eyespot.photos.sources import Root, root_of
+from eyespot.photos.places import Root
+from eyespot.photos.sources import root_of
 from tests.examples import examples
 from tests.photos.test_sources import labels, pictures, problems, walk
 from tests.wording import check_wording, raises
@@ -113,12 +116,11 @@ def test_a_bad_image_is_named_by_its_place_and_costs_no_other(photos: Path, tmp_
     ("name", "value"),
     [("latitude", 90.5), ("latitude", "north"), ("longitude", -181), ("longitude", [7]), ("latitude", 1e999)],
 )
-def test_a_place_beyond_the_earth_is_left_out_and_told(photos: Path, tmp_path: Path, name: str, value: Any) -> None:
+def test_a_place_beyond_the_earth_is_no_position(photos: Path, tmp_path: Path, name: str, value: Any) -> None:
     image = WORLD["images"][0] | {"latitude": 90, "longitude": "-180", name: value}
-    found = walk(coco(tmp_path / "a.json", images=[image], annotations=[]))
-    assert problems(found).keys() == {"a.json:1"}
-    check_wording(problems(found)["a.json:1"])
-    assert {"latitude", "longitude"} - set(labels(found)["photos/photo1.jpg"]) == {name}
+    facts = labels(walk(coco(tmp_path / "a.json", images=[image], annotations=[])))["photos/photo1.jpg"]
+    (row,) = table_of([StoredRow("a", {}, [1], ["a.jpg"], 1, 1, facts)], {}).to_pylist()
+    assert row[name] is None and ("gps_doubtful" in row) == (name in facts)
 
 
 def test_annotations_of_what_is_not_there_are_told_once_with_their_number(photos: Path, tmp_path: Path) -> None:

@@ -171,3 +171,31 @@ def tiff(values: NDArray[np.uint16], order: str) -> bytes:
             f"{order}HHI{'HH' if short else 'I'}", tag, kind, count, *((value, 0) if short else (value,))
         )
     return body + b"\0" * 4
+
+
+def test_a_heif_file_names_its_colours_by_numbers_alone() -> None:
+    red = Image.new("RGB", (64, 64), (200, 40, 40))
+    for primaries, transfer, shown in ((12, 13, (218, 0, 26)), (1, 13, (200, 40, 40)), (9, 16, (200, 40, 40))):
+        numbers = {"color_primaries": primaries, "transfer_characteristics": transfer, "matrix_coefficients": 6}
+        file = io.BytesIO()
+        heif = pillow_heif.from_pillow(red)
+        heif.save(file, quality=95, save_nclx_profile=True, full_range_flag=1, **numbers)
+        seen = open_picture(file.getvalue()).image.getpixel((9, 9))
+        assert np.abs(np.subtract(seen, shown)).max() <= 2  # P3; sRGB; high dynamic range, which stays as it is
+
+
+@pytest.mark.parametrize("damaged", [profile(np.zeros((3, 3)), 2.2), profile(SRGB, 0.0)])
+def test_a_profile_that_makes_one_colour_of_all_is_ignored(damaged: bytes) -> None:
+    assert error(encoded(scene(), "TIFF", icc_profile=damaged)) == 0
+
+
+def test_pictures_without_a_fitting_profile_are_read_by_their_own_numbers() -> None:
+    p3 = profile(*SPACES["P3"])
+    cmyk = Image.new("CMYK", (8, 8), (0, 200, 200, 0))
+    plain = open_picture(encoded(cmyk, "JPEG", quality=95)).image.getpixel((3, 3))
+    assert np.abs(np.subtract(plain, (255, 55, 55))).max() <= 2
+    assert open_picture(encoded(cmyk, "JPEG", quality=95, icc_profile=p3)).image.getpixel((3, 3)) == plain
+    grey = Image.fromarray(np.full((8, 8), 30_000, np.uint16))
+    assert open_picture(encoded(grey, "PNG")).image.getpixel((3, 3)) == (117, 117, 117)
+    for icc in (ImageCms.createProfile("LAB"), ImageCms.createProfile("XYZ")):
+        assert error(encoded(scene(), "PNG", icc_profile=ImageCms.ImageCmsProfile(icc).tobytes())) == 0

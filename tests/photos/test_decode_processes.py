@@ -53,12 +53,14 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(gallery: Path, photos: Path, encoder: Encoder, *, apart: bool) -> Summary:
-    def hands(encoders: Mapping[str, Encoder]) -> ProcessReader:
+    def reader_factory(encoders: Mapping[str, Encoder]) -> ProcessReader:
         return ProcessReader(
             partial(KnownInIndex, gallery) if (gallery / INDEX).exists() else NothingKnown, encoders, 2
         )
 
-    summary: Summary = index_gallery(gallery, photos, encoders=[encoder], workers=2, hands=hands if apart else None)
+    summary: Summary = index_gallery(
+        gallery, photos, encoders=[encoder], workers=2, reader_factory=reader_factory if apart else None
+    )
     return summary
 
 
@@ -128,7 +130,7 @@ def test_a_process_that_is_killed_ends_the_run_with_a_sentence_and_the_next_goes
             process.process.kill()
             process.process.wait()
         with pytest.raises(EyespotError, match="was killed"):
-            index_gallery(tmp_path / "gallery", photos, encoders=[clip], hands=lambda _: reader)
+            index_gallery(tmp_path / "gallery", photos, encoders=[clip], reader_factory=lambda _: reader)
     assert run(tmp_path / "gallery", photos, clip, apart=True).pictures == 9
 
 

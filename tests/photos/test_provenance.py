@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ExifTags, Image, PngImagePlugin
 
+from eyespot.cli._exporting import chosen_rows
 from eyespot.formats.sidecars import add_keyword
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
@@ -24,9 +25,10 @@ from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.picture_index import StoredRow
 from eyespot.photos.pictures import open_picture
 from eyespot.photos.provenance import best_date, best_position, date_in_name, read_date
-from eyespot.photos.sidecars import sidecar_facts, sidecars_in
+from eyespot.photos.sidecars import is_near, sidecar_facts, sidecars_in
 from eyespot.photos.videos.metadata import video_facts
 from eyespot.search.collection import Collection
+from eyespot.settings.search import FilterSettings
 from eyespot.storage import sqlite
 from eyespot.types import NothingFound, codes_of
 from tests.worlds import draw_photos, index_gallery
@@ -133,7 +135,17 @@ def test_odd_spellings_of_dates_are_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0000:00:00 00:00:00", "2001:13:06 00:00:00", "2001:02:30", "2001:05:06 25:00:00", "2001:05:06 07:99", "2001"],
+    [
+        "0000:00:00 00:00:00",
+        "0001:01:01 00:00:00",
+        "9999:12:31 23:59:59",
+        "9999:12:31 24:00:00",
+        "2001:13:06 00:00:00",
+        "2001:02:30",
+        "2001:05:06 25:00:00",
+        "2001:05:06 07:99",
+        "2001",
+    ],
 )
 def test_what_is_no_date_is_none(text: str) -> None:
     assert read_date(text, "camera") is None
@@ -142,7 +154,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
 @given(st.text() | st.from_regex(r"[0-9:]{1,6}[-:][0-9 ]{1,3}[-:][0-9]{1,3}[ T][0-9 :]{0,9}( ?[AP]M)?"))
 def test_any_text_is_a_date_or_none(text: str) -> None:
     date = read_date(text, "camera")
-    assert date is None or 1 <= date.when.year <= 9999
+    assert date is None or 1800 <= date.when.year <= 2101
 
 
 NAMES = {
@@ -152,6 +164,10 @@ NAMES = {
     "20010506_070809.heic": "2001-05-06T07:08:09",
     "Screenshot 2001-05-06 at 07.08.09.png": "2001-05-06T07:08:09",
     "Screenshot_20010506-070809.png": "2001-05-06T07:08:09",
+    "Screenshot 2001-05-06 at 7.08.09\u202fPM.png": "2001-05-06T07:08:09 PM",
+    "WhatsApp Image 2001-05-06 at 12.08.09 AM (1).jpeg": "2001-05-06T12:08:09 AM",
+    "2001-05-06 07.08.09 am Strand.jpg": "2001-05-06T07:08:09",
+    "IMG_20010506_70809.jpg": None,
     "signal-2001-05-06-07-08-09-123.jpg": "2001-05-06T07:08:09",
     "IMG-20010506-WA0007.jpg": "2001-05-06",
     "2001-05-06 pool.jpg": "2001-05-06",
@@ -195,7 +211,11 @@ def test_a_position_has_its_source() -> None:
     facts = open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "A"})).facts
     assert (facts.latitude, facts.position_from, facts.gps_doubtful) == (pytest.approx(48.858333), "GPS", None)
     assert best_position({"GPS": (0.0, -78.45)})["position_from"] == "GPS"  # on the equator
+    copied = xmp('exif:GPSLatitude="48,51.5N" exif:GPSLongitude="2,17,40E"')
+    void = open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "V"}, xmp=copied)).facts
+    assert (void.latitude, void.position_from) == (None, None)  # the same position without a fix, copied into XMP
     packet = xmp('exif:GPSLatitude="48,51.5N" exif:GPSLongitude="2,17,40W"')
+    assert open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "V"}, xmp=packet)).facts.position_from == "XMP"
     facts = open_picture(jpeg(gps=at(0, 0), xmp=packet)).facts
     assert (facts.latitude, facts.longitude) == (pytest.approx(48.858333), pytest.approx(-2.294444))
     assert (facts.position_from, facts.gps_doubtful) == ("XMP", "0, 0 (GPS: 0, 0)")
@@ -287,7 +307,8 @@ def test_sidecars_find_their_photos() -> None:
     photos += ["a_photo_with_a_name_of_more_than_46_characters.jpg", unicodedata.normalize("NFD", "café.jpg"), "UP.JPG"]
     of = {
         "IMG.jpg.xmp": ["IMG.jpg"],
-        "IMG.CR2.xmp": ["IMG.jpg"],
+        "IMG.CR2.xmp": [],  # whose own sidecar comes first
+        "raw.CR2.xmp": ["raw.jpg"],
         "scan.tif.xmp": ["scan.tif"],
         "scan.xmp": ["scan.png"],
         "a.jpg.json": ["a.jpg", "a-edited.jpg"],
@@ -301,8 +322,64 @@ def test_sidecars_find_their_photos() -> None:
         "up.xmp": ["UP.JPG"],
         "metadata.json": [],
     }
-    found = sidecars_in([*photos, *of, "IMG.CR2"], photos, {"IMG.CR2": "IMG.jpg"})
+    photos.append("raw.jpg")
+    pairs = {"IMG.CR2": "IMG.jpg", "raw.CR2": "raw.jpg"}
+    found = sidecars_in([*photos, *of, *pairs], photos, pairs)
     assert {name: found.get(name, []) for name in of} == of
+
+
+LONG = "a_photo_with_a_name_of_more_than_46_characters"
+
+
+@pytest.mark.parametrize(
+    ("photos", "sidecar", "found"),
+    [
+        ([f"{LONG}_.jpg", f"{LONG}_(1).jpg"], f"{LONG}.json", f"{LONG}_.jpg"),
+        ([f"{LONG}_.jpg", f"{LONG}_(1).jpg"], f"{LONG}(1).json", f"{LONG}_(1).jpg"),
+        ([f"{LONG}_.jpg"], f"{LONG}(1).json", None),  # of a copy that is not there
+        ([f"{LONG}_a.jpg", f"{LONG}_b.jpg"], f"{LONG}.json", None),
+        (["a.jpg"], "A.JPG.xmp", "a.jpg"),
+    ],
+)
+def test_a_cut_name_keeps_its_number_and_fits_one_photo(photos: list[str], sidecar: str, found: str | None) -> None:
+    assert sidecars_in([*photos, sidecar], photos, {}).get(sidecar, [None]) == [found]
+    assert found is None or is_near(sidecar, found)
+    assert not is_near("b.jpg(2).json", "b(2)-edited.jpg")
+
+
+def test_of_two_files_that_claim_a_photo_the_one_with_its_name_counts() -> None:
+    names = ["A.JPG", "A.JPG.xmp", "a.jpg.xmp", "a.xmp"]
+    assert sidecars_in(names, ["A.JPG"], {}) == {"A.JPG.xmp": ["A.JPG"]}
+
+
+@pytest.mark.parametrize("value", [[1, 2], {}, {"photoTakenTime": None}, "text", 7])
+def test_json_of_something_else_is_no_sidecar(value: Any, tmp_path: Path) -> None:
+    place = tmp_path / "a.jpg.json"
+    place.write_text(json.dumps(value))
+    assert sidecar_facts(str(place)) is None
+
+
+@pytest.mark.parametrize("stamp", ["0", 0, True, "253402300800", "soon", None, [1]])
+def test_a_time_that_takeout_does_not_know_is_none(stamp: Any, tmp_path: Path) -> None:
+    place = tmp_path / "a.jpg.json"
+    place.write_text(json.dumps({"photoTakenTime": {"timestamp": stamp}, "geoData": {"latitude": True}}))
+    facts = sidecar_facts(str(place))
+    assert facts is not None and "takeout:latitude" not in facts and "taken_from" not in row_of(["a.jpg"], **facts)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"<a>" + b" " * (5 << 20) + b"</a>", "larger than 4 MB"),
+        (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "declares a document type"),
+        (xmp("")[:-9], "is no XML"),
+    ],
+)
+def test_a_hostile_sidecar_has_a_reason(data: bytes, why: str, tmp_path: Path) -> None:
+    place = tmp_path / "a.jpg.xmp"
+    place.write_bytes(data)
+    with pytest.raises(ValueError, match=why):
+        sidecar_facts(str(place))
 
 
 JUNK = st.recursive(
@@ -370,8 +447,21 @@ def test_a_filter_by_date_says_what_has_none_and_lists_it(tmp_path: Path) -> Non
     assert [hit["path"].rpartition("/")[2] for hit in early.facts.values()] == ["b.jpg"]
     assert "undated" in codes_of(early.notes) and "undated" not in codes_of(late.notes)
     assert "unplaced" in codes_of(collection.search(near="48,2,5").notes)
-    with pytest.raises(NothingFound):
+    assert [
+        int(chosen_rows(collection.view, FilterSettings.read(**one)).sum())
+        for one in (  # type: ignore[union-attr]
+            {"undated": True},
+            {"before": "2002"},
+        )
+    ] == [3, 1]
+    with pytest.raises(NothingFound, match="3 photos have no date"):
+        chosen_rows(collection.view, FilterSettings.read(after="2021"))
+    with pytest.raises(NothingFound, match="3 photos have no date"):
         collection.search(after="2021")
+    with pytest.raises(NothingFound, match="3 photos have no position"):
+        collection.search(near="10,10,5")
+    with pytest.raises(NothingFound, match=r"widen it$"):
+        collection.search(where="width > 100000")
 
 
 def saved(folder: Path, name: str, picture: Image.Image, **tags: dict[int, str]) -> None:

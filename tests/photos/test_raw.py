@@ -14,11 +14,13 @@ from PIL import Image
 
 from eyespot import sample
 from eyespot.gallery.view import Gallery
+from eyespot.photos.found import Labels, Seen
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.pictures import BadPicture, open_picture
+from eyespot.photos.places import Root
 from eyespot.photos.raw import is_raw, reads_raw
 from eyespot.photos.sidecars import BESIDE
-from eyespot.photos.sources import Labels, Root, Seen, scan_counting
+from eyespot.photos.sources import scan_counting
 from tests.worlds import draw_photos, index_gallery
 from tests.worlds.dng import dng
 

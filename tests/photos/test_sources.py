@@ -24,25 +24,12 @@ from eyespot.gallery.facts import table_of
 from eyespot.gallery.picture_index import StoredRow
 from eyespot.gallery.reading import reading
 from eyespot.photos import found, tars
+from eyespot.photos.found import Excluded, Labels, Record, Seen, Unreadable
+from eyespot.photos.kinds import LINKED, SkippedFiles
 from eyespot.photos.labels import LABELS_LOST
-from eyespot.photos.left_out import LINKED
 from eyespot.photos.names import real_name, shown_name, stored_name
-from eyespot.photos.sources import (
-    Excluded,
-    Labels,
-    Record,
-    Root,
-    Seen,
-    SkippedFiles,
-    Unreadable,
-    full_path,
-    is_there,
-    read_again,
-    read_bytes,
-    root_of,
-    scan,
-    scan_counting,
-)
+from eyespot.photos.places import Root, full_path, read_again, read_bytes
+from eyespot.photos.sources import is_there, root_of, scan, scan_counting
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds import draw_photos, index_gallery

@@ -20,8 +20,7 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.places import read_again
-from eyespot.photos.rereading import NotReread, reread
+from eyespot.photos.places import NotReread, read_again, reread
 from eyespot.photos.videos import decoding
 from eyespot.photos.videos.addresses import clock, file_of, frame_of, frame_path, reads_video, title_of
 from eyespot.photos.videos.decoding import open_video

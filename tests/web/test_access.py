@@ -17,7 +17,7 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from eyespot.photos.sources import Root
+from eyespot.photos.places import Root
 from eyespot.types import UsageError
 from eyespot.web import Access, Role, ServerSettings, read_access
 from eyespot.web._problems import Problem

@@ -38,7 +38,7 @@ from eyespot.curate.inat.steps import ALIGNED
 from eyespot.curate.inat.tables import DROPPED_ROWS, KEPT_ROWS, folder_of
 from eyespot.curate.set_folder import TEXT, WHOLE, new_table
 from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import read_again
 from eyespot.pipelines import Context, Records, SqlStep, Step
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.storage.atomic import make_folder, write_whole

@@ -18,7 +18,8 @@ from eyespot.gallery.view import Gallery
 from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.json_lists import elements_of
 from eyespot.photos.names import stored_name
-from eyespot.photos.sources import full_path, root_of, scan
+from eyespot.photos.places import full_path
+from eyespot.photos.sources import root_of, scan
 from eyespot.storage.ids import id_of
 from eyespot.storage.text_files import refuse
 from eyespot.types import NothingFound, UsageError

@@ -46,7 +46,7 @@ from eyespot.parallel import ordered_map
 from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.photos.names import real_name
 from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import read_again
 from eyespot.storage.systems import relative_path
 from eyespot.storage.tables import rows_of
 from eyespot.types import NothingFound, Progress, UsageError

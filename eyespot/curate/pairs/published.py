@@ -32,7 +32,8 @@ from eyespot.curate.templates import Templates
 from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.json_lists import lists_of
 from eyespot.photos.names import stored_name
-from eyespot.photos.sources import Root, scan
+from eyespot.photos.places import Root
+from eyespot.photos.sources import scan
 from eyespot.runs import rmir
 from eyespot.storage.ids import id_of
 from eyespot.storage.systems import relative_path

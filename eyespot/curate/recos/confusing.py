@@ -20,7 +20,7 @@ from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import read_again
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.prompts import AnswerForm, ask_model

@@ -16,7 +16,7 @@ from PIL import Image
 from eyespot.photos.found import reason
 from eyespot.photos.names import real_name, shown_name
 from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import read_again
 
 _ORIENTATION = 0x0112  # the tag of EXIF
 _SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}

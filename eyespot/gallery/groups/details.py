@@ -16,7 +16,7 @@ from PIL import Image, ImageFilter
 from eyespot.gallery.texts import WORDS
 from eyespot.gallery.view import View
 from eyespot.photos.hashes import STROKES
-from eyespot.photos.rereading import NotReread, reread
+from eyespot.photos.places import NotReread, reread
 from eyespot.types import Mask
 
 SIDE = 1024  # pixels of a picture's longer side that are compared, at most

@@ -14,8 +14,7 @@ from eyespot.gallery.groups.rule import KINDS
 from eyespot.gallery.groups.stored import Groups, are_grey, merit, virtues
 from eyespot.gallery.view import View
 from eyespot.photos.places import tar_of
-from eyespot.photos.videos.addresses import file_of
-from eyespot.photos.videos.facts import TIME
+from eyespot.photos.videos.addresses import TIME, file_of
 
 EXACT = "exact"  # files of the same bytes
 GROUP_KINDS = (EXACT, *KINDS)

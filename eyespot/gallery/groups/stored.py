@@ -27,8 +27,7 @@ from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS, Hashes
 from eyespot.photos.places import tar_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT
-from eyespot.photos.videos.addresses import file_of, frame_of
-from eyespot.photos.videos.facts import VIDEO_ID
+from eyespot.photos.videos.addresses import VIDEO_ID, file_of, frame_of
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
 

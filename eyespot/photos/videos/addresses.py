@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ _ENDINGS = """.3g2 .3gp .asf .avi .flv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts
 VIDEO_SUFFIXES = frozenset(_ENDINGS.split())
 VIDEO = -2  # the place of a video; those of its frames lie below
 FRAGMENT = len("#t=00:00:00.000")
+VIDEO_ID, TIME = "video_id", "video_time"
+# What a gallery knows of a frame besides the facts of a picture; times in seconds
+VIDEO_COLUMNS: Mapping[str, str] = {VIDEO_ID: "text", TIME: "float", "video_length": "float"}
 LATEST = 100 * 3_600_000  # milliseconds that the name of a frame can say, and more
 _FRAME = re.compile(r"(.+)#t=([0-9]{2}):([0-5][0-9]):([0-5][0-9])\.([0-9]{3})", re.DOTALL)
 

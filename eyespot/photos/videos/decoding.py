@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property, lru_cache
 from io import BytesIO
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -170,7 +171,7 @@ class Video:
                 waiting, dense = [packet], False
             elif dense and self._left > 0:
                 yield from self._due_of([packet])
-            elif waiting and len(waiting) < _PACKETS and self._held(waiting) < _WAITING:
+            elif waiting and len(waiting) < _PACKETS and sum(one.size for one in waiting) < _WAITING:
                 waiting.append(packet)
                 if self._ms(packet.pts) - self._ms(waiting[0].pts) > 2 * STEP and self._left > 0:
                     yield from self._due_of(waiting)
@@ -190,10 +191,6 @@ class Video:
                 self._due = sample.ms + STEP
                 yield sample
 
-    @staticmethod
-    def _held(packets: list[Any]) -> int:
-        return sum(packet.size for packet in packets)
-
     def _far_apart(self, length: int) -> Iterator[VideoSample]:
         """The key frames before a number of times, evenly spaced."""
         latest = -1
@@ -211,18 +208,12 @@ class Video:
         # Streams for broadcast may be searched past what is searched for
         for start in dict.fromkeys((ms, max(0, ms - 10 * STEP), -STEP)):
             if self._seek(start):
-                for sample in self._until(ms):
-                    if sample.ms == ms:
-                        return sample
+                parts = chain(([packet] for packet in self._packets()), [None])  # and what the decoder still holds
+                samples = (one for part in parts for one in self._decoded(part or [], end=part is None))
+                found = next((sample for sample in samples if sample.ms >= ms), None)
+                if found is not None and found.ms == ms:
+                    return found
         raise BadPicture(self.fault or "changed since it was indexed; run eyespot index first")
-
-    def _until(self, ms: int) -> Iterator[VideoSample]:
-        for packet in self._packets():
-            for sample in self._decoded([packet]):
-                yield sample
-                if sample.ms > ms:
-                    return
-        yield from self._decoded([], end=True)
 
     # -- FFmpeg ---------------------------------------------------------------------------------------------
 
@@ -339,17 +330,12 @@ def frame_id(video: str, ms: int) -> str:
     return hashlib.sha256(frame_path(video, ms).encode()).hexdigest()[:32]
 
 
-def frame_picture(place: str, ms: int) -> Image:
-    """The frame at a time, upright in RGB. Raises BadPicture and OSError as `open_video` and `Video.at`."""
-    with open_video(place) as video:
-        return video.at(ms).picture()
-
-
 def frame_bytes(place: str, ms: int) -> bytes:
-    """The same as a JPEG; OSError if the frame is gone."""
+    """The frame at a time as a JPEG, upright; OSError if it is gone."""
     made = BytesIO()
     try:
-        frame_picture(place, ms).save(made, "JPEG", quality=95, subsampling=0)
+        with open_video(place) as video:
+            video.at(ms).picture().save(made, "JPEG", quality=95, subsampling=0)
     except BadPicture as bad:
         raise OSError(bad.reason) from bad
     return made.getvalue()

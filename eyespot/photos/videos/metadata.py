@@ -42,22 +42,19 @@ def video_facts(metadata: Mapping[str, str], begun: datetime | None = None) -> d
     said = {"video": [tags.get(_APPLE_DATE, "")], "video (UTC)": written}
     date = best_date({source: [text for text in texts if text[:10] not in _NO_CLOCK] for source, texts in said.items()})
     dated = {"taken": date.when, "taken_from": date.source} if date else {}
-    return facts | dated | best_position({"video": _position(_first(tags, _PLACE))})
+    place = None
+    # Latitude and longitude of ISO 6709, in degrees, or degrees and minutes, or seconds as well
+    if found := _ISO_6709.fullmatch(_first(tags, _PLACE)):
+        north, latitude, east, longitude = found.groups()
+        signs = -1 if north == "-" else 1, -1 if east == "-" else 1
+        place = signs[0] * _degrees(latitude, 2), signs[1] * _degrees(longitude, 3)
+    return facts | dated | best_position({"video": place})
 
 
 def _first(tags: Mapping[str, str], keys: tuple[str, ...]) -> str:
     """The first of these tags that says something, as one line."""
     lines = (" ".join(re.sub(r"[^ -~\u00a0-\ud7ff\ue000-\U0010ffff]", " ", tags.get(key, "")).split()) for key in keys)
     return next(filter(None, lines), "")[:_LONGEST]
-
-
-def _position(text: str) -> tuple[float, float] | None:
-    """Latitude and longitude of ISO 6709, in degrees, or degrees and minutes, or seconds as well."""
-    found = _ISO_6709.fullmatch(text)
-    if found is None:
-        return None
-    north, latitude, east, longitude = found.groups()
-    return _degrees(latitude, 2) * (-1 if north == "-" else 1), _degrees(longitude, 3) * (-1 if east == "-" else 1)
 
 
 def _degrees(digits: str, whole: int) -> float:

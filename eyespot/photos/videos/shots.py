@@ -20,7 +20,7 @@ Colours = NDArray[np.float64]  # (192,), shares that add up to 1
 
 
 class Sample(Protocol):
-    """A frame of a video as the rule looks at it."""
+    """A frame of a video as the rule sees it."""
 
     def colours(self) -> Colours: ...
 

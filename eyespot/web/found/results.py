@@ -268,7 +268,7 @@ def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResul
     mask = mask_of(snapshot, params)
     mask = mask if world.among is None else mask & world.among.mask
     if not mask.any():
-        raise nothing_of(snapshot)
+        raise nothing_of(snapshot, params)
     moves = _moves(snapshot, params, world.feedback)
     params.refuse_conflicts()
     options = params.model_copy(update={"by": params.way if query is not None else params.by or "look"})
@@ -300,10 +300,10 @@ def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResul
     return made
 
 
-def nothing_of(snapshot: Snapshot) -> NothingFound:
+def nothing_of(snapshot: Snapshot, params: SearchParams) -> NothingFound:
     """Why there is no photo to show, and what to do."""
     if snapshot.view.live.any():
-        return NothingFound("no photo fits the filter; widen it")
+        return NothingFound("; ".join(["no photo fits the filter; widen it", *filter_notes(params, snapshot.mask)]))
     return NothingFound("this gallery holds no photo yet; put some in with: eyespot index PHOTOS -g GALLERY")
 
 

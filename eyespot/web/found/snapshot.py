@@ -28,7 +28,7 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View, place_of
 from eyespot.kernels.codes import MAPPED
 from eyespot.photos.names import shown_name
-from eyespot.photos.sources import Root
+from eyespot.photos.places import Root
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
