@@ -24,9 +24,9 @@ from eyespot.gallery import disk, int8_codes, integrity, items_table, recovery, 
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
-from eyespot.gallery.looked import Looked
 from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
+from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.places import numbers_of
@@ -78,7 +78,7 @@ class Summary:
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
     damaged: list[integrity.Fault] = field(default_factory=list)  # what a repair could not fix here
-    looked: Looked = field(default_factory=Looked)
+    found: RootCounts = field(default_factory=RootCounts)  # in the roots that were visited
     texts: texts.TextSummary | None = None
 
 
@@ -163,9 +163,9 @@ class _IndexJob:
         self.summary.pictures, self.summary.paths = self.index.counts()
         self.summary.failures = self.index.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
-        self.summary.looked.pictures, self.summary.looked.paths = self.index.counts_in(looked)
-        self.summary.looked.videos = video_counts(self.index.sql, looked)
-        self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
+        self.summary.found.pictures, self.summary.found.paths = self.index.counts_in(looked)
+        self.summary.found.videos = video_counts(self.index.sql, looked)
+        self.summary.found.failures = sum(failure.root in looked for failure in self.summary.failures)
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
         return self.summary
@@ -190,7 +190,7 @@ class _IndexJob:
             number = self.index.add_root(root)
             looked[number] = root
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.summary.notes += self.index.look(number, root, self.summary.looked.skipped)
+            self.summary.notes += self.index.look(number, root, self.summary.found.skipped)
         return looked
 
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:
@@ -341,12 +341,7 @@ class _IndexJob:
                     self._fill(shard, stem, rows, note)
 
     def _fill_hashes(self, look: LookAtFiles) -> None:
-        """Perceptual hashes that are damaged; a repair also makes, and reads facts, that an older eyespot did not."""
-        if self.options.repair:
-            from eyespot.gallery.making import measure_again
-
-            measure_again(self.gallery, self.index, self._can_repair, partial(self._reader, None, {}))
-            self._refresh_facts()
+        """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
         for shard in self.index.shard_rows():
             folder = disk.shard_path(self.gallery, shard)
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):

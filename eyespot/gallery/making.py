@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from eyespot.gallery.disk import shard_path
 from eyespot.gallery.picture_index import PictureIndex, ReadResult, StoredRow
 from eyespot.photos.decode_workers import Later, Reader, ReadPicture
 from eyespot.photos.found import PlannedPicture
@@ -67,31 +65,6 @@ class ShardInMaking:
         self.hashes.append(read.hashes)
         for stem, batches in self.batches.items():
             batches.add(read.pixels[stem])
-
-
-def measure_again(
-    gallery: Path,
-    index: PictureIndex,
-    can_read: Callable[[Path, Sequence[StoredRow], str], bool],
-    reader_of: Callable[[int], Reader],
-) -> None:
-    """Read the dates and positions of a gallery of an older eyespot anew, with what says them.
-
-    can_read: whether the pictures of some rows of a shard are there. reader_of: what reads so many.
-    """
-    all_read = True
-    for shard in () if index.has_sources else index.shard_rows():
-        rows = list(index.rows_of(shard))
-        if not can_read(shard_path(gallery, shard), rows, "dates without what says them"):
-            all_read = False
-            continue
-        with reader_of(len(rows)) as reader:
-            reads = _read_again(index, shard, rows, reader)
-            measured = {read.id: read.measured for read in reads if read.id is not None and read.measured}
-        with index.transaction():
-            index.measure(measured)
-            index.sql.execute("INSERT OR IGNORE INTO stale VALUES (?)", (shard,))
-    index.has_sources = all_read
 
 
 def hashes_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:

@@ -80,8 +80,6 @@ class PictureIndex(PictureTables):
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's looks, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + looking.SCHEMA)
-        if not self._one("SELECT EXISTS (SELECT 1 FROM pictures)"):
-            self.has_sources = True
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""

@@ -83,15 +83,6 @@ class PictureTables:
         values = ", ".join(f"{name} = ?" for name in FACTS.split(", "))
         self.sql.executemany(f"UPDATE pictures SET {values} WHERE id = ?", rows)
 
-    @property
-    def has_sources(self) -> bool:
-        """Whether all dates and positions were read with what says them; before 27 November 2026 none were."""
-        return bool(self._one("PRAGMA user_version"))
-
-    @has_sources.setter
-    def has_sources(self, value: bool) -> None:
-        self.sql.execute(f"PRAGMA user_version = {value:d}")
-
     def is_known(self, id: str) -> bool:
         """Whether a picture of these bytes has a row already."""
         return self.number_of(id) is not None

@@ -138,11 +138,6 @@ class Store:
             except FileNotFoundError:
                 raise self._missing(name) from None
 
-    def remove(self, name: str) -> None:
-        """A file that may be gone already."""
-        with _explain_errors(self.url), suppress(FileNotFoundError):
-            self.fs.rm_file(self._at(name))
-
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One publisher at a time in a folder; `EyespotError` if another has it.
