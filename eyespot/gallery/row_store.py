@@ -169,10 +169,9 @@ def _places(column: Any, rows: RowNumbers) -> Iterator[Spans]:
     kinds = {pa.string(): np.int32, pa.large_string(): np.int64}
     if buffers[0] is not None:
         yield _bytes(buffers[0], at // 8, 1)
-    if pa.types.is_boolean(column.type):
-        yield _bytes(buffers[1], at // 8, 1)
-    elif pa.types.is_primitive(column.type):
-        yield _bytes(buffers[1], at, column.type.bit_width // 8)
+    if pa.types.is_primitive(column.type):
+        start = buffers[1].address + at * column.type.bit_width // 8
+        yield start, start + max(1, column.type.bit_width // 8)
     elif pa.types.is_list(column.type) or column.type in kinds:  # rows lie between two offsets each
         offsets: Any = np.frombuffer(buffers[1], kinds.get(column.type, np.int32))
         yield _bytes(buffers[1], at, offsets.itemsize, 2)
