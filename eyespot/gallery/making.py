@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,11 +69,7 @@ class ShardInMaking:
 
 def hashes_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:
     """The perceptual hashes of these rows of a shard, read anew; zeros where no path holds the picture any more."""
-    found = {read.id: read.hashes for read in _read_again(index, shard, rows, reader) if read.hashes}
-    return [found.get(row.id, (0,) * COLUMNS) for row in rows]
-
-
-def _read_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> Iterator[ReadPicture]:
     places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
     planned = [PlannedPicture(shard, root, index.seen(root, path)) for root, path in places]
-    return reader.read_all(planned, index.roots())
+    found = {read.id: read.hashes for read in reader.read_all(planned, index.roots()) if read.hashes}
+    return [found.get(row.id, (0,) * COLUMNS) for row in rows]

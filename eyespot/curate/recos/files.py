@@ -17,7 +17,7 @@ from typing import Any
 from eyespot.curate.recos.checking import UNSEEN, is_seen
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.set_folder import IMAGE, RIGHTS, SHARE, TEXT, WHOLE, SharePicture, shared_picture, write_table
-from eyespot.formats.positions import without_position
+from eyespot.formats.pictures import without_position
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS

@@ -16,7 +16,7 @@ from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.files import TABLES, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
-from eyespot.formats.positions import without_position
+from eyespot.formats.pictures import without_position
 from eyespot.pipelines import Recipe, StepResult, read_recipe
 from eyespot.pipelines.data_card import card_of
 from eyespot.types import NothingFound, UsageError

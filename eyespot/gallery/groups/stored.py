@@ -21,7 +21,7 @@ from eyespot.gallery.groups.details import comparer
 from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
 from eyespot.gallery.groups.near_duplicates import Families
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
-from eyespot.gallery.segments import LINKS, current_numbers
+from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
@@ -50,8 +50,8 @@ def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFil
         for at, shard in enumerate(view.shards):
             # Links are outdated by hashes or vectors of any shard before: a repair gives hashes to old shards, whose
             # copies may lie in new ones
-            newest = max(newest, *(_written(shard / name) for name in (HASHES, f"{view.stem}.npy")))
-            if max(newest, _written(shard / disk.ITEMS)) > _written(shard / LINKS) or look(shard, [LINKS]):
+            newest = max(newest, *(written_at(shard / name) for name in (HASHES, f"{view.stem}.npy")))
+            if max(newest, written_at(shard / disk.ITEMS)) > written_at(shard / LINKS) or look(shard, [LINKS]):
                 stale.append(at)
         if not stale:
             return []
@@ -65,11 +65,6 @@ def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFil
         with new_digested(view.shards[at] / LINKS) as file:
             file.write(links.astype("<i8").tobytes())
     return []
-
-
-def _written(place: Path) -> int:
-    """When a file was written; 0 if it is not there."""
-    return place.stat().st_mtime_ns if place.exists() else 0
 
 
 def _numbers(view: View) -> Numbers:
