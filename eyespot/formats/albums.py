@@ -147,8 +147,3 @@ def file_names(paths: Iterable[str], suffix: str = "") -> Iterator[str]:
             stem, own = title_of(path), ".jpg"
         kind = f".{safe_name(own[1:])}" if own[1:] else ""
         yield names.take(stem, suffix or kind)
-
-
-def album_folder(gallery: Path, name: str) -> Path:
-    """The folder of a gallery in which an album of this name lies; no name leads out of it."""
-    return gallery / "albums" / safe_name(name)

@@ -265,7 +265,8 @@ class PictureIndex(PictureTables):
         for (_, root, seen), id, failed, out_of_reach in outcomes:
             folder, name = self.folder(root, (parts := split(seen.path))[0]), parts[1]
             before = self.sql.execute("SELECT item FROM paths WHERE folder = ? AND name = ?", (folder, name)).fetchone()
-            item = numbers.get(id) if id in numbers else self._item(id)
+            number = None if id is None else numbers.get(id) or self.number_of(id)
+            item: Any = number if number is not None or id is None else packed(id)  # a video has no number
             if out_of_reach:  # where it lay is known by its old picture
                 item = before[0] if before else None
                 self.sql.execute("DELETE FROM stamps WHERE root = ?", (root,))
@@ -279,13 +280,6 @@ class PictureIndex(PictureTables):
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM tallies")
-
-    def _item(self, id: str | None) -> int | bytes | str | None:
-        """What stands for an id in `paths`: the number of its picture, or, of a video, the packed id."""
-        if id is None:
-            return None
-        number = self.number_of(id)
-        return packed(id) if number is None else number
 
     def seen(self, root: int, path: str) -> Seen:
         """A known file as it was when it was last read."""

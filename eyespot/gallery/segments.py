@@ -16,7 +16,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, groupby
@@ -194,22 +194,17 @@ def mergeable(gallery: Path, ledger: PictureIndex, most: int = ROWS) -> list[lis
     )
     groups: list[list[Path]] = []
     for kind, run in groupby(shards, key=lambda shard: shard.kind):
-        groups += [] if kind is None else _divided(run, most)
+        rows, columns = most, dict[str, tuple[str, str]]()
+        for shard in () if kind is None else run:
+            # Too many rows, or a column in another spelling or of another type
+            differs = any(columns.get(name, column) != column for name, column in shard.columns.items())
+            if differs or rows + shard.rows > most:
+                groups.append([])
+                rows, columns = 0, {}
+            groups[-1].append(shard.path)
+            rows += shard.rows
+            columns |= shard.columns
     return [group for group in groups if len(group) > 1]
-
-
-def _divided(shards: Iterable[_Shard], most: int) -> list[list[Path]]:
-    """Shards in their order, cut where one has too many rows, or a column in another spelling or of another type."""
-    groups, rows, columns = [list[Path]()], 0, dict[str, tuple[str, str]]()
-    for shard in shards:
-        differs = any(columns.get(name, column) != column for name, column in shard.columns.items())
-        if differs or rows + shard.rows > most:
-            groups.append([])
-            rows, columns = 0, {}
-        groups[-1].append(shard.path)
-        rows += shard.rows
-        columns |= shard.columns
-    return groups
 
 
 def _shard_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -> _Shard:

@@ -217,7 +217,9 @@ class _Import:
             if copy or not isinstance(array, np.ndarray):
                 dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
                 with new_digested(folder / f"{self.stem}.npy") as file:
-                    arrays.write(file, array.shape, dtype, arrays.normalised(array, dtype))
+                    arrays.begin(file, array.shape, dtype)
+                    for piece in arrays.normalised(array, dtype):
+                        arrays.append(file, piece)
                 about = replace(about, source=None, checksum=f"blake2b:{file.hex}", dtype=np.dtype(dtype).name)
             disk.write_note(folder, about)
         # Killed before this line, the next import writes the folder anew.

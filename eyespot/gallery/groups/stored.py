@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,6 @@ from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.photos.videos.facts import VIDEO_ID
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Numbers = NDArray[np.int64]
 _SHARD = 1 << 32  # the number of a row is its place in its shard, plus so much for each shard number
@@ -82,7 +79,12 @@ def _frames_of(view: View, shards: int) -> Frames:
         signs.append(read_hashes(shard, len(block)))
         facts = items_table.read_items(shard, ["taken", DATE_SOURCE, "camera"])
         there = facts.column_names  # imported facts may have none
-        seconds.append(_seconds(facts["taken"]) if "taken" in there else np.full(len(block), np.nan))
+        if "taken" in there:
+            taken: Any = facts["taken"].combine_chunks()
+            micros = taken.cast("timestamp[us]").cast("int64").cast("float64")
+            seconds.append(micros.fill_null(np.nan).to_numpy(zero_copy_only=False) / 1e6)
+        else:
+            seconds.append(np.full(len(block), np.nan))
         if DATE_SOURCE in there:  # a date without a source was read by an older eyespot, or imported
             inexact = [source not in (*EXACT, None) for source in facts[DATE_SOURCE].to_pylist()]
             seconds[-1][np.array(inexact, bool)] = np.nan
@@ -98,16 +100,6 @@ def _frames_of(view: View, shards: int) -> Frames:
         cameras=np.concatenate(cameras),
         same=comparer(view, kinds),
     )
-
-
-def _seconds(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
-    """Times in seconds, (rows,); NaN for null."""
-    import pyarrow as pa
-
-    never = np.iinfo(np.int64).min
-    numbers: Any = column.cast(pa.timestamp("us")).cast(pa.int64())
-    micros: Any = np.from_dlpack(numbers.fill_null(never).combine_chunks())
-    return np.where(micros == never, np.nan, micros / 1e6)
 
 
 def frames_by_video(view: View) -> Numbers:

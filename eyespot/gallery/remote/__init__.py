@@ -10,12 +10,9 @@ gets the old gallery or the new one, and a publication that was killed has chang
 
 from __future__ import annotations
 
-from eyespot.gallery import disk
 from eyespot.gallery.remote.fetching import complete, copies, fetch
 from eyespot.gallery.remote.manifest import EVERYTHING, FACTS, MANIFEST, OURS
 from eyespot.gallery.remote.publishing import publish
 from eyespot.gallery.remote.stores import address_of
 
-STATE = disk.FETCHED
-
-__all__ = ["EVERYTHING", "FACTS", "MANIFEST", "OURS", "STATE", "address_of", "complete", "copies", "fetch", "publish"]
+__all__ = ["EVERYTHING", "FACTS", "MANIFEST", "OURS", "address_of", "complete", "copies", "fetch", "publish"]
