@@ -41,6 +41,7 @@ TABLES = {
 }
 SPECIES = ("scientific_name", "scientificname", "species", "taxon", "taxon_name")
 KINDS = {"animal": "animal", "person": "human", "human": "human", "vehicle": "vehicle", "blank": "blank"}
+_CSV = {"profile": "tabular-data-resource", "format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
 _HELD = ("id", "taken", "latitude", "longitude", "boxes", "size", "mtime", "width", "height", "file_name")
 
 
@@ -202,15 +203,7 @@ def _described(photos: Sequence[TrapPhoto], description: str) -> dict[str, Any]:
         "temporal": {"start": min(times), "end": max(times)},
         "taxonomic": [{"scientificName": one} for one in species],
         "resources": [
-            {
-                "name": table,
-                "path": f"{table}.csv",
-                "profile": "tabular-data-resource",
-                "format": "csv",
-                "mediatype": "text/csv",
-                "encoding": "utf-8",
-                "schema": f"{SCHEMAS}{table}-table-schema.json",
-            }
+            {"name": table, "path": f"{table}.csv", **_CSV, "schema": f"{SCHEMAS}{table}-table-schema.json"}
             for table in TABLES
         ],
     }
