@@ -85,7 +85,7 @@ def empty_files(folder: Path, count: int) -> Root:
 
 def take_down(ledger: PictureIndex, root: Root) -> None:
     """All files of a root as new pictures with facts, without reading any."""
-    ledger.look(ledger.add_root(root), root)
+    ledger.visit(ledger.add_root(root), root)
     ledger.make_plan(None, False)
     for shard in dict.fromkeys(shard for shard, _ in ledger.planned()):
         outcomes = [ReadResult(one, id_of(one.seen.path.encode()), None) for one in ledger.plan_of(shard)]
@@ -129,8 +129,8 @@ def ledger_measurements(folder: Path, count: int) -> Iterator[Measurement]:
 
 def look_again(ledger: PictureIndex, root: Root) -> None:
     number = ledger.add_root(root)
-    ledger.begin_looking()
-    ledger.look(number, root)
+    ledger.begin_visits()
+    ledger.visit(number, root)
     ledger.make_plan(None, False)
     assert not ledger.planned() and not ledger.gone(number)[1] and ledger.counts()[0]
 

@@ -98,14 +98,6 @@ def beir(place: Path) -> Found:
     return named("beir"), facts_of({**known[id], "id": id} for id in corpus)
 
 
-def mteb(place: Path) -> Found:
-    from mteb.abstasks.retrieval_dataset_loaders import RetrievalDatasetLoader
-
-    read = RetrievalDatasetLoader(str(place), revision=None, split="test").load()  # type: ignore[arg-type]
-    _assert_judged({one["id"]: one["text"] for one in read["queries"]}, read["relevant_docs"])
-    return named("mteb"), facts_of(_loaded(place)["test"])
-
-
 def _assert_judged(queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, int]]) -> None:
     """As `main` wrote them."""
     assert dict(queries) == {"mill": "a windmill"}, queries
@@ -187,7 +179,6 @@ DOORS: dict[str, Callable[[Path], Found]] = {
     "coco": coco,
     "webdataset": webdataset,
     "beir": beir,
-    "mteb": mteb,
     "label-studio": label_studio,
     "camtrap-dp": camtrap_dp,
 }
@@ -197,7 +188,6 @@ OPTIONS = {
     "coco": ["--category", "category"],
     "imagefolder": ["--category", "category"],
     "beir": JUDGED,
-    "mteb": JUDGED,
     "camtrap-dp": ["--all-columns"],
 }
 

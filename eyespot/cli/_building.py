@@ -26,7 +26,7 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     from eyespot.curate.rmir.files import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, notes, set_of, summary, write_set
     from eyespot.curate.rmir.pipeline import RmirPipeline
-    from eyespot.formats.positions import as_it_is, without_position
+    from eyespot.formats.pictures import as_it_is, without_position
     from eyespot.pipelines import plan, read_recipe
 
     out = settings.out
@@ -79,7 +79,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.making import galleries_of, notes, place_of, recipe_at, set_of, write
     from eyespot.curate.recos.pipeline import RecosPipeline
-    from eyespot.formats.positions import as_it_is, without_position
+    from eyespot.formats.pictures import as_it_is, without_position
     from eyespot.pipelines import plan
     from eyespot.storage.text_files import text_of
 

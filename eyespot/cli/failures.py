@@ -14,12 +14,11 @@ def run(gallery: Path = gallery_option("The gallery."), json: bool = json_option
     failures_gallery = gallery_here(gallery)
     from eyespot.gallery import disk
     from eyespot.gallery.reading import reading
-    from eyespot.gallery.remote import STATE
     from eyespot.gallery.texts import failures
     from eyespot.photos.places import full_path
 
     disk.read_header(failures_gallery)
-    if (failures_gallery / STATE).is_file():
+    if (failures_gallery / disk.FETCHED).is_file():
         raise UsageError("what could not be read is known where the gallery was indexed and published; ask there")
     with reading(failures_gallery) as ledger:
         roots, every = ledger.roots(), [*ledger.failures(), *failures(ledger)]

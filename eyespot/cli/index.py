@@ -187,7 +187,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
     from eyespot.extras import install_line
 
     warn_all(summary.notes)
-    found, texts = summary.looked, summary.texts
+    found, texts = summary.found, summary.texts
     if json:
         counts = {
             "files": found.files,
@@ -227,7 +227,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
 
 def _account(summary: Summary) -> str:
     """The fate of every file, in one line."""
-    found = summary.looked
+    found = summary.found
     parts = [
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
         f"{found.copies:,} exact {'copy' if found.copies == 1 else 'copies'}" if found.copies else "",

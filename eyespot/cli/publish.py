@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 
 import typer
 
 from eyespot.cli.console import print_result, progress_bar
 from eyespot.cli.settings import flag, gallery_here, gallery_option, json_option
-from eyespot.types import UsageError
 
 
 def run(
@@ -22,27 +20,12 @@ def run(
 ) -> None:
     """Publish a gallery: what is new or missing is sent; others search it with -g URL."""
     from eyespot.gallery.remote import address_of, publish
-    from eyespot.ledger.export import write_table
-    from eyespot.ledger.judgements import Judgements
 
     place = gallery_here(gallery, writes=True)
     url = url if address_of(url) else f"file://{Path(url).expanduser().absolute()}"  # a plain folder
 
-    def judgements_from(first: int, file: Path) -> int:
-        """The ledger's judgements from a number on, as a table; `UsageError` if those before are of another ledger."""
-        if not (place / "ledger.sqlite").is_file():
-            return 0
-        with Judgements(place / "ledger.sqlite") as judgements:
-            rows = judgements.rows()
-            if (before := sum(1 for _ in islice(rows, first))) < first:
-                raise UsageError(
-                    f"{first} judgements are published there and this ledger has {before}: it is another one; publish "
-                    "the gallery to an address of its own"
-                )
-            return write_table(rows, {}, file)
-
     with progress_bar("bytes") as progress:
-        done = publish(place, url, judgements_from, progress, check)
+        done = publish(place, url, progress=progress, check=check)
     files = "1 file" if done.sent == 1 else f"{done.sent} files"
     line = f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
     print_result({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known}, [line], json)

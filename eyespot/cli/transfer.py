@@ -169,7 +169,7 @@ def _system(name: str) -> Any:
     """The command of a camera-trap system."""
 
     def run(
-        place: Path = typer.Argument(..., help="The export as it was saved: a folder, a zip, or the CSV of Timelapse."),
+        place: Path = typer.Argument(..., help="The export as it was saved: a folder or a zip."),
         photos: Path = _PHOTOS,
         gallery: Path = gallery_option("The gallery with the photos."),
         json: bool = json_option(),
@@ -188,7 +188,6 @@ for name, about in {
 for name, about in {
     "camtrap-dp": "Import what a Camtrap DP package says (Agouti, TRAPPER): observations, deployments, rights.",
     "wildlife-insights": "Import what a download of Wildlife Insights says: species, deployments, rights.",
-    "timelapse": "Import the fields of a CSV that Timelapse exported.",
 }.items():
     importing.command(name, help=about)(_system(name))
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.formats.positions import PictureBytes
+from eyespot.formats.pictures import PictureBytes
 from eyespot.photos.attribution import Attribution, attribution_of
 from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import read_again

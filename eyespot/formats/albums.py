@@ -125,14 +125,14 @@ def write_table(hits: Sequence[Hit], file: Path, all_columns: bool = False) -> l
     names = list(dict.fromkeys(name for hit in hits for name in hit if name != "paths"))
     left_out = [] if all_columns else [name for name in names if tells_too_much(name)]
     going = [name for name in names if name not in left_out]
-    write_csv(file, [going, *([_cell(name, hit.get(name)) for name in going] for hit in hits)])
+    cells = []
+    for hit in hits:
+        values = {name: hit.get(name) for name in going}
+        if isinstance(why := values.get(WHY), list):
+            values[WHY] = ", ".join(str(reason["code"]) for reason in why)
+        cells.append([stored_name(value) if isinstance(value, str) else value for value in values.values()])
+    write_csv(file, [going, *cells])
     return left_out
-
-
-def _cell(name: str, value: Any) -> Any:
-    if name == WHY and isinstance(value, list):
-        return ", ".join(str(reason["code"]) for reason in value)
-    return stored_name(value) if isinstance(value, str) else value
 
 
 def file_names(paths: Iterable[str], suffix: str = "") -> Iterator[str]:
@@ -147,8 +147,3 @@ def file_names(paths: Iterable[str], suffix: str = "") -> Iterator[str]:
             stem, own = title_of(path), ".jpg"
         kind = f".{safe_name(own[1:])}" if own[1:] else ""
         yield names.take(stem, suffix or kind)
-
-
-def album_folder(gallery: Path, name: str) -> Path:
-    """The folder of a gallery in which an album of this name lies; no name leads out of it."""
-    return gallery / "albums" / safe_name(name)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from eyespot.formats.exports._pictures import PictureFile, picture_of
+from eyespot.formats.pictures import PictureFile, picture_of
 from eyespot.gallery.view import View, place_of
 from eyespot.photos.attribution import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.photos.names import shown_name, stored_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -74,10 +74,3 @@ def begin(file: IO[bytes] | Checksum, shape: tuple[int, int], dtype: DTypeLike) 
 def append(file: IO[bytes] | Checksum, rows: NDArray[Any]) -> None:
     """The next rows of a file that was begun; they have its dtype already."""
     file.write(np.ascontiguousarray(rows).data)
-
-
-def write(file: IO[bytes] | Checksum, shape: tuple[int, int], dtype: DTypeLike, rows: Iterable[NDArray[Any]]) -> None:
-    """A whole `.npy` file from pieces of it."""
-    begin(file, shape, dtype)
-    for piece in rows:
-        append(file, piece)

@@ -135,15 +135,9 @@ def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
     roots = [{"number": number, **root._asdict()} for number, root in sorted(header.roots.items())]
     spaces = [{"stem": stem, **asdict(space)} for stem, space in header.spaces.items()]
-    head = {
-        "format": FORMAT,
-        "rows": header.rows,
-        "default": header.default,
-        "roots": roots,
-        "spaces": spaces,
-    }
+    head = {"format": FORMAT, "rows": header.rows, "default": header.default}
     with new_digested(gallery / HEADER) as file:
-        file.write(toml_text(head).encode())
+        file.write(toml_text({**head, "roots": roots, "spaces": spaces}).encode())
 
 
 def clear_shard(gallery: Path, number: int) -> None:
@@ -290,19 +284,14 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
     """One space's vectors, memory-mapped, (rows, dim), float32 or float16; `EyespotError` if their source is gone."""
     note = glance(shard, stem)
     if note is not None and note.source is not None:
-        source_dim: int = note.space.dim
-        source: Path = Path(note.source)
-        rows = count_items(shard)
-        source_vectors: Vectors = map_array(source)
-        same = isinstance(source_vectors, np.ndarray) and source_vectors.shape == (rows, source_dim)
-        if not same or source_vectors.dtype not in (np.float32, np.float16):
+        wanted, found = (count_items(shard), note.space.dim), map_array(Path(note.source))
+        if not isinstance(found, np.ndarray) or found.shape != wanted or found.dtype not in (np.float32, np.float16):
             raise EyespotError(
-                f"{source} has changed since it was imported (now {source_vectors.dtype} of shape "
-                f"{source_vectors.shape}, then "
-                f"{rows} rows of {source_dim}); put the old file back or import it into a new gallery"
+                f"{note.source} has changed since it was imported (now {found.dtype} of shape {found.shape}, then "
+                f"{wanted[0]} rows of {wanted[1]}); put the old file back or import it into a new gallery"
             )
-        return source_vectors
-    dim: int | None = note.space.dim if note else None
+        return found
+    dim = note.space.dim if note else None
     with whole(shard / f"{stem}.npy", lambda: way_out(shard)) as place:
         vectors = np.lib.format.open_memmap(place, mode="r")
         if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):

@@ -14,8 +14,11 @@ SIDE = 256
 LENGTH = 16  # leading components kept: enough to tell, short enough to read
 
 
-def reference_pictures() -> list[Image.Image]:
-    """A gradient, a checkerboard and rings; the same pixels on every machine, for they are made of integers."""
+def fingerprints(encoder: Encoder) -> list[list[float]]:
+    """The leading components of the vectors of a gradient, a checkerboard and rings, rounded to six digits.
+
+    Their pixels are made of integers, and are the same on every machine.
+    """
     y, x = np.mgrid[0:SIDE, 0:SIDE]
     rings = ((x - 128) ** 2 + (y - 128) ** 2) // 512 % 2 * 255
     planes = [
@@ -23,10 +26,5 @@ def reference_pictures() -> list[Image.Image]:
         np.stack([(x // 32 + y // 32) % 2 * 255] * 3, axis=-1),
         np.stack([rings, 255 - rings, y], axis=-1),
     ]
-    return [Image.fromarray(plane.astype(np.uint8)) for plane in planes]  # (256, 256, 3) each
-
-
-def fingerprints(encoder: Encoder) -> list[list[float]]:
-    """The leading components of the three reference vectors, rounded to six digits."""
-    pixels = np.stack([encoder.read(picture) for picture in reference_pictures()])
+    pixels = np.stack([encoder.read(Image.fromarray(plane.astype(np.uint8))) for plane in planes])
     return [[round(float(v), 6) for v in vector[:LENGTH]] for vector in encoder.encode_pixels(pixels)]

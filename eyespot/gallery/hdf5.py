@@ -36,11 +36,6 @@ def features(path: Path) -> Any:
         return array
 
 
-def is_mapped(path: Path) -> bool:
-    """Whether a file's vectors can be searched where they lie."""
-    return isinstance(features(path), np.memmap)
-
-
 def _dataset(path: Path, name: str) -> Any:
     """A dataset of the file's own, or None: what a link finds in other files is not asked for."""
     from eyespot.rooms import needs

@@ -99,20 +99,20 @@ class WordNumbers:
         if (number := self._numbers.get(word)) is None:
             self._sql.execute("INSERT OR IGNORE INTO words(word) VALUES (?)", (word,))
             (number,) = self._sql.execute("SELECT number FROM words WHERE word = ?", (word,)).fetchone()
-            self._note(number, word)
+            self._remember(number, word)
         return number
 
     def word(self, number: int) -> str:
         """The word of a number."""
         if number not in self._words:
-            self._note(*self._sql.execute("SELECT number, word FROM words WHERE number = ?", (number,)).fetchone())
+            self._remember(*self._sql.execute("SELECT number, word FROM words WHERE number = ?", (number,)).fetchone())
         return self._words[number]
 
     def forget(self) -> None:
         """After a transaction that did not end well: its numbers may become those of other words."""
         self._numbers, self._words = {}, {}
 
-    def _note(self, number: int, word: str) -> None:
+    def _remember(self, number: int, word: str) -> None:
         if len(self._words) > 100_000:
             self.forget()
         self._numbers[word], self._words[number] = number, word

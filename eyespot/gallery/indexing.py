@@ -6,7 +6,6 @@ written first, a shard appears whole or not at all, and a shard that was cut is 
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +23,9 @@ from eyespot.gallery import disk, int8_codes, integrity, items_table, recovery, 
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
-from eyespot.gallery.looked import Looked
 from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
+from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.places import Root, numbers_of
@@ -78,7 +77,7 @@ class Summary:
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
     damaged: list[integrity.Fault] = field(default_factory=list)  # what a repair could not fix here
-    looked: Looked = field(default_factory=Looked)
+    found: RootCounts = field(default_factory=RootCounts)  # in the roots that were visited
     texts: texts.TextSummary | None = None
 
 
@@ -139,48 +138,52 @@ class _IndexJob:
         look = damaged_files if self.options.repair else damaged_at_a_glance
         self._repair_facts()
         self.summary.notes += recovery.repair_members(self.gallery, self.index, look)
-        if self.options.remove:
-            self._remove()
+        roots_before = self.index.roots()
+        for number in dict.fromkeys(one for path in self.options.remove for one in numbers_of(path, roots_before)):
+            alone = self.index.remove_root(number)
+            place = roots_before[number].place
+            self.summary.notes.append(f"{place} was taken out, and {alone} pictures that lay only there")
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
         self._embed_planned()  # what a killed run left
-        looked = self._look(roots or [root for root in self.index.roots().values() if root.kind != "import"])
+        visited = self._visit(roots or [root for root in self.index.roots().values() if root.kind != "import"])
         self.index.make_plan(self.options.shard_rows, self.options.retry_failed, self.encoders)
         self._write_header()
         self._embed_planned()
-        self._forget_gone(looked)
+        self._forget_gone(visited)
         self._refresh_facts()
         self._fill_spaces()
-        if self.options.text_reader:
-            self._read_texts(self.options.text_reader)
+        if reader := self.options.text_reader:
+            before = texts.summary(self.index, 0).read
+            for _ in texts.read_texts(self.index, reader, self.options.retry_failed, self.options.progress):
+                self._refresh_facts()  # of a shard when its pictures are read, so that what is read is found early
+            self.summary.texts = texts.summary(self.index, before)
         disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
         self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
         self._fill_hashes(look)
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
-        self._merge_shards()
+        self.summary.notes += segments.merge_many(self.gallery, self.index, self.options.progress)
         self.summary.notes += row_store.complete_if_room(self.gallery, self.options.progress, look)
+        self._count(visited, known)
+        return self.summary
+
+    def _count(self, visited: Mapping[int, Root], known: set[Failure]) -> None:
+        """What the gallery has now; `known` are the failures of earlier runs."""
         self.summary.pictures, self.summary.paths = self.index.counts()
         self.summary.failures = self.index.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
-        self.summary.looked.pictures, self.summary.looked.paths = self.index.counts_in(looked)
-        self.summary.looked.count_unknown(disk.shard_paths(self.gallery))
-        self.summary.looked.videos = video_counts(self.index.sql, looked)
-        self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
+        self.summary.found.pictures, self.summary.found.paths = self.index.counts_in(visited)
+        self.summary.found.count_unknown(disk.shard_paths(self.gallery))
+        self.summary.found.videos = video_counts(self.index.sql, visited)
+        self.summary.found.failures = sum(failure.root in visited for failure in self.summary.failures)
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
-        return self.summary
 
-    def _remove(self) -> None:
-        roots = self.index.roots()
-        for number in dict.fromkeys(number for path in self.options.remove for number in numbers_of(path, roots)):
-            alone = self.index.remove_root(number)
-            self.summary.notes.append(f"{roots[number].place} was taken out, and {alone} pictures that lay only there")
-
-    def _look(self, roots: Sequence[Root]) -> dict[int, Root]:
-        """Look through the roots that are there; those looked at, by number."""
-        self.index.begin_looking()
-        looked = {}
+    def _visit(self, roots: Sequence[Root]) -> dict[int, Root]:
+        """Scan the roots that are there; those scanned, by number."""
+        self.index.begin_visits()
+        visited = {}
         for root in roots:
             if not is_there(root):
                 line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
@@ -189,14 +192,14 @@ class _IndexJob:
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.index.add_root(root)
-            looked[number] = root
+            visited[number] = root
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.summary.notes += self.index.look(number, root, self.summary.looked.skipped)
-        return looked
+            self.summary.notes += self.index.visit(number, root, self.summary.found.skipped)
+        return visited
 
-    def _forget_gone(self, looked: Mapping[int, Root]) -> None:
+    def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
-        for number, root in looked.items():
+        for number, root in visited.items():
             known, not_seen, lost = self.index.gone(number)
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.index.forget_gone(number)
@@ -318,13 +321,6 @@ class _IndexJob:
             self.index.refreshed(shard)
             self.options.progress("refreshing facts", done, len(stale))
 
-    def _read_texts(self, reader: TextReader) -> None:
-        """The table of a shard is written when its pictures are read, so that what is read can be found early."""
-        before = texts.summary(self.index, 0).read
-        for _ in texts.read_texts(self.index, reader, self.options.retry_failed, self.options.progress):
-            self._refresh_facts()
-        self.summary.texts = texts.summary(self.index, before)
-
     def _fill_spaces(self) -> None:
         """Vectors that a space lacks: of older shards, of pictures out of reach when it was added, and damaged ones."""
         shards = self.index.shard_rows()
@@ -342,12 +338,7 @@ class _IndexJob:
                     self._fill(shard, stem, rows, note)
 
     def _fill_hashes(self, look: LookAtFiles) -> None:
-        """Perceptual hashes that are damaged; a repair also makes, and reads facts, that an older eyespot did not."""
-        if self.options.repair:
-            from eyespot.gallery.making import measure_again
-
-            measure_again(self.gallery, self.index, self._can_repair, partial(self._reader, None, {}))
-            self._refresh_facts()
+        """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
         for shard in self.index.shard_rows():
             folder = disk.shard_path(self.gallery, shard)
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
@@ -366,15 +357,6 @@ class _IndexJob:
         tail = "its pictures are read again" if away is None else f"it is repaired when {away} is there again"
         self.summary.notes.append(f"{folder} has {what}; {tail}")
         return away is None
-
-    def _merge_shards(self) -> None:
-        """Merge many small shards; without room for that the run is as good as done, and a note says so."""
-        many = [group for group in segments.mergeable(self.gallery, self.index) if len(group) >= segments.MANY]
-        try:
-            merged = segments.merge(self.gallery, self.index, many, self.options.progress, grace=math.inf)
-            self.summary.notes += merged.notes
-        except (EyespotError, OSError) as error:
-            self.summary.notes.append(f"shards were not merged into segments: {error}")
 
     def _fill(self, shard: int, stem: str, rows: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
         """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""

@@ -29,12 +29,9 @@ def write_items(shard: Path, table: pa.Table) -> None:
     with new_digested(shard / ITEMS, ROW_STORE) as file:
         for name in ROW_STORE:  # of the table as it was
             (shard / name).unlink(missing_ok=True)
-        pq.write_table(table, file.io, row_group_size=group_of(len(table)), write_page_checksum=True)
-
-
-def group_of(rows: int) -> int:
-    """How many rows a group of a table has: few where single rows are read from it, many where a filter reads it."""
-    return 2048 if rows < LARGE else LARGE
+        # Few rows where single ones are read from the table, many where a filter reads it
+        group = 2048 if len(table) < LARGE else LARGE
+        pq.write_table(table, file.io, row_group_size=group, write_page_checksum=True)
 
 
 def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:

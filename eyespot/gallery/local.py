@@ -178,11 +178,6 @@ class FeatureWriter:
             self.keypoints.add(features.keypoints)
             self.ends.append(self.ends[-1] + len(features.descriptors))
 
-    def close(self) -> None:
-        """Both arrays whole."""
-        self.descriptors.close()
-        self.keypoints.close()
-
 
 @contextmanager
 def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
@@ -192,7 +187,8 @@ def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
         try:
             yield writer
         finally:
-            writer.close()
+            writer.descriptors.close()
+            writer.keypoints.close()
         np.save(building / "offsets.npy", np.array(writer.ends, np.int64), allow_pickle=False)
         missing = {"missing": list(writer.missing), "reasons": list(writer.missing.values())}
         record = {"extractor": note.extractor, "count": note.count, **missing, "settings": note.settings}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from eyespot.gallery.disk import shard_path
 from eyespot.gallery.picture_index import PictureIndex, ReadResult, StoredRow
 from eyespot.photos.decode_workers import Later, Reader, ReadPicture
 from eyespot.photos.found import PlannedPicture
@@ -69,38 +67,9 @@ class ShardInMaking:
             batches.add(read.pixels[stem])
 
 
-def measure_again(
-    gallery: Path,
-    index: PictureIndex,
-    can_read: Callable[[Path, Sequence[StoredRow], str], bool],
-    reader_of: Callable[[int], Reader],
-) -> None:
-    """Read the dates and positions of a gallery of an older eyespot anew, with what says them.
-
-    can_read: whether the pictures of some rows of a shard are there. reader_of: what reads so many.
-    """
-    all_read = True
-    for shard in () if index.has_sources else index.shard_rows():
-        rows = list(index.rows_of(shard))
-        if not can_read(shard_path(gallery, shard), rows, "dates without what says them"):
-            all_read = False
-            continue
-        with reader_of(len(rows)) as reader:
-            reads = _read_again(index, shard, rows, reader)
-            measured = {read.id: read.measured for read in reads if read.id is not None and read.measured}
-        with index.transaction():
-            index.measure(measured)
-            index.sql.execute("INSERT OR IGNORE INTO stale VALUES (?)", (shard,))
-    index.has_sources = all_read
-
-
 def hashes_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:
     """The perceptual hashes of these rows of a shard, read anew; zeros where no path holds the picture any more."""
-    found = {read.id: read.hashes for read in _read_again(index, shard, rows, reader) if read.hashes}
-    return [found.get(row.id, (0,) * COLUMNS) for row in rows]
-
-
-def _read_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> Iterator[ReadPicture]:
     places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
     planned = [PlannedPicture(shard, root, index.seen(root, path)) for root, path in places]
-    return reader.read_all(planned, index.roots())
+    found = {read.id: read.hashes for read in reader.read_all(planned, index.roots()) if read.hashes}
+    return [found.get(row.id, (0,) * COLUMNS) for row in rows]

@@ -12,10 +12,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.gallery import disk, looking, video_frames
+from eyespot.gallery import disk, video_frames, visits
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
-from eyespot.gallery.looking import ArchiveStamp
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
+from eyespot.gallery.visits import ArchiveStamp
 from eyespot.photos.found import PlannedPicture, Seen
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.names import shown_name
@@ -31,7 +31,7 @@ __all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "ReadResult", "StoredR
 
 _CACHE = 64 << 10  # KiB: ids come in no order, and their index is large
 REMOVED = "removed"  # the kind of a root that was taken out of the gallery
-RETRY = -1  # the time of a file that could not be read for no fault of its own: any later look finds it changed
+RETRY = -1  # the time of a file that could not be read for no fault of its own: any later visit finds it changed
 # A path is gone with its picture unless the picture was seen at another path.
 _SEEN_ELSEWHERE = """SELECT 1 FROM paths other JOIN folders d ON d.number = other.folder WHERE other.item = paths.item
     AND d.root IN ({}) AND NOT EXISTS (SELECT 1 FROM gone o WHERE o.root = d.root AND o.path = d.path || other.name)"""
@@ -78,12 +78,10 @@ class PictureIndex(PictureTables):
         self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA)
         self._gallery = gallery
         self.forget_numbers()
-        self._looked: set[int] = set()  # roots
-        self._stamps: dict[int, ArchiveStamp] = {}  # of this run's looks, until what they found is planned
+        self._visited: set[int] = set()  # roots
+        self._stamps: dict[int, ArchiveStamp] = {}  # of this run's visits, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
-        self.sql.executescript(VIEW + looking.SCHEMA)
-        if not self._one("SELECT EXISTS (SELECT 1 FROM pictures)"):
-            self.has_sources = True
+        self.sql.executescript(VIEW + visits.SCHEMA)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -133,26 +131,26 @@ class PictureIndex(PictureTables):
 
     # -- scanning -------------------------------------------------------------------------------------------
 
-    def begin_looking(self) -> None:
-        """Forget what earlier looks saw."""
-        self._looked, self._stamps = set(), {}
-        for table in looking.TABLES:
+    def begin_visits(self) -> None:
+        """Forget what earlier visits saw."""
+        self._visited, self._stamps = set(), {}
+        for table in visits.TABLES:
             self.sql.execute(f"DELETE FROM temp.{table}")
 
-    def look(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[str]:
+    def visit(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[str]:
         """Compare a root with what is known of it; its problems and labels are adopted, its files are for `make_plan`.
 
         Gives a note where labels were matched by another spelling of a path.
 
         A tar that is as it was when a run last read it is not read.
         """
-        self._looked.add(number)
+        self._visited.add(number)
         stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
         left, notes = SkippedFiles(), list[str]()
         if stamp and known and stamp.text == known.text:
             left = known.skipped
         else:
-            comparison = looking.RootComparison(self.sql, number, root)
+            comparison = visits.RootComparison(self.sql, number, root)
             self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
             try:
                 comparison.record(scan_counting(root, left, video_frames.known_files(self.sql, number)))
@@ -175,7 +173,7 @@ class PictureIndex(PictureTables):
             return 0, 0, 0
         inside = f"folder IN (SELECT number FROM folders WHERE root = ?) AND NOT {video_frames.IS_FRAME}"
         known = self._one(f"SELECT count(*) FROM paths WHERE {inside}", number)
-        elsewhere = _SEEN_ELSEWHERE.format(", ".join(map(str, self._looked)))
+        elsewhere = _SEEN_ELSEWHERE.format(", ".join(map(str, self._visited)))
         not_seen, lost = self.sql.execute(
             f"SELECT count(*), ifnull(sum(NOT EXISTS ({elsewhere})), 0) FROM gone JOIN paths USING(folder, name)"
             f" WHERE gone.root = ? AND gone.place >= {VIDEO}",  # frames go with their video
@@ -197,12 +195,12 @@ class PictureIndex(PictureTables):
     def make_plan(
         self, shard_rows: int | None, retry_failed: bool, encoders: Mapping[str, Encoder] | None = None
     ) -> None:
-        """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too.
+        """Deal what is new or changed in the visits of this run into shards; on `retry_failed`, what failed too.
 
         Shards have `shard_rows` rows; if None, by the size of the job, and as many or more as the encoders ask for.
         """
         if retry_failed:
-            among = ", ".join(map(str, self._looked))
+            among = ", ".join(map(str, self._visited))
             self.sql.execute(
                 "INSERT OR IGNORE INTO changed SELECT d.root, d.path || name, size, mtime, place FROM paths"
                 f" JOIN folders d ON d.number = folder WHERE failed IS NOT NULL AND d.root IN ({among}) AND NOT EXISTS"
@@ -239,7 +237,7 @@ class PictureIndex(PictureTables):
         return 1 + max(known, disk.last_number(self._gallery))  # a segment has the numbers of all its shards
 
     def unplan(self, root: int) -> None:
-        """Take a root's pictures off the plan; the next look at it plans them anew."""
+        """Take a root's pictures off the plan; the next visit plans them anew."""
         self.sql.execute("DELETE FROM stamps WHERE root = ?", (root,))
         self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
 
@@ -269,7 +267,8 @@ class PictureIndex(PictureTables):
         for (_, root, seen), id, failed, out_of_reach in outcomes:
             folder, name = self.folder(root, (parts := split(seen.path))[0]), parts[1]
             before = self.sql.execute("SELECT item FROM paths WHERE folder = ? AND name = ?", (folder, name)).fetchone()
-            item = numbers.get(id) if id in numbers else self._item(id)
+            number = None if id is None else numbers.get(id) or self.number_of(id)
+            item: Any = number if number is not None or id is None else packed(id)  # a video has no number
             if out_of_reach:  # where it lay is known by its old picture
                 item = before[0] if before else None
                 self.sql.execute("DELETE FROM stamps WHERE root = ?", (root,))
@@ -283,13 +282,6 @@ class PictureIndex(PictureTables):
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM tallies")
-
-    def _item(self, id: str | None) -> int | bytes | str | None:
-        """What stands for an id in `paths`: the number of its picture, or, of a video, the packed id."""
-        if id is None:
-            return None
-        number = self.number_of(id)
-        return packed(id) if number is None else number
 
     def seen(self, root: int, path: str) -> Seen:
         """A known file as it was when it was last read."""

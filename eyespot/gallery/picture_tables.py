@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NamedTuple
 
 from eyespot.gallery import video_frames
@@ -83,15 +84,6 @@ class PictureTables:
         values = ", ".join(f"{name} = ?" for name in FACTS.split(", "))
         self.sql.executemany(f"UPDATE pictures SET {values} WHERE id = ?", rows)
 
-    @property
-    def has_sources(self) -> bool:
-        """Whether all dates and positions were read with what says them; before 27 November 2026 none were."""
-        return bool(self._one("PRAGMA user_version"))
-
-    @has_sources.setter
-    def has_sources(self, value: bool) -> None:
-        self.sql.execute(f"PRAGMA user_version = {value:d}")
-
     def is_known(self, id: str) -> bool:
         """Whether a picture of these bytes has a row already."""
         return self.number_of(id) is not None
@@ -99,12 +91,9 @@ class PictureTables:
     def rows_of(self, shard: int) -> Iterator[StoredRow]:
         """Every row of a shard in order; one without paths is gone and waits for its picture to come back."""
         spans = self.sql.execute("SELECT first, rows FROM spans WHERE shard = ? ORDER BY row", (shard,)).fetchall()
-        for first, count in spans:
-            yield from self._rows_between(first, first + count - 1)
-
-    def _rows_between(self, first: int, last: int) -> Iterator[StoredRow]:
+        found = chain.from_iterable(self.sql.execute(_ROWS, (first, first + count - 1)) for first, count in spans)
         at, row = -1, None
-        for number, id, *facts, root, path, size, mtime, labels, text in self.sql.execute(_ROWS, (first, last)):
+        for number, id, *facts, root, path, size, mtime, labels, text in found:
             if number != at:
                 if row:
                     yield row

@@ -88,19 +88,13 @@ class ArrayStore:
                 for array in made:
                     array.flags.writeable = False
                 found[key] = made
-                self._put(key, made)
+                if (size := _size(made)) <= self.limit:
+                    with self._lock:
+                        self._size += size if key not in self._entries else 0
+                        self._entries.setdefault(key, made)
+                        while self._size > self.limit:
+                            self._size -= _size(self._entries.popitem(last=False)[1])
         return [found[key] for key in keys]  # type: ignore[misc]
-
-    def _put(self, key: Hashable, made: tuple[Any, ...]) -> None:
-        if (size := _size(made)) > self.limit:
-            return
-        with self._lock:
-            if key in self._entries:
-                return
-            self._entries[key] = made
-            self._size += size
-            while self._size > self.limit:
-                self._size -= _size(self._entries.popitem(last=False)[1])
 
     @property
     def arrays(self) -> list[NDArray[Any]]:

@@ -13,13 +13,9 @@ from eyespot.gallery.index_tables import packed
 from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.video_frames import known_frames
 from eyespot.photos.places import Root
-from eyespot.photos.provenance import DATE_SOURCE
 from eyespot.storage import sqlite
 from eyespot.storage.copies import INDEX
 from eyespot.types import EyespotError
-
-_HAS_SOURCE = f"taken IS NULL OR more GLOB '*\"{DATE_SOURCE}\"*'"
-_IS_MEASURED = f"SELECT format IS NOT NULL AND ({_HAS_SOURCE}) FROM pictures WHERE id = ?"
 
 
 class NoPictureIndex(EyespotError):
@@ -46,10 +42,10 @@ class KnownInIndex:
     def is_measured(self, id: str) -> bool | None:
         """Whether the row of a picture of these bytes says what was measured of it; None if it has no row.
 
-        A row that was made again from a shard says nothing, and one whose date has no source says too little.
+        A row that was made again from a shard says nothing.
         """
         with self.turn:
-            row = self.sql.execute(_IS_MEASURED, (packed(id),)).fetchone()
+            row = self.sql.execute("SELECT format IS NOT NULL FROM pictures WHERE id = ?", (packed(id),)).fetchone()
         return None if row is None else bool(row[0])
 
     def frames(self, video: str) -> list[tuple[str, int, str]]:

@@ -166,42 +166,27 @@ def _places(column: Any, rows: RowNumbers) -> Iterator[Spans]:
     buffers, at = column.buffers(), rows + column.offset
     if not len(rows) or len(buffers) < 2 or buffers[1] is None:
         return
+    kinds = {pa.string(): np.int32, pa.large_string(): np.int64}
     if buffers[0] is not None:
         yield _bytes(buffers[0], at // 8, 1)
-    if pa.types.is_boolean(column.type):
-        yield _bytes(buffers[1], at // 8, 1)
-    elif pa.types.is_primitive(column.type):
-        yield _bytes(buffers[1], at, column.type.bit_width // 8)
-    else:
-        yield from _long_places(column, buffers, at)
-
-
-def _long_places(column: Any, buffers: Sequence[Any], at: RowNumbers) -> Iterator[Spans]:
-    """The same for texts and lists, whose rows lie between two offsets each; of other types nothing is known."""
-    import pyarrow as pa
-
-    kinds = {pa.string(): np.int32, pa.large_string(): np.int64}
-    is_list = pa.types.is_list(column.type)
-    if not is_list and column.type not in kinds:
-        return
-    offsets: Any = np.frombuffer(buffers[1], kinds.get(column.type, np.int32))
-    yield _bytes(buffers[1], at, offsets.itemsize, 2)
-    first, stop = offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
-    if is_list:
-        yield from _places(column.values, _ranges(first, stop))
-    elif buffers[2] is not None:
-        yield buffers[2].address + first, buffers[2].address + stop
+    if pa.types.is_primitive(column.type):
+        start = buffers[1].address + at * column.type.bit_width // 8
+        yield start, start + max(1, column.type.bit_width // 8)
+    elif pa.types.is_list(column.type) or column.type in kinds:  # rows lie between two offsets each
+        offsets: Any = np.frombuffer(buffers[1], kinds.get(column.type, np.int32))
+        yield _bytes(buffers[1], at, offsets.itemsize, 2)
+        first, stop = offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
+        if pa.types.is_list(column.type):
+            counts = stop - first
+            steps = np.arange(counts.sum())
+            yield from _places(column.values, np.repeat(first - np.cumsum(counts) + counts, counts) + steps)
+        elif buffers[2] is not None:
+            yield buffers[2].address + first, buffers[2].address + stop
 
 
 def _bytes(buffer: Any, at: RowNumbers, width: int, count: int = 1) -> Spans:
     first = buffer.address + at * width
     return first, first + count * width
-
-
-def _ranges(first: RowNumbers, stop: RowNumbers) -> RowNumbers:
-    """All numbers from each first to its stop."""
-    counts = stop - first
-    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
 
 
 # -- numbers of ids -----------------------------------------------------------------------------------------
@@ -235,16 +220,12 @@ def _numbers(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Numbers:
             words[:, :length] = data[offsets[part][:, None] + np.arange(length)]
             mixed = np.full(len(part), length, np.uint64)
             for word in words.view("<u8").T:
-                mixed = _mix(mixed ^ word)
+                mixed = (mixed ^ word) + np.uint64(0x9E3779B97F4A7C15)  # modulo 2**64, as arrays do
+                mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                mixed ^= mixed >> np.uint64(31)
             found[part] = mixed
     return found
-
-
-def _mix(numbers: Numbers) -> Numbers:
-    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)  # modulo 2**64, as arrays do
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 # -- writing ------------------------------------------------------------------------------------------------
@@ -253,11 +234,7 @@ def _mix(numbers: Numbers) -> Numbers:
 def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> int:
     """Write the files that segments and large shards lack; how many shards got some. Raises OSError on a full disk."""
     shards = [shard for shard in disk.shard_paths(gallery) if _is_large(shard)]
-    lacking = [
-        shard
-        for shard in shards
-        if look(shard, disk.ROW_STORE) or not (open_rows(shard) is not None and open_ids(shard) is not None)
-    ]
+    lacking = [s for s in shards if look(s, disk.ROW_STORE) or open_rows(s) is None or open_ids(s) is None]
     for done, shard in enumerate(lacking):
         progress("writing facts by row", done, len(lacking))
         write_row_store(shard)

@@ -16,7 +16,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, groupby
@@ -194,22 +194,17 @@ def mergeable(gallery: Path, ledger: PictureIndex, most: int = ROWS) -> list[lis
     )
     groups: list[list[Path]] = []
     for kind, run in groupby(shards, key=lambda shard: shard.kind):
-        groups += [] if kind is None else _divided(run, most)
+        rows, columns = most, dict[str, tuple[str, str]]()
+        for shard in () if kind is None else run:
+            # Too many rows, or a column in another spelling or of another type
+            differs = any(columns.get(name, column) != column for name, column in shard.columns.items())
+            if differs or rows + shard.rows > most:
+                groups.append([])
+                rows, columns = 0, {}
+            groups[-1].append(shard.path)
+            rows += shard.rows
+            columns |= shard.columns
     return [group for group in groups if len(group) > 1]
-
-
-def _divided(shards: Iterable[_Shard], most: int) -> list[list[Path]]:
-    """Shards in their order, cut where one has too many rows, or a column in another spelling or of another type."""
-    groups, rows, columns = [list[Path]()], 0, dict[str, tuple[str, str]]()
-    for shard in shards:
-        differs = any(columns.get(name, column) != column for name, column in shard.columns.items())
-        if differs or rows + shard.rows > most:
-            groups.append([])
-            rows, columns = 0, {}
-        groups[-1].append(shard.path)
-        rows += shard.rows
-        columns |= shard.columns
-    return groups
 
 
 def _shard_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -> _Shard:
@@ -232,6 +227,15 @@ def _shard_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -
         return _Shard(shard, rows, None, {})
     covered = tuple(f"{number:05d}" in shards for shards in indexes)
     return _Shard(shard, rows, (*sorted(kinds), (shard / HASHES).exists(), covered), columns)
+
+
+def merge_many(gallery: Path, ledger: PictureIndex, progress: Progress) -> list[str]:
+    """Merge where an index run finds many small shards; notes, also where there is no room, which ends no run."""
+    many = [group for group in mergeable(gallery, ledger) if len(group) >= MANY]
+    try:
+        return merge(gallery, ledger, many, progress, grace=math.inf).notes
+    except (EyespotError, OSError) as error:
+        return [f"shards were not merged into segments: {error}"]
 
 
 # -- merging ------------------------------------------------------------------------------------------------
@@ -302,7 +306,7 @@ def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
         for note in disk.read_notes(shards[0]):
             _merge_vectors(shards, sizes, disk.stem_of(note.space), folder)
         # Links that are not there or older than the facts: the next index run makes them for the segment
-        times = [[_time_of(shard / name) for name in (disk.ITEMS, LINKS)] for shard in shards]
+        times = [[written_at(shard / name) for name in (disk.ITEMS, LINKS)] for shard in shards]
         names = [HASHES, LINKS] if all(0 < items <= links for items, links in times) else [HASHES]
         for name in (name for name in names if (shards[0] / name).exists()):
             with new_digested(folder / name) as file:
@@ -371,10 +375,10 @@ def _merge_vectors(shards: Sequence[Path], sizes: Sequence[int], stem: str, fold
 
 def _take_time(place: Path, shards: Sequence[Path]) -> None:
     """Give a file the time of the newest that it was made of: what was made of those does not count as outdated."""
-    newest = max(_time_of(shard / place.name) for shard in shards)
+    newest = max(written_at(shard / place.name) for shard in shards)
     os.utime(place, ns=(newest, newest))
 
 
-def _time_of(place: Path) -> int:
+def written_at(place: Path) -> int:
     """When a file was written; 0 if it is not there."""
     return place.stat().st_mtime_ns if place.exists() else 0

@@ -1,4 +1,4 @@
-"""What an index run would find, counted without writing anything."""
+"""What an index run found in the roots that it visited, and what one would find, counted without writing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,66 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.reading import NoPictureIndex, reading
-from eyespot.photos.found import Met, Seen, Unreadable
-from eyespot.photos.kinds import SkippedFiles
+from eyespot.gallery.video_frames import VideoCounts
+from eyespot.photos.found import Seen, Unreadable
+from eyespot.photos.kinds import PICTORIAL, SkippedFiles
 from eyespot.photos.places import Root
+from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.sources import scan_counting
+from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
+from eyespot.types import EyespotError
+
+
+@dataclass
+class RootCounts:
+    """What a run found in the roots that it visited: pictures, paths that lead to them, failures, other files."""
+
+    pictures: int = 0
+    paths: int = 0
+    failures: int = 0
+    undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
+    unplaced: int = 0
+    videos: VideoCounts = field(default_factory=VideoCounts)
+    skipped: SkippedFiles = field(default_factory=SkippedFiles)
+
+    def count_unknown(self, shards: Iterable[Path]) -> None:
+        """Count pictures without a date and without a position; a damaged shard, which a repair names, is left out."""
+        for shard in shards:
+            with suppress(EyespotError):
+                table = read_items(shard, ["live", "taken", "latitude"])
+                live = table.filter(table["live"])
+                self.undated += live["taken"].null_count
+                self.unplaced += live["latitude"].null_count
+
+    @property
+    def files(self) -> int:
+        """All that lies there, but what was left out: hidden files, thumbnails, caches."""
+        return self.searchable + self.failures + self.skipped.files
+
+    @property
+    def copies(self) -> int:
+        """Paths to a picture or video that another path has already led to."""
+        return self.paths - self.pictures + self.videos.files - self.videos.videos
+
+    @property
+    def searchable(self) -> int:
+        """Files that a search can find: pictures, and videos by their frames."""
+        return self.paths + self.videos.files
+
+    @property
+    def pictorial(self) -> int:
+        """Files that show something: pictures, also those that failed, RAW photos, videos, drawings."""
+        return self.searchable + self.failures + sum(self.skipped.files_of(kind) for kind in PICTORIAL)
+
+    @property
+    def by_extra(self) -> dict[str, int]:
+        """How many more files each extra that is not installed would let eyespot read."""
+        more = {"raw": sum(self.skipped.counts["RAW", ending] for ending in RAW_SUFFIXES)}
+        if not reads_video():  # with it, those in tars are left
+            more["video"] = sum(self.skipped.counts["video", ending] for ending in VIDEO_SUFFIXES)
+        return {extra: files for extra, files in more.items() if files}
 
 
 @dataclass
@@ -30,18 +85,9 @@ class PictureSurvey:
         """All that lies there, but what was left out: hidden files, thumbnails, caches."""
         return self.pictures + self.unreadable + self.skipped.files
 
-    def add(self, record: Met, known: Seen | None) -> None:
-        """Count one thing that was met; `known` is what the gallery knows of that path."""
-        self.unreadable += isinstance(record, Unreadable)
-        if isinstance(record, Seen):
-            self.pictures += 1
-            self.bytes += record.size
-            self.new += known is None
-            self.changed += known not in (None, record)
-
 
 def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
-    """Look through the roots and compare with the gallery's index, if there is one."""
+    """Scan the roots and compare with the gallery's index, if there is one."""
     counted = PictureSurvey()
     with ExitStack() as stack:
         index, numbers = None, dict[str, int]()
@@ -49,8 +95,13 @@ def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
             index = stack.enter_context(reading(gallery))
             numbers = {root.path: number for number, root in index.roots().items()}
         for root in dict.fromkeys(roots):
+            number = numbers.get(root.path)
             for record in scan_counting(root, counted.skipped):
-                number = numbers.get(root.path)
-                known = None if index is None or number is None else index.known_file(number, record.path)
-                counted.add(record, known)
+                counted.unreadable += isinstance(record, Unreadable)
+                if isinstance(record, Seen):
+                    known = None if index is None or number is None else index.known_file(number, record.path)
+                    counted.pictures += 1
+                    counted.bytes += record.size
+                    counted.new += known is None
+                    counted.changed += known not in (None, record)
     return counted

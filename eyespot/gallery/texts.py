@@ -95,8 +95,7 @@ def summary(index: PictureIndex, before: int) -> TextSummary:
 
 def failures(index: PictureIndex) -> list[Failure]:
     """Pictures whose text could not be read, by root and path."""
-    rows = index.sql.execute(_FAILED)
-    return [Failure(root, path, f"its text: {reason}") for root, path, reason in rows]
+    return [Failure(root, path, f"its text: {reason}") for root, path, reason in index.sql.execute(_FAILED)]
 
 
 def take_back(index: PictureIndex, number: int, row: Mapping[str, Any]) -> None:

@@ -61,18 +61,16 @@ class Gallery:
         names = [] if encoder is None else [*full_names(encoder), encoder]
         # The newest space of that name is the one that can still be searched: its encoder is the one installed.
         stems = [stem for name in names for stem, space in self.header.spaces.items() if space.encoder == name]
-        if not stems:
-            raise UsageError(self._without(encoder))
-        return stems[-1]
-
-    def _without(self, encoder: str | None) -> str:
+        if stems:
+            return stems[-1]
         have = ", ".join(self.encoders)
         if encoder is not None:
             tail = f"(it has: {have or 'none'}); add them with: eyespot index -e {encoder} -g {self.path}"
-            return f"this gallery has no vectors of {encoder} {tail}"
-        if have:
-            return f"{self.path / 'gallery.toml'} does not say which space to search; choose an encoder with -e: {have}"
-        return f"{self.path} has no vectors yet; add some with: eyespot index PHOTOS -g {self.path}"
+            raise UsageError(f"this gallery has no vectors of {encoder} {tail}")
+        if not have:
+            raise UsageError(f"{self.path} has no vectors yet; add some with: eyespot index PHOTOS -g {self.path}")
+        header = self.path / "gallery.toml"
+        raise UsageError(f"{header} does not say which space to search; choose an encoder with -e: {have}")
 
     def view(self, stem: str) -> View:
         """The rows that have vectors in one space; to a copy of a published gallery they come now, if need be."""
@@ -195,9 +193,9 @@ class View:
         facts: dict[int, dict[str, Any]] = {}
         shards = np.searchsorted(self.starts, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
-            mine = [int(row) for row, its_shard in zip(rows, shards, strict=True) if its_shard == shard]
-            found = take_rows(self.shards[shard], [row - int(self.starts[shard]) for row in mine])
-            facts |= dict(zip(mine, map(self._row_facts, found), strict=True))
+            inside = [int(row) for row, number in zip(rows, shards, strict=True) if number == shard]
+            found = take_rows(self.shards[shard], [row - int(self.starts[shard]) for row in inside])
+            facts |= dict(zip(inside, map(self._row_facts, found), strict=True))
         return [facts[int(row)] for row in rows]
 
     def _row_facts(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -239,23 +237,18 @@ class View:
 
     def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The rows of pictures by their ids, (ids,); -1 for an id that is not here."""
-        if int(self.starts[-1]) < FEW_ROWS:
-            return self._rows_of_few(ids)
+        if int(self.starts[-1]) < FEW_ROWS:  # without `pyarrow.compute`, which takes longer to load than this takes
+            row_of: dict[str, int] = {}
+            for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+                for row, name in enumerate(items_table.read_items(shard, ["id"])["id"].to_pylist(), start):
+                    row_of.setdefault(str(name), row)
+            return np.array([row_of.get(str(id), -1) for id in ids], np.int64)
         at = np.full(len(ids), -1, np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
             found = find_rows(shard, ids)
             there = (found >= 0) & (at < 0)
             at[there] = found[there] + int(start)
         return at
-
-    def _rows_of_few(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The same without `pyarrow.compute`, which takes longer to load than this takes."""
-        at: dict[str, int] = dict.fromkeys(map(str, ids), -1)
-        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-            for row, name in enumerate(map(str, items_table.read_items(shard, ["id"])["id"].to_pylist())):
-                if at.get(name, 0) < 0:
-                    at[name] = int(start) + row
-        return np.array([at[str(id)] for id in ids], np.int64)
 
 
 def _has_picture(shard: Path) -> Mask:

@@ -13,7 +13,7 @@ from eyespot.types import EyespotError
 
 QUIET_MS = 1_000  # a card that is being copied is indexed in few runs, not once for each photo
 LONGEST_MS = 15_000  # the longest wait for that quiet
-LOOK_MS = 2_000  # how often folders are looked for that were away
+CHECK_MS = 2_000  # how often folders that were away are checked
 
 
 def changes(folders: Collection[str], gallery: Path) -> Iterator[None]:
@@ -24,36 +24,31 @@ def changes(folders: Collection[str], gallery: Path) -> Iterator[None]:
     """
     outside = _OutsideGallery(gallery)
     while True:
-        present = _present(folders)
-        if present:
-            yield from _changes_while_there(present, folders, outside)
-        else:
-            time.sleep(LOOK_MS / 1000)
-
-
-def _changes_while_there(present: list[str], folders: Collection[str], outside: _OutsideGallery) -> Iterator[None]:
-    watching = watch(
-        *present,
-        watch_filter=outside,
-        debounce=LONGEST_MS,
-        step=QUIET_MS,
-        rust_timeout=LOOK_MS,
-        yield_on_timeout=True,
-        ignore_permission_denied=True,
-    )
-    begun = False
-    try:
-        for burst in watching:
-            if _present(folders) != present:
-                return  # before the yield: a gallery in a folder that went away must not be made anew
-            if burst or not begun:
-                begun = True
-                yield
-    except OSError as error:
-        raise EyespotError(
-            f"the folders cannot be watched ({error}); raise the limit fs.inotify.max_user_watches, "
-            "or set WATCHFILES_FORCE_POLLING=1"
-        ) from error
+        if not (present := _present(folders)):
+            time.sleep(CHECK_MS / 1000)
+            continue
+        bursts = watch(
+            *present,
+            watch_filter=outside,
+            debounce=LONGEST_MS,
+            step=QUIET_MS,
+            rust_timeout=CHECK_MS,
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        )
+        begun = False
+        try:
+            for burst in bursts:
+                if _present(folders) != present:
+                    break  # before the yield: a gallery in a folder that went away must not be made anew
+                if burst or not begun:
+                    begun = True
+                    yield
+        except OSError as error:
+            raise EyespotError(
+                f"the folders cannot be watched ({error}); raise the limit fs.inotify.max_user_watches, "
+                "or set WATCHFILES_FORCE_POLLING=1"
+            ) from error
 
 
 def _present(folders: Collection[str]) -> list[str]:

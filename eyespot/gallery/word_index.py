@@ -73,7 +73,12 @@ class WordIndex:
 
     @property
     def _places(self) -> list[Path]:
-        return [self.gallery / NAME, *_cached(self.gallery)]
+        digest = hashlib.sha256(os.fsencode(self.gallery.absolute())).hexdigest()[:16]
+        # Without a home nowhere: others could foresee a name in the folder for passing files
+        with suppress(RuntimeError):
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+            return [self.gallery / NAME, cache / "eyespot" / "words" / f"{digest}.sqlite"]
+        return [self.gallery / NAME]
 
     def _made(self, stamp: str) -> Path | bytes:
         for place in self._places:
@@ -83,19 +88,18 @@ class WordIndex:
                 return place
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
             fill(table, self.gallery, stamp)
-            self._stamp = stamp
             return table.serialize()
 
     @property
     def version(self) -> Hashable:
         """What changes with the table."""
-        if isinstance(self._source, Path):
-            with suppress(FileNotFoundError):
-                status = self._source.stat()
-                return status.st_ino, status.st_mtime_ns, status.st_size
-            self._source = self._made(stamp_of(self.gallery))
-            return self.version
-        return self._stamp
+        if isinstance(self._source, bytes):
+            return id(self._source)
+        with suppress(FileNotFoundError):
+            status = self._source.stat()
+            return status.st_ino, status.st_mtime_ns, status.st_size
+        self._source = self._made(stamp_of(self.gallery))
+        return self.version
 
     def _ask(self, question: Callable[[sqlite3.Connection], Answered]) -> Answered:
         """What a question gives; a table that turns out to be damaged, or is gone by now, is made again first."""
@@ -200,7 +204,10 @@ class WordIndex:
         words = [word for word in words if len(self.matching([word]).keys)]
         keys = np.fromiter(found, np.int64, len(found))  # (n,)
         questions = [f"{{c{number}}} : {_either(word.word)}" for number in range(len(layout.columns)) for word in words]
-        lists = np.array([_among(keys, held.keys) for held in self._lists(questions, read_keys)], bool)
+        lists = np.zeros((len(questions), len(keys)), bool)
+        for held, among in zip(self._lists(questions, read_keys), lists, strict=True):
+            if len(held.keys):
+                among[:] = held.keys.take(np.searchsorted(held.keys, keys), mode="clip") == keys
         shape = len(layout.columns), len(words), len(keys)
         holding: NDArray[np.bool_] = np.any(lists.reshape(shape), axis=1)  # (columns, n)
         for at in np.flatnonzero(holding.any(axis=0)).tolist():
@@ -260,14 +267,6 @@ def _joined(of_words: Sequence[Sequence[PostingList]], of_names: Sequence[Sequen
     return MatchingRows(keys, holds, bm25)
 
 
-def _among(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the wanted are among keys that stand in order, (wanted,)."""
-    at = np.searchsorted(keys, wanted)
-    there: NDArray[np.bool_] = np.zeros(len(wanted), bool)
-    there[at < len(keys)] = keys[at[at < len(keys)]] == wanted[at < len(keys)]
-    return there
-
-
 def _digest(question: str) -> bytes:
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -325,12 +324,3 @@ def _read_stamp(place: Path) -> str | None:
             found = table.execute("SELECT value FROM about WHERE name = 'stamp'").fetchone()
             return str(found[0]) if found else None
     return None
-
-
-def _cached(gallery: Path) -> list[Path]:
-    """A place in the user's cache; none without a home: others could foresee a name in the folder for passing files."""
-    digest = hashlib.sha256(os.fsencode(gallery.absolute())).hexdigest()[:16]
-    with suppress(RuntimeError):
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-        return [cache / "eyespot" / "words" / f"{digest}.sqlite"]
-    return []

@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,11 @@ def fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
     )
     table.execute("BEGIN")
     rows = 0
-    with _bearing(gallery) as borne:
+    with ExitStack() as opened:
+        borne, place = None, gallery / name_index.NAME
+        with suppress(sqlite3.Error):  # names that cannot be read are none
+            if place.is_file():
+                borne = BorneNames(opened.enter_context(closing(sqlite.connect_to_read(place))))
         for shard in shards:
             first = disk.number_of(shard) * ROWS
             lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
@@ -97,20 +101,6 @@ def _make_tables(table: sqlite3.Connection, columns: Sequence[str]) -> str:
 def source_names(columns: Sequence[str]) -> list[str]:
     """What the columns are called to people, then the names of files and folders."""
     return [*(OWN_NAMES.get(name.casefold(), f"label {name}") for name in columns), FILE, FOLDER]
-
-
-@contextmanager
-def _bearing(gallery: Path) -> Iterator[BorneNames | None]:
-    """What finds the gallery's given names in texts; None where it was given none, or they cannot be read."""
-    place = gallery / name_index.NAME
-    names = None
-    with suppress(sqlite3.Error):
-        names = sqlite.connect_to_read(place) if place.is_file() else None
-    try:
-        yield None if names is None else BorneNames(names)
-    finally:
-        if names is not None:
-            names.close()
 
 
 def text_columns(shard: Path) -> list[str]:

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from eyespot.gallery import disk
@@ -42,29 +41,6 @@ def test_a_published_gallery_is_searched_by_its_address_and_not_written_there(pu
     assert again == {"url": published, "sent": 0, "bytes": 0, "known": 7}
     refuses("index", tmp_path / "photos", "-g", published)
     refuses("publish", published, "-g", published)
-
-
-@pytest.mark.long
-def test_judgements_go_along_once_also_after_a_kill_and_another_ledger_is_refused(
-    published: str, tmp_path: Path
-) -> None:
-    """A kill before the list is written leaves a table of judgements that the list does not know of."""
-    place, store = tmp_path / "gallery", tmp_path / "store"
-    search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter", "-k")
-    before = (store / "gallery.json").read_bytes()
-    done(*search, 2, "--depth", 2)
-    done("publish", published, "-g", place)
-    (store / "gallery.json").write_bytes(before)
-    done(*search, 3)
-    for _ in range(2):
-        done("publish", published, "-g", place)
-
-    (table,) = (store / "ledger").iterdir()
-    assert pq.read_table(table)["judge"].to_pylist() == ["encoder:starter"] * 3
-    (place / "ledger.sqlite").unlink()
-    shutil.rmtree(place / "ledger")  # its copies would bring the old one back
-    done(*search, 1, "--depth", 1)
-    refuses("publish", published, "-g", place)
 
 
 @pytest.mark.usefixtures("published")

@@ -106,7 +106,7 @@ def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:
 
 FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")
 TABLES = ["parquet", "imagefolder", "coco", "webdataset", "npy"]
-FORMATS = [*TABLES, "beir", "mteb", "label-studio", "camtrap-dp"]
+FORMATS = [*TABLES, "beir", "label-studio", "camtrap-dp"]
 
 
 @pytest.fixture(scope="module")
@@ -155,20 +155,19 @@ def test_each_filter_chooses_alone(place: Path, tmp_path: Path, option: str, num
 def test_every_format_takes_all_filters_together(place: Path, tmp_path: Path, name: str) -> None:
     line = ["export", name, "-g", place / "gallery", "-e", "starter"]
     line += [word for pair in filters(place).items() for word in pair]
-    line += ["--qrels", place / "qrels.txt", "--queries", place / "queries.csv"] if name in ("beir", "mteb") else []
+    line += ["--qrels", place / "qrels.txt", "--queries", place / "queries.csv"] if name == "beir" else []
     line += ["--all-columns"] if name in ("camtrap-dp", "label-studio") else []
     report = run_json(*line[:2], tmp_path / "out", *line[2:])
 
     assert report["rows"] == 1 and any((tmp_path / "out").iterdir())
 
 
-@pytest.mark.parametrize("name", ["beir", "mteb"])
-def test_judgements_of_one_judge_go_out_by_default_from_the_ledger(place: Path, tmp_path: Path, name: str) -> None:
+def test_judgements_of_one_judge_go_out_by_default_from_the_ledger(place: Path, tmp_path: Path) -> None:
     gallery = tmp_path / "gallery"
     shutil.copytree(place / "gallery", gallery)
     run_json("search", "a bird", "-g", gallery, "--rerank", "encoder:starter", "--depth", 3)
-    report = run_json("export", name, tmp_path / "out", "-g", gallery, "--by", "encoder:starter")
-    refuses("export", name, tmp_path / "no", "-g", gallery, "--by", "person:nobody")
+    report = run_json("export", "beir", tmp_path / "out", "-g", gallery, "--by", "encoder:starter")
+    refuses("export", "beir", tmp_path / "no", "-g", gallery, "--by", "person:nobody")
 
     assert report["rows"] == 6 and not (tmp_path / "no").exists()
 
@@ -225,7 +224,6 @@ def test_detections_are_looked_for_below_the_folder_of_photos(place: Path, tmp_p
 
 
 SYSTEMS = {
-    "timelapse": {"cards.csv": "File,RelativePath,Species\n0.jpg,photos,deer\n1.jpg,photos,fox\ncut\n"},
     "wildlife-insights": {
         "images.csv": "project_id,deployment_id,image_id,filename,common_name\n1,d,a,photos/0.jpg,Deer\ncut\n",
         "deployments.csv": "deployment_id,latitude,longitude\nd,1,2\n",
@@ -245,13 +243,10 @@ def test_camera_traps_are_imported_and_what_is_refused_is_listed(place: Path, tm
     (tmp_path / "export").mkdir()
     for name, text in SYSTEMS[system].items():
         (tmp_path / "export" / name).write_text(text)
-    source = tmp_path / "export" / ("cards.csv" if system == "timelapse" else "")
-    line = ("import", system, source, "--gallery", tmp_path / "gallery")
-    if system == "timelapse":  # the others are also found by the end of their paths
-        refuses(*line, code=4)
+    line = ("import", system, tmp_path / "export", "--gallery", tmp_path / "gallery")
     report = run_json(*line, "--photos", place, code=3)
 
-    assert (report["known"], report["photos"]) == ((2, 3) if system == "timelapse" else (1, 2))
+    assert (report["known"], report["photos"]) == (1, 2)
     assert [failure["reason"].partition(" where")[0] for failure in report["failed"]] == ["has 1 fields"]
 
 

@@ -16,7 +16,7 @@ from PIL import ExifTags, Image
 from eyespot.curate.recos.making import write_set
 from eyespot.curate.recos.pictures import Sources
 from eyespot.curate.set_folder import SharePicture, shared_picture
-from eyespot.formats.positions import as_it_is, without_position
+from eyespot.formats.pictures import as_it_is, without_position
 from eyespot.photos.pictures import id_of
 from eyespot.runs import recos
 from eyespot.types import EyespotError

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.formats.imports import camtrap_dp, timelapse, wildlife_insights
+from eyespot.formats.imports import camtrap_dp, wildlife_insights
 from eyespot.formats.imports.photo_facts import ImportedFacts, PhotoFacts, take_in
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -226,44 +226,6 @@ def test_cameras_of_two_projects_may_have_one_name(tmp_path: Path, taken: Taken)
     assert where == there  # an image that names no project has its deployment's place
 
 
-def test_timelapses_paths_are_windows_and_its_fields_are_columns(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "Station1/Cam2/IMG_0001.JPG", "Station1/Cam3/IMG_0001.JPG", "IMG_0009.JPG")
-    table = """\ufeffRootFolder,File,RelativePath,DateTime,DeleteFlag,Species,Count,Comment,
-photos,IMG_0001.JPG,Station1\\Cam2,2017-06-26 11:18:29,false,deer,2,"near, the camera",
-photos,IMG_0001.JPG,Station1\\Cam3,2017-06-26 11:20:00,true,,0,,
-photos,IMG_0001.JPG,Station1\\Cam4,2017-06-26 11:20:00,true,,0,,
-photos,IMG_0009.JPG,,2017-06-27 00:00:00,false,fox,1,,
-photos,cut
-""".replace("\n", "\r\n")
-    place = write(tmp_path / "away", {"TimelapseData.csv": table}) / "TimelapseData.csv"
-    done, facts = taken(timelapse.read(place), tmp_path / "away")
-
-    deer, other = facts["Station1/Cam2/IMG_0001.JPG"], facts["Station1/Cam3/IMG_0001.JPG"]
-    assert (done.photos, done.known, done.unknown) == (5, 3, ["Station1/Cam4/IMG_0001.JPG"])
-    assert [place for place, _ in done.failed] == ["line 6"]
-    assert (deer["species"], deer["count"], deer["comment"]) == ("deer", 2, "near, the camera")
-    assert (deer["deployment"], str(deer["taken"])) == ("Station1/Cam2", "2017-06-26 11:18:29")
-    assert (other["species"], other["count"], other["deleteflag"]) == (None, 0, "true")
-    assert facts["IMG_0009.JPG"]["species"] == "fox"
-
-
-@pytest.mark.parametrize(
-    ("head", "cells", "time"),
-    [
-        ("Date;Time", "26-Jun-2017;11:18:29", "2017-06-26 11:18:29"),
-        ("DateTime;UtcOffset", "2017-06-26T19:18:29.000Z;-8.0", "2017-06-26 11:18:29"),
-        ("DateTime", "26-Jun-2017 11:18:29", "2017-06-26 11:18:29"),
-        ("DateTime", "03/04/2017 11:18:29", None),
-        ("DateTime;UtcOffset", "2017-06-26T19:18:29.000Z;inf", None),
-        ("DateTime;UtcOffset", "9999-12-31T19:18:29.000Z;8.0", None),
-    ],
-)
-def test_times_are_the_cameras(tmp_path: Path, head: str, cells: str, time: str | None) -> None:
-    (tmp_path / "old.csv").write_text(f"sep=;\nFile;RelativePath;Folder;{head}\na.jpg;;photos;{cells}\n")
-    (photo,) = timelapse.read(tmp_path / "old.csv")
-    assert photo.facts["taken"] == time and photo.elsewhere == ("photos/a.jpg",)
-
-
 def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tmp_path: Path, taken: Taken) -> None:
     """A camera begins a new folder and counts from 1 again; the export says neither folder."""
     odd = os.fsdecode(b"caf\xe9.jpg")  # no UTF-8
@@ -274,14 +236,6 @@ def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tm
 
     assert [file for file, _ in done.failed] == ["x.jpg", "c.jpg", odd] and done.known == 1
     assert facts["c.jpg"]["species"] == "fox" and facts["a/x.jpg"].get("species") is None
-
-
-def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "1.jpg", "2.jpg")
-    table = "File,RelativePath,file_name,Weather\n1.jpg,,2.jpg,rain\n"
-    (tmp_path / "photos" / "seen.csv").write_text(table)
-    _, facts = taken(timelapse.read(tmp_path / "photos" / "seen.csv"), tmp_path / "photos")
-    assert (facts["1.jpg"]["weather"], facts["2.jpg"]["weather"]) == ("rain", None)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +255,7 @@ def test_what_is_no_export_is_named(tmp_path: Path, read: Any, files: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("read", "name"), [(timelapse.read, "old"), (camtrap_dp.read, "old"), (timelapse.read, "none")]
+    ("read", "name"), [(wildlife_insights.read, "old"), (camtrap_dp.read, "old"), (camtrap_dp.read, "none")]
 )
 def test_a_table_that_is_not_utf_8_and_a_zip_that_is_none_are_named(tmp_path: Path, read: Any, name: str) -> None:
     (tmp_path / "old.csv").write_bytes("File,Species\na.jpg,café\n".encode("cp1252"))

@@ -1,6 +1,6 @@
 """What is exported: all that was chosen, with its facts and rights, without places and owners, whole or not at all.
 
-What the peers ask for is there and fits together: COCO, BEIR, MTEB, packages of camera traps.
+What the peers ask for is there and fits together: COCO, BEIR, packages of camera traps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from PIL import Image, ImageSequence
 from eyespot import rooms
 from eyespot.formats.exporting import ExportOptions, ExportReport, export
 from eyespot.formats.exports._names import FileNames, safe_name
-from eyespot.formats.exports._pictures import bare_gif, bare_jpeg, picture_of
+from eyespot.formats.pictures import bare_gif, bare_jpeg, picture_of
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.sources import roots_of
 from eyespot.runs import beir
@@ -125,7 +125,7 @@ def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("beir", {}), ("mteb", {}), ("coco", {"category": "colour"}), ("coco", {"category": "latitude"})],
+    [("beir", {}), ("coco", {"category": "colour"}), ("coco", {"category": "latitude"})],
 )
 def test_what_an_export_lacks_is_named_before_anything_is_written(
     view: View, tmp_path: Path, name: str, options: dict[str, str]
@@ -317,17 +317,6 @@ def test_a_beir_folder_has_the_corpus_texts_and_judgements(dated: View, judged: 
     said = {fact["id"]: [fact["title"], fact["license"], fact["author"]] for fact in dated.facts(range(9))}
     assert {id: [one["text"], one["license"], one["author"]] for id, one in read.images.items()} == said
     assert len(report.notes) == 1 and report.notes[0].startswith("2 judgements ")
-
-
-@pytest.mark.long
-@requires("mteb")
-def test_mtebs_loader_reads_pictures_queries_and_judgements(dated: View, judged: JudgedQueries, tmp_path: Path) -> None:
-    written("mteb", dated, tmp_path / "out", judged=judged)
-    found = loaded("mteb", tmp_path / "out")
-    assert set(found["corpus"]["ids"]) == {fact["id"] for fact in dated.facts(range(9))}
-    assert found["corpus"]["first"]["image"] == [120, 90] and found["queries"]["ids"] == ["fox", "q2"]
-    assert found["queries"]["first"]["text"] == "a red fox"
-    assert [sorted(found["qrels"][query].values()) for query in ("fox", "q2")] == [[0, 2], [0, 1]]
 
 
 def test_judgements_of_other_pictures_are_no_set_and_positions_stay_unless_asked(dated: View, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from eyespot import sample
 from eyespot.gallery.groups.details import prepared, same_details
-from eyespot.photos.hashes import PLAIN, STROKES, picture_kind
+from eyespot.gallery.groups.hashes import HASHES, write_hashes
+from eyespot.photos.hashes import COLUMNS, PLAIN, STROKES, picture_kind
 from tests.gallery.test_groups import grouped
 from tests.worlds import index_gallery
 
@@ -111,3 +112,41 @@ def test_documents_are_copies_of_themselves_alone(tmp_path: Path) -> None:
     page(3).transpose(Image.Transpose.ROTATE_180).save(folder / "page3 turned.png")
     index_gallery(tmp_path / "gallery", folder, shard_rows=4)
     assert grouped(tmp_path / "gallery") == [["form0 again.jpg", "form0.png"], ["page3 turned.png", "page3.jpg"]]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 5), (3000, 1), (8, 8)])
+@pytest.mark.parametrize("strict", [True, False])
+def test_tiny_and_thin_pictures_are_compared(size: tuple[int, int], strict: bool) -> None:
+    """Blocks of eight pixels say nothing of a smaller one."""
+    tiny, large = (Image.new("RGB", some, "white") for some in (size, (40, 30)))
+    assert alike(tiny, tiny, strict) == (size == (8, 8))
+    assert isinstance(alike(tiny, large, strict) and alike(large, tiny, strict), bool)
+
+
+def test_a_copy_of_a_page_that_is_gone_is_alone(tmp_path: Path) -> None:
+    folder, gallery = tmp_path / "photos", tmp_path / "gallery"
+    folder.mkdir()
+    for at in range(3):
+        page(at).save(folder / f"page{at}.jpg")
+    index_gallery(gallery, folder, shard_rows=4)
+    (folder / "page0.jpg").unlink()
+    index_gallery(gallery, folder, forget=True)
+    for at in range(2):
+        page(at).save(folder / f"page{at} again.png")
+    index_gallery(gallery, folder)
+    assert grouped(gallery) == [["page1 again.png", "page1.jpg"]]
+
+
+def test_pages_of_a_gallery_whose_hashes_say_no_kind_are_compared_with_new_ones(tmp_path: Path) -> None:
+    folder, gallery = tmp_path / "photos", tmp_path / "gallery"
+    folder.mkdir()
+    form(1000).save(folder / "form.png")
+    index_gallery(gallery, folder)
+    (place,) = gallery.glob(f"shards/*/{HASHES}")
+    numbers = np.fromfile(place, "<u8").reshape(-1, COLUMNS)
+    numbers[:, :2] &= np.uint64((1 << 63) - 1)
+    write_hashes(place.parent, numbers.tolist())
+    form(1000).save(folder / "form again.jpg", quality=60)
+    form(1734).save(folder / "other.png")
+    index_gallery(gallery, folder)
+    assert grouped(gallery) == [["form again.jpg", "form.png"]]

@@ -272,7 +272,7 @@ def test_a_root_that_goes_away_before_its_plan_is_done_loses_nothing(
     gallery: Path, photos: Path, tmp_path: Path
 ) -> None:
     ledger = PictureIndex(gallery)
-    ledger.look(ledger.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
+    ledger.visit(ledger.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
     ledger.make_plan(None, False)  # as a run leaves it that was killed here
     ledger.close()
     photos.rename(tmp_path / "unplugged")
@@ -290,8 +290,8 @@ def test_a_file_out_of_reach_is_tried_again_by_the_next_run(gallery: Path, photo
     ledger = PictureIndex(gallery)
     root = Root(str(photos), "folder")
     draw(photos / "photo1.jpg", 60)
-    ledger.begin_looking()
-    ledger.look(ledger.add_root(root), root)
+    ledger.begin_visits()
+    ledger.visit(ledger.add_root(root), root)
     ledger.make_plan(None, False)
     ledger.close()
     (photos / "photo1.jpg").unlink()  # between the look and the reading

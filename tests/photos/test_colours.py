@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageDraw
 
-from eyespot.formats.exports._pictures import picture_of
+from eyespot.formats.pictures import picture_of
 from eyespot.photos.pictures import open_picture, thumbnail
 from tests.photos.test_pictures import chunk, encoded, png
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from contextlib import closing
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -21,7 +20,6 @@ from eyespot.formats.sidecars import add_keyword
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.picture_index import StoredRow
 from eyespot.photos.pictures import open_picture
 from eyespot.photos.provenance import best_date, best_position, date_in_name, read_date
@@ -29,7 +27,6 @@ from eyespot.photos.sidecars import is_near, sidecar_facts, sidecars_in
 from eyespot.photos.videos.metadata import video_facts
 from eyespot.search.collection import Collection
 from eyespot.settings.search import FilterSettings
-from eyespot.storage import sqlite
 from eyespot.types import NothingFound, codes_of
 from tests.worlds import draw_photos, index_gallery
 
@@ -416,24 +413,6 @@ def test_nested_lists_take_no_quadratic_time(depth: int, tmp_path: Path) -> None
     place = tmp_path / "deep.jpg.xmp"
     place.write_bytes(xmp("", "<dc:subject>" * depth + "</dc:subject>" * depth))
     assert sidecar_facts(str(place)) == {}
-
-
-def test_a_gallery_of_an_older_eyespot_is_read_again_by_a_repair(tmp_path: Path) -> None:
-    photos, gallery = draw_photos(tmp_path / "photos", 1), tmp_path / "gallery"
-    (photos / "b.jpg").write_bytes(jpeg(EDIT, {BASE.DateTimeDigitized: TEXT}))
-    index_gallery(gallery, photos)
-    with closing(sqlite.connect(gallery / "index.sqlite")) as sql:
-        sql.execute("UPDATE pictures SET taken = 1643767322, more = NULL WHERE taken IS NOT NULL")
-        sql.execute("INSERT INTO stale SELECT shard FROM spans")
-        sql.execute("PRAGMA user_version = 0")
-    index_gallery(gallery, photos)
-    before = rows_in(gallery)["b.jpg"]
-    assert (before["taken"].year, before.get("taken_from")) == (2022, None)
-
-    index(gallery, [], [], Options(repair=True))
-
-    after = rows_in(gallery)["b.jpg"]
-    assert (after["taken"], after["taken_from"], after["date_changed"]) == (WHEN, "digitised", "2022-02-02T02:02:02")
 
 
 def test_a_filter_by_date_says_what_has_none_and_lists_it(tmp_path: Path) -> None:

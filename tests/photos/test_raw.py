@@ -74,7 +74,7 @@ def test_raw_photos_are_indexed_and_not_gone_where_the_extra_is_not_installed(
     for name in ("stays.dng", "goes.DNG"):
         (photos / name).write_bytes(dng(photo.rotate(10 * len(name))))
     summary = index_gallery(tmp_path / "gallery", photos)
-    assert (summary.pictures, summary.failures, summary.looked.skipped.files) == (8, [], 0)
+    assert (summary.pictures, summary.failures, summary.found.skipped.files) == (8, [], 0)
     (photos / "goes.DNG").unlink()
     without = "import sys; sys.modules['rawpy'] = None; import eyespot.cli; eyespot.cli.main()"
     line = [sys.executable, "-c", without, "index", "-g", str(tmp_path / "gallery")]

@@ -212,7 +212,7 @@ def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
     assert why.pop("empty.mp4") == "empty file" and why.pop("sound.mp4") == "sound without a picture"
     assert why.pop("locked.mp4") == "encrypted" and "36 megapixels" in why.pop("bomb.mkv")
     assert set(why) == {"cut.mp4", "text.mov", "list.mp4", "liar.mkv"} and all("damaged" in one for one in why.values())
-    assert summary.looked.files == 11 == summary.looked.searchable + summary.looked.failures
+    assert summary.found.files == 11 == summary.found.searchable + summary.found.failures
 
 
 @pytest.mark.long

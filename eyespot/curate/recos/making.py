@@ -41,7 +41,7 @@ from eyespot.curate.set_folder import (
     write_cards,
     write_table,
 )
-from eyespot.formats.positions import without_position
+from eyespot.formats.pictures import without_position
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Recipe, Record, StepResult, drops, read_recipe
 from eyespot.pipelines.data_card import (

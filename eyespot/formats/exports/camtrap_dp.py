@@ -41,17 +41,15 @@ TABLES = {
 }
 SPECIES = ("scientific_name", "scientificname", "species", "taxon", "taxon_name")
 KINDS = {"animal": "animal", "person": "human", "human": "human", "vehicle": "vehicle", "blank": "blank"}
+_CSV = {"profile": "tabular-data-resource", "format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
 _HELD = ("id", "taken", "latitude", "longitude", "boxes", "size", "mtime", "width", "height", "file_name")
 
 
 class TrapPhoto(NamedTuple):
-    """A photo with a time and a position: `file` is its path in the package, `tags` and `comments` of what is seen."""
+    """A photo with a time and a position: `file` is its path in the package."""
 
     facts: Mapping[str, Any]
     file: str
-    observation: str  # the beginning of the ids of its observations
-    tags: str = ""
-    comments: str = ""
 
     @property
     def place(self) -> str:
@@ -92,33 +90,21 @@ def write(rows: ExportRows, folder: Path) -> int:
             continue
         name = f"media/{names.take(picture.name, picture.suffix)}"
         (folder / name).write_bytes(picture.data)
-        photos.append(TrapPhoto(facts, name, row.id, _tags(facts)))
+        photos.append(TrapPhoto(facts, name))
     if not photos:
         raise NothingFound("no photo has both a time and a position, which Camtrap DP needs; choose another format")
     left_out = sum(one.reason.startswith("without a time") for one in rows.failed)
     summary = f"{len(photos)} photos; {left_out} without a time or a position are left out."
-    about = described(photos, "eyespot-export", "Photos of a gallery", summary)
-    for file, data in package(photos, about).items():
-        write_whole(folder / file, lambda target, data=data: target.write(data))  # type: ignore[misc]
-    return len(photos)
-
-
-def _tags(facts: Mapping[str, Any]) -> str:
-    """The facts that have no column of their own, as `name:value | …`."""
-    known = (*_HELD, *SPECIES, "licence", "author", "url")
-    pairs = (f"{name}:{value}" for name, value in facts.items() if name.lower() not in known)
-    return " | ".join(pair.replace("|", "/") for pair in pairs)
-
-
-def package(photos: Sequence[TrapPhoto], about: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of a package but its pictures, by name."""
-    rows = {
+    seen = {
         "deployments": list(_deployments(photos)),
         "media": [_medium(one) for one in photos],
         "observations": [seen for one in photos for seen in _observations(one)],
     }
-    tables = {f"{name}.csv": csv_bytes(columns.split(), rows[name]) for name, columns in TABLES.items()}
-    return {"datapackage.json": json.dumps(about, ensure_ascii=False, indent=1).encode(), **tables}
+    files = {f"{name}.csv": csv_bytes(columns.split(), seen[name]) for name, columns in TABLES.items()}
+    files["datapackage.json"] = json.dumps(_described(photos, summary), ensure_ascii=False, indent=1).encode()
+    for file, data in files.items():
+        write_whole(folder / file, lambda target, data=data: target.write(data))  # type: ignore[misc]
+    return len(photos)
 
 
 def _deployments(photos: Sequence[TrapPhoto]) -> Iterator[dict[str, Any]]:
@@ -155,14 +141,15 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
     """What is seen: one row for the photo, or one for each of its boxes."""
     from eyespot.formats.exporting import boxes_of
 
+    known = (*_HELD, *SPECIES, "licence", "author", "url")
+    others = (f"{name}:{value}" for name, value in photo.facts.items() if name.lower() not in known)
     shared = {
         "deploymentID": photo.place,
         "mediaID": photo.facts["id"],
         "eventStart": photo.time,
         "eventEnd": photo.time,
         "observationLevel": "media",
-        "observationTags": photo.tags,
-        "observationComments": photo.comments,
+        "observationTags": " | ".join(pair.replace("|", "/") for pair in others),
     }
     boxes = boxes_of(photo.facts.get("boxes"))
     for number, (kind, confidence, shares) in enumerate(boxes, 1):
@@ -171,39 +158,39 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
         box = corner | {"bboxWidth": max(width, 1e-4), "bboxHeight": max(height, 1e-4)}
         animal = KINDS.get(kind) == "animal"
         method = {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
-        own: dict[str, Any] = {"observationID": f"{photo.observation}-{number}"}
+        own: dict[str, Any] = {"observationID": f"{photo.facts['id']}-{number}"}
         own |= {"observationType": KINDS.get(kind, "unknown")}
         yield {**shared, **own, **method, **box, "scientificName": photo.species if animal else None}
     if not boxes:
         kind = "animal" if photo.species else "unclassified"
-        only = {"observationID": photo.observation, "observationType": kind, "scientificName": photo.species}
+        only = {"observationID": photo.facts["id"], "observationType": kind, "scientificName": photo.species}
         yield {**shared, **only}
 
 
-def described(photos: Sequence[TrapPhoto], name: str, title: str, description: str) -> dict[str, Any]:
+def _described(photos: Sequence[TrapPhoto], description: str) -> dict[str, Any]:
     """`datapackage.json`: what is in a package, whose it is, and where and when it was."""
     times = [photo.time[:10] for photo in photos]
     species = sorted({photo.species for photo in photos if photo.species})
-    known = {"licences": "licence", "holders": "author"}
-    rights = {
-        what: sorted({str(photo.facts[column]) for photo in photos if photo.facts.get(column)})
-        for what, column in known.items()
-    }
+    licences, holders = (
+        sorted({str(photo.facts[column]) for photo in photos if photo.facts.get(column)})
+        for column in ("licence", "author")
+    )
     lats, lons = ([photo.facts[name] for photo in photos] for name in ("latitude", "longitude"))
     south, north, west, east = min(lats), max(lats), min(lons), max(lons)
-    holders = [{"title": holder, "role": "rightsHolder"} for holder in rights["holders"]]
-    licences = {"licenses": [_licence(one) for one in rights["licences"]]} if rights["licences"] else {}
     return {
-        "name": name,
-        "title": title,
+        "name": "eyespot-export",
+        "title": "Photos of a gallery",
         "description": f"{description} Times are the cameras' local ones, written as UTC. The design of the project "
         "is a guess.",
         "profile": f"{SCHEMAS}camtrap-dp-profile.json",
         "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "contributors": [{"title": "eyespot", "role": "contributor"}, *holders],
-        **licences,
+        "contributors": [
+            {"title": "eyespot", "role": "contributor"},
+            *({"title": holder, "role": "rightsHolder"} for holder in holders),
+        ],
+        **({"licenses": [_licence(one) for one in licences]} if licences else {}),
         "project": {
-            "title": title,
+            "title": "Photos of a gallery",
             "samplingDesign": "opportunistic",
             "captureMethod": ["activityDetection"],
             "individualAnimals": False,
@@ -215,7 +202,10 @@ def described(photos: Sequence[TrapPhoto], name: str, title: str, description: s
         },
         "temporal": {"start": min(times), "end": max(times)},
         "taxonomic": [{"scientificName": one} for one in species],
-        "resources": [_resource(table) for table in TABLES],
+        "resources": [
+            {"name": table, "path": f"{table}.csv", **_CSV, "schema": f"{SCHEMAS}{table}-table-schema.json"}
+            for table in TABLES
+        ],
     }
 
 
@@ -224,15 +214,3 @@ def _licence(text: str) -> dict[str, str]:
     if "://" in text:
         return licence | {"path": text}
     return licence | {"name": re.sub(r"[^-a-zA-Z0-9._]+", "-", text).strip("-") or "other"}
-
-
-def _resource(name: str) -> dict[str, str]:
-    return {
-        "name": name,
-        "path": f"{name}.csv",
-        "profile": "tabular-data-resource",
-        "format": "csv",
-        "mediatype": "text/csv",
-        "encoding": "utf-8",
-        "schema": f"{SCHEMAS}{name}-table-schema.json",
-    }

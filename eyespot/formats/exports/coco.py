@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 ABOUT = "Write COCO JSON with the pictures; categories come from a column, and boxes from the column `boxes`."
 OPTIONS = ("category",)
-_HELD = ("id", "width", "height", "licence", "author", "taken", "boxes")  # which COCO has names of its own for
+_RENAMED = {"author": "rights_holder", "taken": "date_captured"}
+_HELD = ("id", "width", "height", "licence", "boxes", *_RENAMED)  # which COCO has names of its own for
 
 
 def write(rows: ExportRows, folder: Path) -> int:
@@ -22,28 +23,36 @@ def write(rows: ExportRows, folder: Path) -> int:
 
     column = rows.column(rows.options.category) if rows.options.category else None
     names, images = FileNames(), list[dict[str, Any]]()
-    pairs: list[tuple[int, int, list[float] | None]] = []
+    annotations: list[dict[str, Any]] = []
     categories, licences = _Numbers(), _Numbers()
     (folder / "images").mkdir()
     for row, picture in rows.pictures():
         name = f"images/{names.take(picture.name, picture.suffix)}"
         (folder / name).write_bytes(picture.data)
         facts, number = known_facts(row.facts), len(images) + 1
-        images.append(_image(number, name, picture.size, facts, licences))
+        image = {"id": number, "file_name": name, "width": picture.size[0], "height": picture.size[1]}
+        image |= {"eyespot_id": facts["id"]}
+        if "licence" in facts:
+            image["license"] = licences.of(facts["licence"])
+        image |= {other: facts[one] for one, other in _RENAMED.items() if one in facts}
+        images.append(image | {one: value for one, value in facts.items() if one not in (*_HELD, *image)})
         if column and facts.get(column) is not None:
-            pairs.append((number, categories.of(str(facts[column])), None))
+            annotations.append({"image_id": number, "category_id": categories.of(str(facts[column]))})
         for kind, _, shares in boxes_of(facts.get("boxes")):
             box = [round(share * side, 1) for share, side in zip(shares, picture.size * 2, strict=True)]
-            pairs.append((number, categories.of(kind), box))
+            pair = {"image_id": number, "category_id": categories.of(kind)}
+            annotations.append({**pair, "bbox": box, "area": round(box[2] * box[3], 1), "iscrowd": 0})
     with (folder / "annotations.json").open("wb") as file:
         write_coco(
             file,
             {"description": "written by eyespot export coco"},
             {
-                "licenses": ({"id": at, "name": name, "url": _address(name)} for name, at in licences.items()),
+                "licenses": (
+                    {"id": at, "name": name, "url": name if "://" in name else ""} for name, at in licences.items()
+                ),
                 "categories": ({"id": at, "name": name, "supercategory": ""} for name, at in categories.items()),
                 "images": images,
-                "annotations": (_annotation(at, *pair) for at, pair in enumerate(pairs, 1)),
+                "annotations": ({"id": at, **annotation} for at, annotation in enumerate(annotations, 1)),
             },
         )
     return len(images)
@@ -69,23 +78,3 @@ class _Numbers(dict[str, int]):
 
     def of(self, text: str) -> int:
         return self.setdefault(text, len(self) + 1)
-
-
-def _image(number: int, name: str, size: tuple[int, int], facts: dict[str, Any], licences: _Numbers) -> dict[str, Any]:
-    own = {"id": number, "file_name": name, "width": size[0], "height": size[1], "eyespot_id": facts["id"]}
-    if "licence" in facts:
-        own["license"] = licences.of(facts["licence"])
-    if "author" in facts:
-        own["rights_holder"] = facts["author"]
-    if "taken" in facts:
-        own["date_captured"] = facts["taken"]
-    return own | {column: value for column, value in facts.items() if column not in (*_HELD, *own)}
-
-
-def _annotation(number: int, image: int, category: int, box: list[float] | None) -> dict[str, Any]:
-    pair = {"id": number, "image_id": image, "category_id": category}
-    return pair if box is None else pair | {"bbox": box, "area": round(box[2] * box[3], 1), "iscrowd": 0}
-
-
-def _address(licence: str) -> str:
-    return licence if "://" in licence else ""

@@ -79,21 +79,17 @@ def write_tasks(path: Path, tasks: Iterable[tuple[LabelTask, Mapping[str, Any]]]
         entries = []
         for who, mark in task.marks.items():
             annotations += 1
-            entries.append(_annotation(annotations, who, people.setdefault(who, len(people) + 1), mark))
+            result = {
+                "id": f"r{annotations}",
+                "from_name": "relevance",
+                "to_name": "image",
+                "type": "choices",
+                "value": {"choices": [CHOICES[mark]]},
+                "meta": {"text": [who]},
+            }
+            person = {"id": people.setdefault(who, len(people) + 1), "email": who, "first_name": who, "last_name": ""}
+            entries.append({"id": annotations, "completed_by": person, "was_cancelled": False, "result": [result]})
         own = {"image_id": task.image, "query_id": task.query, "query": task.text}
         listed.append({"id": number, "data": {**data, **own}, "annotations": entries, "predictions": []})
     text = json.dumps(listed, ensure_ascii=False, indent=1)
     write_whole(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
-
-
-def _annotation(number: int, who: str, person: int, mark: str) -> dict[str, Any]:
-    result = {
-        "id": f"r{number}",
-        "from_name": "relevance",
-        "to_name": "image",
-        "type": "choices",
-        "value": {"choices": [CHOICES[mark]]},
-        "meta": {"text": [who]},
-    }
-    completed_by = {"id": person, "email": who, "first_name": who, "last_name": ""}
-    return {"id": number, "completed_by": completed_by, "was_cancelled": False, "result": [result]}

@@ -74,8 +74,8 @@ def _batches(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield from pa.table(columns | {VECTOR: vectors}, schema=schema).combine_chunks().to_batches()
 
 
-def picture_batches(rows: ExportRows, schema: pa.Schema, **constants: str) -> Iterator[pa.RecordBatch]:
-    """The pictures that can be read with their facts, in a schema of `shown_schema`; constants fill columns."""
+def picture_batches(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The pictures that can be read with their facts, in a schema of `shown_schema`."""
     import pyarrow as pa
 
     from eyespot.formats.exports._names import FileNames
@@ -88,7 +88,6 @@ def picture_batches(rows: ExportRows, schema: pa.Schema, **constants: str) -> It
                 **row.facts,
                 IMAGE: {"bytes": picture.data, "path": names.take(picture.name, picture.suffix)},
                 VECTOR: row.vector.astype(rows.dtype),
-                **constants,
             }
             for row, picture in some
         ]

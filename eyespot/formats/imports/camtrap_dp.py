@@ -30,7 +30,15 @@ _ABOUT = {"life_stage": ("lifestage",), "sex": ("sex",), "behavior": ("behavior"
 def read(place: Path) -> Iterator[PhotoFacts]:
     """Every medium of a package, a folder or a zip; `UsageError` for a table that is missing."""
     package = ExportPackage(place.parent if place.name == PACKAGE else place)
-    fields = _described(package)
+    if PACKAGE not in package.files:
+        raise UsageError(f"{package.place} has no {PACKAGE}; name the folder or zip of a Camtrap DP package")
+    with package.open(PACKAGE) as file:
+        try:
+            fields = json.loads(file.read().decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            refuse(package.place / PACKAGE, "", f"is no JSON ({error}); fetch the package again")
+    if not isinstance(fields, dict):
+        refuse(package.place / PACKAGE, "", "is not a package; expected an object with resources")
     tables = {name: _table(package, fields, name) for name in ("deployments", "media", "observations")}
     seen = _Observations(package, tables["observations"])
     rows = (row for _, row in package.rows(tables["deployments"]) if isinstance(row, dict))
@@ -45,19 +53,6 @@ def read(place: Path) -> Iterator[PhotoFacts]:
         else:
             facts = {**seen.of(row), **_where(row, traps), **shared}
             yield _photo(row, facts, unique=names[_own_name(row)] == 1)
-
-
-def _described(package: ExportPackage) -> dict[str, Any]:
-    if PACKAGE not in package.files:
-        raise UsageError(f"{package.place} has no {PACKAGE}; name the folder or zip of a Camtrap DP package")
-    with package.open(PACKAGE) as file:
-        try:
-            fields = json.loads(file.read().decode("utf-8-sig"))
-        except (ValueError, RecursionError) as error:
-            refuse(package.place / PACKAGE, "", f"is no JSON ({error}); fetch the package again")
-    if not isinstance(fields, dict):
-        refuse(package.place / PACKAGE, "", "is not a package; expected an object with resources")
-    return fields
 
 
 def _table(package: ExportPackage, fields: Mapping[str, Any], name: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from eyespot.formats.imports.items import Layout
 from eyespot.formats.imports.registered import ImportSource, Part
 from eyespot.gallery import hdf5
@@ -24,7 +26,7 @@ def source(places: Sequence[Path]) -> ImportSource:
         raise UsageError(f"there is nothing at {missing[0]}; check the path")
     files, queries = hdf5.files_in(places)
     notes = [f"{path.name} holds queries by its name and is left out; name the file itself" for path in queries]
-    packed = [path for path in files if not hdf5.is_mapped(path)]
+    packed = [path for path in files if not isinstance(hdf5.features(path), np.memmap)]
     if packed:
         notes.append(
             f"the vectors of {len(packed)} of {len(files)} files are packed in chunks (such as {packed[0].name}) and "

@@ -63,11 +63,11 @@ def key_hashes(facts: FactTable, naming: Naming) -> Hashes:
 
 
 def item_hashes(shard: Path) -> Hashes:
-    """The same numbers for the ids of a shard that is written."""
+    """The same numbers for the ids of a shard that is written, in order."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(shard / "items.parquet") as file:
-        return _hashes(batch.column(0) for batch in file.iter_batches(BATCH, columns=["id"]))
+        return np.sort(_hashes(batch.column(0) for batch in file.iter_batches(BATCH, columns=["id"])))
 
 
 def _hashes(ids: Iterator[Column]) -> Hashes:
@@ -81,37 +81,15 @@ def _hashes(ids: Iterator[Column]) -> Hashes:
     return np.concatenate(found)
 
 
-class KnownHashes:
-    """The numbers of ids that are there, in sorted runs, each more than twice as long as the next.
-
-    So n numbers that come in parts are merged in n log n steps, and not all of them again with each part.
-    """
-
-    def __init__(self) -> None:
-        self.runs: list[Hashes] = []
-
-    def add(self, more: Hashes) -> None:
-        """Take in those of one more part."""
-        run = np.sort(more)
-        while self.runs and len(self.runs[-1]) <= 2 * len(run):  # a stable sort takes each as one run
-            run = np.sort(np.concatenate([self.runs.pop(), run]), kind="stable")
-        self.runs.append(run)
-
-    def holds(self, ordered: Hashes) -> Mask:
-        """Which of these sorted numbers are there, (n,)."""
-        there = np.zeros(len(ordered), bool)
-        for run in self.runs:
-            there |= np.searchsorted(run, ordered) < np.searchsorted(run, ordered, side="right")
-        return there
-
-
-def repeated(hashes: Hashes, known: KnownHashes) -> Mask:
-    """True for rows whose id was there before, in `known` or further up, (rows,)."""
+def repeated(hashes: Hashes, known: Sequence[Hashes]) -> Mask:
+    """True for rows whose id was there before, further up or in one of the `known` parts, each in order, (rows,)."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     after_equal = np.concatenate([[False], ordered[1:] == ordered[:-1]])[: len(hashes)]
     again = np.empty(len(hashes), bool)
-    again[order] = after_equal | known.holds(ordered)
+    for part in known:
+        after_equal |= np.searchsorted(part, ordered) < np.searchsorted(part, ordered, side="right")
+    again[order] = after_equal
     return again
 
 
@@ -130,7 +108,10 @@ def write_items(
     path = folder / ITEMS
     with new_digested(path) as file, pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
-            ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], shard, start)
+            ids = _ids(batch, naming, start)
+            if (repeats := again[start : start + len(batch)]).any():
+                apart = pc.binary_join_element_wise(ids, _joined(f"#{shard}/", _row_numbers(start, len(ids))), "")
+                ids = pc.if_else(pa.array(repeats), apart, ids)
             paths = _listed(batch) if "paths" in naming.layout.paths else None
             if paths is None:
                 texts = _first_filled(batch, naming.layout.paths)
@@ -145,7 +126,10 @@ def write_items(
                 found[facts_name] = (
                     pa.nulls(len(batch), FIXED.field(facts_name).type) if column is None else fitted(column)
                 )
-            columns = places | found | _labels(batch, labels)
+            columns = places | found
+            for name, kind in labels.items():
+                column = _column(batch, name)
+                columns[name] = _ARROW[kind](pa.nulls(len(batch)) if column is None else column)
             columns |= {"id": ids, "live": pa.array(np.ones(len(batch), bool))}
             arrays = [columns[name] for name in schema.names]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP)
@@ -167,13 +151,6 @@ def _ids(batch: pa.RecordBatch, naming: Naming, start: int) -> Column:
         keys = pc.coalesce(keys, _joined(f"{naming.part}/", _row_numbers(start, len(batch))))
     prefix = f"{naming.format}:"
     return pc.if_else(pc.starts_with(keys, prefix), keys, _joined(prefix, keys))
-
-
-def _told_apart(ids: Column, again: Mask, shard: int, start: int) -> Column:
-    if not again.any():
-        return ids
-    tails = _joined(f"#{shard}/", _row_numbers(start, len(ids)))
-    return pc.if_else(pa.array(again), pc.binary_join_element_wise(ids, tails, ""), ids)
 
 
 def _joined(head: str, tails: Column) -> Column:
@@ -265,14 +242,6 @@ _ARROW: dict[str, Callable[[Column], Column]] = {
     "float": lambda column: column.cast(pa.float64(), safe=False),
     "text": _text,
 }
-
-
-def _labels(batch: pa.RecordBatch, labels: Mapping[str, str]) -> dict[str, Column]:
-    columns = {}
-    for name, kind in labels.items():
-        column = _column(batch, name)
-        columns[name] = _ARROW[kind](pa.nulls(len(batch)) if column is None else column)
-    return columns
 
 
 # -- columns ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from eyespot.formats.imports.items import (
     MEANT,
-    KnownHashes,
+    Hashes,
     Layout,
     Naming,
     item_hashes,
@@ -115,7 +116,15 @@ class _Import:
         self.header = disk.read_header(gallery) if (gallery / "gallery.toml").exists() else disk.Header()
         need_open(2 * len(source.parts))  # a packed HDF5 file stays open beside its table
         self.mapped = {part: map_array(part.vectors) for part in source.parts}
-        self.space = Space(encoder, "imported", "unknown", "unknown", self._dim())
+        first, *others = source.parts
+        dim = int(self.mapped[first].shape[1])
+        for part in others:
+            if self.mapped[part].shape[1] != dim:
+                raise EyespotError(
+                    f"{part.vectors} has vectors of {self.mapped[part].shape[1]} components and {first.vectors} of "
+                    f"{dim}; import them from folders of their own"
+                )
+        self.space = Space(encoder, "imported", "unknown", "unknown", dim)
         self.stem = disk.stem_of(self.space)
         self.facts = {}
         for part in source.parts:
@@ -142,31 +151,20 @@ class _Import:
         # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
         root = self.ledger.add_root(Root(os.path.join(self.source.folder, ""), "import"))
         self._write_header()
-        known = KnownHashes()
+        known: list[Hashes] = []  # of the ids of each part
         if new:
             # Ids differ within a space; in two spaces one id is one picture
             shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
             for place in dict.fromkeys(disk.places_of(self.gallery, (shard for (shard,) in shards)).values()):
-                known.add(item_hashes(place))
+                known.append(item_hashes(place))
         for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost=lost[part], copy=copy, known=known)
-            known.add(item_hashes(disk.shard_path(self.gallery, shard)))
+            known.append(item_hashes(disk.shard_path(self.gallery, shard)))
         self._write_header()
         rows = sum(len(array) for array in self.mapped.values())
         return Imported(rows, total, len(self.source.parts), self._notes(sum(map(len, lost.values()))))
 
     # -- what is there --------------------------------------------------------------------------------------
-
-    def _dim(self) -> int:
-        first, *others = self.source.parts
-        dim = self.mapped[first].shape[1]
-        for part in others:
-            if self.mapped[part].shape[1] != dim:
-                raise EyespotError(
-                    f"{part.vectors} has vectors of {self.mapped[part].shape[1]} components and {first.vectors} of "
-                    f"{dim}; import them from folders of their own"
-                )
-        return int(dim)
 
     def _is_in(self, part: Part) -> bool:
         found = self.ledger.sql.execute(
@@ -208,7 +206,7 @@ class _Import:
             )
         return found.missing
 
-    def _add(self, part: Part, root: int, *, lost: list[int], copy: bool, known: KnownHashes) -> int:
+    def _add(self, part: Part, root: int, *, lost: list[int], copy: bool, known: Sequence[Hashes]) -> int:
         facts, array = self.facts[part], self.mapped[part]
         naming = Naming(self.source.format, part.name, self.source.layout)
         again = repeated(key_hashes(facts, naming), known)
@@ -219,7 +217,9 @@ class _Import:
             if copy or not isinstance(array, np.ndarray):
                 dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
                 with new_digested(folder / f"{self.stem}.npy") as file:
-                    arrays.write(file, array.shape, dtype, arrays.normalised(array, dtype))
+                    arrays.begin(file, array.shape, dtype)
+                    for piece in arrays.normalised(array, dtype):
+                        arrays.append(file, piece)
                 about = replace(about, source=None, checksum=f"blake2b:{file.hex}", dtype=np.dtype(dtype).name)
             disk.write_note(folder, about)
         # Killed before this line, the next import writes the folder anew.

@@ -35,38 +35,11 @@ from eyespot.types import EyespotError, Mask, Progress, UsageError, no_progress
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = [
-    "Condition",
-    "after",
-    "all_of",
-    "before",
-    "checked",
-    "columns_of",
-    "file_masks",
-    "fold_case",
-    "kinds_of",
-    "label",
-    "mask",
-    "near",
-    "undated",
-]
-
 _HIDDEN = ("live", "roots")  # the gallery's own bookkeeping
-_SCALARS = (
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
-    *(
-        "FLOAT",
-        "DOUBLE",
-        "DECIMAL",
-        "VARCHAR",
-        "DATE",
-        "TIME",
-        "TIMESTAMP",
-        "TIMESTAMP_S",
-        "TIMESTAMP_MS",
-        "TIMESTAMP_NS",
-    ),
-)
+_SCALARS = """
+    BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT FLOAT DOUBLE DECIMAL VARCHAR
+    DATE TIME TIMESTAMP TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS
+""".split()  # noqa: SIM905
 
 
 @dataclass(frozen=True)

@@ -25,42 +25,36 @@ BLOCK = 8  # pixels
 # pages differ by 0.06, pages with another number in them by 0.3; photos that were cropped by 0.24, other photos by 0.3
 STRICT, LOOSE = (0.12, 0.25), (0.25, 0.4)
 SIMILAR_TEXT = 0.8  # of the recognised words of a copy agree
-_PICTURES = 48  # that are held
-_CROP, _COURSE = 30, 256  # a copy lacks so much of the course of light along a side, in so many steps, at most
+_PICTURES = 48  # in memory at once, a megabyte each
+_CROP, _PROFILE = 30, 256  # a copy lacks so many of the steps of the profile of light along a side, at most
 _SMALL = 48  # pixels
 _LEAST_CONTRAST = 24.0  # grey levels
-_SIDEWAYS = (
-    Image.Transpose.ROTATE_90,
-    Image.Transpose.ROTATE_270,
-    Image.Transpose.TRANSPOSE,
-    Image.Transpose.TRANSVERSE,
-)
 
 
 def comparer(view: View, kinds: NDArray[np.uint8]) -> Callable[[NDArray[np.int64]], Mask]:
-    """What says of pairs of rows, (pairs, 2), whether they are copies, (pairs,); not of files that are out of reach."""
+    """What says of pairs of rows, (pairs, 2), whether they are copies, (pairs,); files out of reach are no copies."""
 
     @lru_cache(_PICTURES)
-    def read(row: int) -> tuple[str, Image.Image | None]:
+    def read(row: int) -> tuple[list[str], Image.Image | None]:
         (facts,) = view.facts([row])
-        picture = reread(facts["id"], facts["paths"], SIDE)
-        return str(facts.get(WORDS) or ""), None if isinstance(picture, NotReread) else prepared(picture)
+        # The row of a picture that is gone has no path left
+        picture = reread(facts["id"], facts["paths"], SIDE) if facts["paths"] else None
+        found = None if picture is None or isinstance(picture, NotReread) else prepared(picture)
+        return str(facts.get(WORDS) or "").split(), found
 
     def same(pairs: NDArray[np.int64]) -> Mask:
         found = np.zeros(len(pairs), bool)
         for at, pair in enumerate(pairs.tolist()):
-            (text, first), (other_text, second) = map(read, pair)
-            if first is not None and second is not None and _same_text(text, other_text):
-                found[at] = same_details(first, second, strict=bool((kinds[pair] & STROKES).any()))
+            (words, first), (other_words, second) = map(read, pair)
+            if first is not None and second is not None:
+                text = SequenceMatcher(None, words, other_words, autojunk=False)
+                may_be = (
+                    not (words and other_words) or text.ratio() >= SIMILAR_TEXT
+                )  # an unknown text rules nothing out
+                found[at] = may_be and same_details(first, second, strict=bool((kinds[pair] & STROKES).any()))
         return found
 
     return same
-
-
-def _same_text(first: str, second: str) -> bool:
-    """Whether two recognised texts may be of one page; a text that is not known speaks against nothing."""
-    words = SequenceMatcher(None, first.split(), second.split(), autojunk=False)
-    return not (first and second) or words.ratio() >= SIMILAR_TEXT
 
 
 def prepared(picture: Image.Image) -> Image.Image:
@@ -79,59 +73,53 @@ def same_details(first: Image.Image, second: Image.Image, strict: bool) -> bool:
     second = _turned_like(first, second)
     if strict:
         small, large = sorted((first.width, second.width))
-        return 2 * small >= large - 2 and _differ_by(first, second, STRICT)
+        return 2 * small >= large - 2 and _blocks_agree(first, second, STRICT)
     return (
-        _differ_by(first, second, LOOSE)
-        or _differ_by(_cropped(first, second), second, LOOSE)
-        or _differ_by(first, _cropped(second, first), LOOSE)
+        _blocks_agree(first, second, LOOSE)
+        or _blocks_agree(_cropped(first, second), second, LOOSE)
+        or _blocks_agree(first, _cropped(second, first), LOOSE)
     )
 
 
-def _differ_by(first: Image.Image, second: Image.Image, limits: tuple[float, float]) -> bool:
+def _turned_like(first: Image.Image, second: Image.Image) -> Image.Image:
+    """The turned or mirrored form of the second picture that is most like the first."""
+    goal, small = (picture.resize((_SMALL, _SMALL), Image.Resampling.BOX) for picture in (first, second))
+    light = np.asarray(goal, np.float64) - np.asarray(goal).mean()
+    best, form = float((light * small).sum()), None
+    for turn in Image.Transpose:
+        if (likeness := float((light * small.transpose(turn)).sum())) > best:
+            best, form = likeness, turn
+    return second if form is None else second.transpose(form)
+
+
+def _blocks_agree(first: Image.Image, second: Image.Image, limits: tuple[float, float]) -> bool:
     """Whether no block differs by more, in its pattern and as a whole."""
     small, large = sorted((first, second), key=lambda picture: picture.width * picture.height)
-    both = (small, large.resize(small.size, Image.Resampling.LANCZOS))
     height, width = (size // BLOCK * BLOCK for size in (small.height, small.width))
     if not height or not width:
         return False
-    a, b = (
-        np.asarray(picture.filter(ImageFilter.GaussianBlur(1)), np.float64)[:height, :width] - picture_mean
-        for picture, picture_mean in zip(both, (float(np.asarray(one).mean()) for one in both), strict=True)
-    )
-    # A lighter copy has another slope
-    apart = (a - (a * b).mean() / max(float((b * b).mean()), 1e-9) * b).reshape(height // BLOCK, BLOCK, -1, BLOCK)
+    both = (small, large.resize(small.size, Image.Resampling.LANCZOS))
+    blurred = (np.asarray(picture.filter(ImageFilter.GaussianBlur(1)), np.float64) for picture in both)
+    a, b = (levels[:height, :width] - levels.mean() for levels in blurred)  # (height, width)
+    slope = (a * b).mean() / max(float((b * b).mean()), 1e-9)  # a lighter copy has another one
+    apart = (a - slope * b).reshape(height // BLOCK, BLOCK, -1, BLOCK)
     contrast = max(_LEAST_CONTRAST, float(np.subtract(*np.percentile(a, [99, 1]))))
     pattern, whole = apart.std(axis=(1, 3)).max(), np.abs(apart.mean(axis=(1, 3))).max()
     return bool(pattern <= limits[0] * contrast and whole <= limits[1] * contrast)
 
 
 def _cropped(whole: Image.Image, part: Image.Image) -> Image.Image:
-    """What of the first picture the second may show, by the course of light along each side."""
-    starts, ends = np.meshgrid(np.arange(_CROP + 1), np.arange(_COURSE - _CROP, _COURSE + 1))
-    steps = (np.arange(_COURSE) + 0.5) / _COURSE
-    at = starts.ravel()[:, None] + (ends - starts).ravel()[:, None] * steps - 0.5  # (crops, steps)
+    """What of the first picture the second may show, by the profiles of light along both sides."""
+    starts, ends = (grid.ravel() for grid in np.meshgrid(range(_CROP + 1), range(_PROFILE - _CROP, _PROFILE + 1)))
+    steps = (np.arange(_PROFILE) + 0.5) / _PROFILE
+    at = starts[:, None] + (ends - starts)[:, None] * steps - 0.5  # (crops, steps)
+    profiles = [np.asarray(one.resize((_PROFILE, _PROFILE)), np.float64) for one in (whole, part)]
     edges = []
-    for axis in (0, 1):
-        a, b = (np.asarray(one.resize((_COURSE, _COURSE)), np.float64).mean(axis=axis) for one in (whole, part))
-        seen = np.interp(at, np.arange(_COURSE), a)
+    for axis, size in enumerate(whole.size):
+        a, b = (levels.mean(axis=axis) for levels in profiles)  # along the width, then along the height
+        seen = np.interp(at, np.arange(_PROFILE), a)
         seen -= seen.mean(axis=1, keepdims=True)
-        likeness = seen @ (b - b.mean()) / np.maximum(np.linalg.norm(seen, axis=1), 1e-9)
-        best = int(likeness.argmax())
-        edges.append((starts.ravel()[best] / _COURSE, ends.ravel()[best] / _COURSE))
+        best = int((seen @ (b - b.mean()) / np.maximum(np.linalg.norm(seen, axis=1), 1e-9)).argmax())
+        edges.append((round(starts[best] / _PROFILE * size), round(ends[best] / _PROFILE * size)))
     (left, right), (top, bottom) = edges
-    width, height = whole.size
-    return whole.crop((round(left * width), round(top * height), round(right * width), round(bottom * height)))
-
-
-def _turned_like(first: Image.Image, second: Image.Image) -> Image.Image:
-    """The turned or mirrored form of the second picture that is most like the first."""
-
-    def pattern(picture: Image.Image) -> NDArray[np.float64]:
-        small = np.asarray(picture.resize((_SMALL, _SMALL), Image.Resampling.BOX), np.float64)
-        return np.asarray(small - small.mean())
-
-    goal, square = pattern(first), first.width == first.height
-    upright = (first.width > first.height) == (second.width > second.height)
-    forms = [form for form in Image.Transpose if square or (form in _SIDEWAYS) != upright]
-    made = [second.transpose(form) for form in forms] + ([second] if upright or square else [])
-    return max(made, key=lambda picture: float((goal * pattern(picture)).sum()))
+    return whole.crop((left, top, right, bottom))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,42 +68,29 @@ def lost_with(file: GroupFile, stays: GroupFile) -> list[str]:
 def file_groups(view: View) -> list[FileGroup]:
     """All groups of a view with more than one file, those that take most first."""
     groups = Groups(view)
-    rows = np.flatnonzero(view.live & ((groups.numbers >= 0) | _several_paths(view)))
-    own = np.where(groups.numbers[rows] < 0, -1 - np.arange(len(rows)), groups.numbers[rows])
+    paths = (items_table.read_items(shard, ["paths"])["paths"].to_pylist() for shard in view.shards)
+    several = np.array([len(some or ()) > 1 for part in paths for some in part], bool)
+    rows = np.flatnonzero(view.live & ((groups.numbers >= 0) | several))
+    numbers = np.where(groups.numbers[rows] < 0, -1 - np.arange(len(rows)), groups.numbers[rows])
     kinds, every = groups.bursts[rows].astype(int).tolist(), view.facts(rows.tolist())
     grey = are_grey(view, rows).tolist()
     files: dict[int, list[GroupFile]] = {}
     kind_of: dict[int, str] = {}
-    for number, kind, facts, is_grey in zip(own.tolist(), kinds, every, grey, strict=True):
-        files.setdefault(number, []).extend(_files_of(facts, is_grey))
-        one_file = len({file.id for file in files[number]}) == 1  # as the frames of one video are
+    for number, kind, facts, is_grey in zip(numbers.tolist(), kinds, every, grey, strict=True):
+        width, height, size = (facts.get(name) or 0 for name in ("width", "height", "size"))
+        id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
+        has, some = virtues(facts, is_grey), files.setdefault(number, [])
+        some += (GroupFile(id, file_of(place), width, height, size, has) for place in facts["paths"])
+        one_file = len({file.id for file in some}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
-    made = [
-        FileGroup(
-            kind_of[number],
-            sorted(
-                _different_files(some), key=lambda file: merit(file.has, file.width * file.height, file.size, file.path)
-            ),
-        )
-        for number, some in files.items()
-    ]
+    made = [FileGroup(kind_of[number], sorted(_different_files(some), key=_rank)) for number, some in files.items()]
     # Each frame of a copied video finds the same files
     different = {tuple(group.files): group for group in made if len(group.files) > 1}.values()
     return sorted(different, key=lambda group: (-group.freed, group.files[0].path))
 
 
-def _several_paths(view: View) -> Any:
-    import pyarrow.compute as pc
-
-    counts = [pc.list_value_length(items_table.read_items(shard, ["paths"])["paths"]) for shard in view.shards]
-    return np.concatenate([np.zeros(0, bool), *(np.array(count.to_pylist(), float) > 1 for count in counts)])
-
-
-def _files_of(facts: dict[str, Any], is_grey: bool) -> Iterator[GroupFile]:
-    width, height, size = (facts.get(name) or 0 for name in ("width", "height", "size"))
-    id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
-    for place in facts["paths"]:
-        yield GroupFile(id, file_of(place), width, height, size, virtues(facts, is_grey))
+def _rank(file: GroupFile) -> tuple[Any, ...]:
+    return merit(file.has, file.width * file.height, file.size, file.path)
 
 
 def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:

@@ -29,39 +29,18 @@ _PAIRS = 1 << 15  # whose vectors are multiplied at once
 
 
 @dataclass(frozen=True)
-class Signs:
-    """What pictures are compared by besides their vectors: perceptual hashes and colours, (rows, 8), and their kinds.
-
-    kinds: 0 for what these tell apart, else what is compared in full, (rows,); see `photos/hashes.py`.
-    """
-
-    hashes: Hashes
-    colours: NDArray[np.uint8]
-    kinds: NDArray[np.uint8]
-
-    def bits(self, pairs: Ids) -> NDArray[np.int64]:
-        """In how many bits the hashes of each pair differ, turned and mirrored where that is closer, (pairs,)."""
-        turned = self.hashes[pairs[:, 0]] ^ self.hashes[pairs[:, 1], :1]
-        both: Mask = self.hashes[pairs, 0].all(axis=1)  # a hash of 0 says that there is no pattern
-        return np.where(both, np.bitwise_count(turned).min(axis=1), 64)
-
-    def one_colour(self, pairs: Ids) -> Mask:
-        """Whether the two of each pair have the same colours in the same places, (pairs,)."""
-        colours = self.colours.astype(np.int16)
-        same: Mask = np.abs(colours[pairs[:, 0]] - colours[pairs[:, 1]]).max(axis=1) <= COLOURS
-        return same
-
-
-@dataclass(frozen=True)
 class Frames:
-    """Photos by row: blocks of vectors, what their pictures look like, when taken in seconds, with which camera.
+    """Photos by row: blocks of vectors, perceptual hashes and colours, (rows, 8) both, and when and how each was taken.
 
+    kinds: 0 for what hashes and vectors tell apart, else what is compared in full, (rows,); see `photos/hashes.py`.
     seconds: NaN where it is not known. cameras: a number for each camera, `ALONE` where it is not known. same: whether
     the pictures of pairs of rows, (pairs, 2), are copies in full, (pairs,).
     """
 
     blocks: Sequence[Vectors]
-    signs: Signs
+    hashes: Hashes
+    colours: NDArray[np.uint8]
+    kinds: NDArray[np.uint8]
     seconds: NDArray[np.float64]
     cameras: Ids
     same: Callable[[Ids], Mask]
@@ -74,8 +53,8 @@ class Frames:
 
     def until(self, row: int) -> Frames:
         """The rows before this one."""
-        signs = Signs(self.signs.hashes[:row], self.signs.colours[:row], self.signs.kinds[:row])
-        return replace(self, signs=signs, seconds=self.seconds[:row], cameras=self.cameras[:row])
+        columns = ("hashes", "colours", "kinds", "seconds", "cameras")
+        return replace(self, **{name: getattr(self, name)[:row] for name in columns})
 
     def cosines(self, pairs: Ids) -> NDArray[np.float32]:
         """The cosine of each pair, (pairs,)."""
@@ -90,13 +69,13 @@ def links_of(frames: Frames, since: int) -> Ids:
     Each link is a row, a higher one, and the kind: 0 for copies, 1 for frames of a burst. Links over links make a
     group. They depend on nothing that comes after these rows.
     """
-    if not (frames.signs.hashes[since:, 0].any() or frames.timed[since:].any()):  # imported, without their pictures
+    if not (frames.hashes[since:, 0].any() or frames.timed[since:].any()):  # imported, without their pictures
         return np.empty((0, 3), np.int64)
-    families, hashes = Families(len(frames.seconds)), frames.signs.hashes
+    families = Families(len(frames.seconds))
     doubtful = np.empty((0, 2), np.int64)
-    for pairs in hash_pairs(hashes, CLOSE_BITS, since):
+    for pairs in hash_pairs(frames.hashes, CLOSE_BITS, since):
         doubtful = _join(families, doubtful, frames, _may_be_copies(frames, pairs))
-    for found in likely_pairs(hashes, FAR_BITS, since):
+    for found in likely_pairs(frames.hashes, FAR_BITS, since):
         pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
         doubtful = _join(families, doubtful, frames, pairs[frames.cosines(pairs) >= FAR_COSINE])
     families.join(doubtful[frames.same(doubtful)])
@@ -112,9 +91,9 @@ def links_of(frames: Frames, since: int) -> Ids:
 
 def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids) -> Ids:
     """Join pairs of photos; of pages, screens and skies the nearest pairs of each row so far remain to be compared."""
-    plain = frames.signs.kinds[pairs].any(axis=1)
-    families.join(pairs[~plain])
-    pairs = np.unique(np.concatenate([doubtful, pairs[plain]]), axis=0)
+    in_full = frames.kinds[pairs].any(axis=1)
+    families.join(pairs[~in_full])
+    pairs = np.unique(np.concatenate([doubtful, pairs[in_full]]), axis=0)
     pairs = pairs[np.lexsort((-frames.cosines(pairs), pairs[:, 1]))]
     places = np.arange(len(pairs)) - np.searchsorted(pairs[:, 1], pairs[:, 1])  # among those of a row
     nearest: Ids = pairs[places < CONFIRMED]
@@ -123,7 +102,8 @@ def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids) -> Ids:
 
 def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
     """The pairs of one colour, without those that say two times: pictures of a fixed camera are alike for hours."""
-    pairs = pairs[frames.signs.one_colour(pairs)] if len(pairs) else pairs
+    colours = frames.colours[pairs].astype(np.int16)  # (pairs, 2, 8)
+    pairs = pairs[(np.abs(colours[:, 0] - colours[:, 1]) <= COLOURS).all(axis=1)]
     taken = frames.seconds[pairs]  # (pairs, 2)
     return pairs[~(np.abs(taken[:, 0] - taken[:, 1]) > 0)]  # a time that is not known, NaN, speaks against nothing
 
@@ -136,7 +116,10 @@ def _burst_frames(frames: Frames, since: int) -> Ids:
     soon = np.abs(np.diff(frames.seconds[pairs], axis=1)[:, 0]) <= FRAME_SECONDS
     pairs = np.sort(pairs[soon & (camera[pairs[:, 0]] == camera[pairs[:, 1]])], axis=1)
     pairs = pairs[pairs[:, 1] >= since]
-    alike = (frames.cosines(pairs) >= FRAME_COSINE) | (frames.signs.bits(pairs) <= FRAME_BITS)
-    pages: Mask = (frames.signs.kinds[pairs] & STROKES).any(axis=1)  # taken one after the other, and each another text
+    turned = frames.hashes[pairs[:, 0]] ^ frames.hashes[pairs[:, 1], :1]
+    patterned = frames.hashes[pairs, 0].all(axis=1)  # a hash of 0 says that there is no pattern
+    alike = patterned & (np.bitwise_count(turned).min(axis=1) <= FRAME_BITS)
+    alike |= frames.cosines(pairs) >= FRAME_COSINE
+    pages = (frames.kinds[pairs] & STROKES).any(axis=1)  # taken one after the other, and each another text
     found: Ids = pairs[alike & ~pages]
     return found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +20,16 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.groups.details import comparer
 from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
 from eyespot.gallery.groups.near_duplicates import Families
-from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
-from eyespot.gallery.segments import LINKS, current_numbers
+from eyespot.gallery.groups.rule import ALONE, Frames, links_of
+from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.embedded_texts import EMBEDDED
-from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS, Hashes
+from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import tar_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT
 from eyespot.photos.videos.addresses import VIDEO_ID, file_of, frame_of
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Numbers = NDArray[np.int64]
 _SHARD = 1 << 32  # the number of a row is its place in its shard, plus so much for each shard number
@@ -45,11 +42,16 @@ def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFil
         return []
     try:
         view = opened.view(opened.stem())
-        outdated = _outdated(view)
-        stale = [at for at, shard in enumerate(view.shards) if outdated[at] or look(shard, [LINKS])]
+        stale, newest = [], 0
+        for at, shard in enumerate(view.shards):
+            # Links are outdated by hashes or vectors of any shard before: a repair gives hashes to old shards, whose
+            # copies may lie in new ones
+            newest = max(newest, *(written_at(shard / name) for name in (HASHES, f"{view.stem}.npy")))
+            if max(newest, written_at(shard / disk.ITEMS)) > written_at(shard / LINKS) or look(shard, [LINKS]):
+                stale.append(at)
         if not stale:
             return []
-        frames, numbers = frames_of(view, stale[-1] + 1), _numbers(view)
+        frames, numbers = _frames_of(view, stale[-1] + 1), _numbers(view)
     except EyespotError as error:  # the source of imported vectors is away, say
         return [f"copies and bursts were not looked for: {error}"]
     for done, at in enumerate(stale):
@@ -61,24 +63,6 @@ def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFil
     return []
 
 
-def _outdated(view: View) -> list[bool]:
-    """Whether the links of each shard are older than its files, or than the hashes or vectors of a shard before it.
-
-    A repair gives hashes to old shards, whose copies may lie in new ones.
-    """
-    found, newest = [], 0
-    for shard in view.shards:
-        newest = max([newest, *_times(shard, [HASHES, f"{view.stem}.npy"])])
-        made = _times(shard, [LINKS])
-        found.append(not made or max([newest, *_times(shard, [disk.ITEMS])]) > made[0])
-    return found
-
-
-def _times(shard: Path, names: Sequence[str]) -> list[int]:
-    """When those of these files that are there were written."""
-    return [place.stat().st_mtime_ns for name in names if (place := shard / name).exists()]
-
-
 def _numbers(view: View) -> Numbers:
     """What each row of a view is called on disk, (rows,)."""
     sizes = np.diff(view.starts).tolist()
@@ -86,49 +70,35 @@ def _numbers(view: View) -> Numbers:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def frames_of(view: View, shards: int | None = None) -> Frames:
-    """What the rule looks at, for each row of a view, or of its first shards."""
-    hashes: list[Hashes] = [np.empty((0, FORMS), np.uint64)]
-    colours: list[NDArray[np.uint8]] = [np.empty((0, SIGNS), np.uint8)]
-    seconds, cameras = [np.empty(0)], [np.empty(0, np.int64)]
+def _frames_of(view: View, shards: int) -> Frames:
+    """What the rule compares, for each row of the first shards of a view."""
+    signs, seconds, cameras = [], [], []
     known: dict[str, int] = {}
-    kinds = [np.empty(0, np.uint8)]
     for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
-        of_rows = read_hashes(shard, len(block))
-        hashes.append(of_rows[0])
-        colours.append(of_rows[1])
-        kinds.append(of_rows[2])
+        signs.append(read_hashes(shard, len(block)))
         facts = items_table.read_items(shard, ["taken", DATE_SOURCE, "camera"])
         there = facts.column_names  # imported facts may have none
-        seconds.append(_seconds(facts["taken"]) if "taken" in there else np.full(len(block), np.nan))
+        if "taken" in there:
+            taken: Any = facts["taken"].combine_chunks()
+            micros = taken.cast("timestamp[us]").cast("int64").cast("float64")
+            seconds.append(micros.fill_null(np.nan).to_numpy(zero_copy_only=False) / 1e6)
+        else:
+            seconds.append(np.full(len(block), np.nan))
         if DATE_SOURCE in there:  # a date without a source was read by an older eyespot, or imported
             inexact = [source not in (*EXACT, None) for source in facts[DATE_SOURCE].to_pylist()]
             seconds[-1][np.array(inexact, bool)] = np.nan
-        cameras.append(_numbered(facts["camera"], known) if "camera" in there else np.full(len(block), ALONE))
-    signs = Signs(np.concatenate(hashes), np.concatenate(colours), np.concatenate(kinds))
-    same = comparer(view, signs.kinds)
-    return Frames(view.blocks[:shards], signs, np.concatenate(seconds), np.concatenate(cameras), same)
-
-
-def _seconds(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
-    """Times in seconds, (rows,); NaN for null."""
-    import pyarrow as pa
-
-    never = np.iinfo(np.int64).min
-    numbers: Any = column.cast(pa.timestamp("us")).cast(pa.int64())
-    micros: Any = np.from_dlpack(numbers.fill_null(never).combine_chunks())
-    return np.where(micros == never, np.nan, micros / 1e6)
-
-
-def _numbered(column: pa.ChunkedArray[Any], known: dict[str, int]) -> Numbers:
-    """The number of each name, (rows,), also of those that come new to `known`; ALONE for null and for no name."""
-    import pyarrow as pa
-
-    names: Any = column.combine_chunks().dictionary_encode()
-    numbers = [known.setdefault(str(name), len(known)) if name else ALONE for name in names.dictionary.to_pylist()]
-    at: Any = np.from_dlpack(names.indices.cast(pa.int64()).fill_null(-1))
-    found: Numbers = np.array([*numbers, ALONE], np.int64)[at]  # -1 is the last
-    return found
+        names = facts["camera"].to_pylist() if "camera" in there else [None] * len(block)
+        cameras.append(np.array([known.setdefault(name, len(known)) if name else ALONE for name in names], np.int64))
+    hashes, colours, kinds = map(np.concatenate, zip(*signs, strict=True))
+    return Frames(
+        blocks=view.blocks[:shards],
+        hashes=hashes,
+        colours=colours,
+        kinds=kinds,
+        seconds=np.concatenate(seconds),
+        cameras=np.concatenate(cameras),
+        same=comparer(view, kinds),
+    )
 
 
 def frames_by_video(view: View) -> Numbers:
@@ -145,15 +115,6 @@ def frames_by_video(view: View) -> Numbers:
             if video is not None and places and frame_of(places[0]) is not None:
                 found[start + row] = numbers.setdefault(str(video), len(numbers))
     return found
-
-
-def _chains(numbers: Numbers) -> Numbers:
-    """Pairs of rows that join all rows of each number but -1, (pairs, 2)."""
-    rows = np.flatnonzero(numbers != ALONE)
-    rows = rows[np.argsort(numbers[rows], kind="stable")]
-    pairs = np.stack([rows[:-1], rows[1:]], axis=1)
-    same: Numbers = pairs[numbers[pairs[:, 0]] == numbers[pairs[:, 1]]]
-    return same
 
 
 # What a file of a group would be missed for, the most important first: it has them from the camera or its owner
@@ -212,7 +173,11 @@ class Groups:
         families.join(rows[kinds == 0])
         copies = families.first()
         families.join(rows[kinds != 0])
-        families.join(_chains(videos))
+        # Pairs that join all frames of each video
+        frames = np.flatnonzero(videos != ALONE)
+        frames = frames[np.argsort(videos[frames], kind="stable")]
+        chain = np.stack([frames[:-1], frames[1:]], axis=1)
+        families.join(chain[videos[chain[:, 0]] == videos[chain[:, 1]]])
         return copies, families.first()
 
     @cached_property

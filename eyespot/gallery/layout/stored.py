@@ -163,7 +163,11 @@ def with_all(view: View, layout: MapLayout, progress: Progress = no_progress) ->
         return layout
     marks = layout.base[sample_rows(len(layout.base), LANDMARKS, layout.notes.seed)]
     points = layout.points.copy()
-    points[rows] = place_all(view, rows, Landmarks(view.vectors(marks), points[marks]), progress)
+    landmarks = Landmarks(view.vectors(marks), points[marks])
+    for start in range(0, len(rows), AT_ONCE):
+        part = rows[start : start + AT_ONCE]
+        points[part] = landmarks.place(view.vectors(part), part)
+        progress("placing", start + len(part), len(rows))
     return replace(layout, points=points)
 
 
@@ -225,13 +229,3 @@ class Landmarks:
         turns, far = (rows * 0.618033988749895) % 1 * 2 * np.pi, APART * np.sqrt((rows * 0.7548776662466927) % 1)
         aside = np.stack([far * np.cos(turns), far * np.sin(turns)], axis=1)
         return np.asarray(np.clip(means + aside, 0, 1), np.float32)
-
-
-def place_all(view: View, rows: Rows, landmarks: Landmarks, progress: Progress = no_progress) -> Points:
-    """Points (rows, 2) of many rows of a view, some at a time."""
-    points = [np.zeros((0, 2), np.float32)]
-    for start in range(0, len(rows), AT_ONCE):
-        part = rows[start : start + AT_ONCE]
-        points.append(landmarks.place(view.vectors(part), part))
-        progress("placing", start + len(part), len(rows))
-    return np.concatenate(points)

@@ -5,18 +5,14 @@
 
 At the address every file has a name that its content decides (`shards/00000/items.1a2b3c4d5e6f.parquet`) and is never
 changed; `gallery.json` says which of them are the gallery and is written last. So who fetches while somebody publishes
-gets the old gallery or the new one, and a publication that was killed has changed nothing. The judgements of the ledger
-go along as parquet, each time those that are new; they are for other programs, and no copy takes them in.
+gets the old gallery or the new one, and a publication that was killed has changed nothing.
 """
 
 from __future__ import annotations
 
-from eyespot.gallery import disk
 from eyespot.gallery.remote.fetching import complete, copies, fetch
 from eyespot.gallery.remote.manifest import EVERYTHING, FACTS, MANIFEST, OURS
 from eyespot.gallery.remote.publishing import publish
 from eyespot.gallery.remote.stores import address_of
 
-STATE = disk.FETCHED
-
-__all__ = ["EVERYTHING", "FACTS", "MANIFEST", "OURS", "STATE", "address_of", "complete", "copies", "fetch", "publish"]
+__all__ = ["EVERYTHING", "FACTS", "MANIFEST", "OURS", "address_of", "complete", "copies", "fetch", "publish"]

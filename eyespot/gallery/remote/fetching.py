@@ -140,7 +140,14 @@ class Fetch:
                 if folder.name.endswith(_COMING):
                     put_folder(folder, folder.with_name(folder.name[1:].removesuffix(_COMING)))
         bar.add(missing[disk.HEADER].size if disk.HEADER in missing else 0)
-        _date_digests(self.copy, missing, self.manifest)
+        for inside in {name.rpartition("/")[0] for name in missing if "/" in name}:
+            # Digests that list what has just come take the date of now: all other files of the folder are newer, and
+            # whoever opens the copy would read every byte again
+            listed = sound_digests(self.copy / inside)
+            files = ((name, self.manifest.files.get(f"{inside}/{name}")) for name in listed)
+            if listed and all(file is None or file.digest == listed[name] for name, file in files):
+                now = time.time_ns()
+                os.utime(self.copy / inside / DIGESTS, ns=(now, now))
         if missing:
             bar.tell()
 
@@ -168,19 +175,6 @@ def _place(copy: Path, name: str) -> Path:
     if "-" not in place.parent.name or place.parent.is_dir() or place.parent.parent.name != "shards":
         return place
     return place.parent.with_name(f".{place.parent.name}{_COMING}") / place.name
-
-
-def _date_digests(copy: Path, names: Iterable[str], manifest: Manifest) -> None:
-    """Digests of a folder whose files have just come, and are those that it lists, take the date of now.
-
-    Otherwise whoever opens the copy would read every byte again, because all its files are newer.
-    """
-    for folder in {name.rpartition("/")[0] for name in names if "/" in name}:
-        listed = sound_digests(copy / folder)
-        files = ((name, manifest.files.get(f"{folder}/{name}")) for name in listed)
-        if listed and all(file is None or file.digest == listed[name] for name, file in files):
-            now = time.time_ns()
-            os.utime(copy / folder / DIGESTS, ns=(now, now))
 
 
 # -- what a copy knows of itself: which files have come, of which published state, which parts are whole ------------

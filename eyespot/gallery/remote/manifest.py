@@ -1,15 +1,15 @@
-"""`gallery.json` at an address: which files there are the gallery, and which hold the judgements of its ledger."""
+"""`gallery.json` at an address: which files there are the gallery."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.types import EyespotError
@@ -18,7 +18,6 @@ FORMAT = 1
 MANIFEST = "gallery.json"
 # Nothing else is taken from an address, whatever its manifest says.
 OURS = re.compile(r"gallery\.toml|(shards/\d+(-\d+)?|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
-TABLES = re.compile(r"ledger/judgements-\d+(\.[0-9a-f]+)?\.parquet")
 FACTS, EVERYTHING = "facts", "everything"  # parts of a gallery, beside its spaces by their stems
 
 
@@ -35,31 +34,16 @@ class File(NamedTuple):
     mtime_ns: int
 
 
-class JudgementTable(NamedTuple):
-    """A table of judgements: its rows, its bytes, and their digest."""
-
-    rows: int
-    size: int
-    digest: str
-
-
 @dataclass
 class Manifest:
-    """What `gallery.json` says: the gallery's files by their local names, and the ledger's tables in their order.
-
-    judgements: how many rows these tables have; more than that where an older eyespot wrote them, which listed none.
-    """
+    """What `gallery.json` says: the gallery's files by their local names."""
 
     files: dict[str, File] = field(default_factory=dict)
-    tables: dict[str, JudgementTable] = field(default_factory=dict)
-    judgements: int = 0
 
     def as_json(self) -> bytes:
         """The bytes of `gallery.json`."""
         files = {name: list(file) for name, file in sorted(self.files.items())}
-        tables = {name: list(table) for name, table in self.tables.items()}
-        head = {"format": FORMAT, "judgements": self.judgements}
-        return json.dumps({**head, "ledger": tables, "files": files}, indent=1).encode()
+        return json.dumps({"format": FORMAT, "files": files}, indent=1).encode()
 
     @cached_property
     def stems(self) -> list[str]:
@@ -103,7 +87,7 @@ class Manifest:
                     raise ValueError(f"{name} with the digest {file.digest} does not lie at {file.at}")
             if disk.HEADER not in files:
                 raise ValueError(f"it lists no {disk.HEADER}")
-            return cls(files, _tables(found.get("ledger", {})), int(found["judgements"]))
+            return cls(files)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DamagedManifest(f"{url}/{MANIFEST} is damaged ({error!r}); {mended(url)}") from None
 
@@ -118,11 +102,3 @@ def published_name(name: str, digest: str) -> str:
     folder, slash, file = name.rpartition("/")  # texts: paths take a second for tens of thousands of files
     stem, dot, suffix = file.rpartition(".")
     return f"{folder}{slash}{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
-
-
-def _tables(found: Mapping[str, Any]) -> dict[str, JudgementTable]:
-    tables = {str(name): JudgementTable(*table) for name, table in found.items()}
-    for name, table in tables.items():
-        if not TABLES.fullmatch(name) or type(table.rows) is not int or table.rows < 1:
-            raise ValueError(f"{name} is no table of judgements")
-    return tables

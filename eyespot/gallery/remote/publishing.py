@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,19 +18,16 @@ from eyespot.gallery import disk
 from eyespot.gallery.remote.manifest import (
     MANIFEST,
     OURS,
-    TABLES,
     DamagedManifest,
     File,
-    JudgementTable,
     Manifest,
     published_name,
 )
 from eyespot.gallery.remote.stores import Conflict, Store, store_at
 from eyespot.parallel import ordered_map
-from eyespot.storage.digests import BLAKE2B, file_blake2b
+from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
-Ledger = Callable[[int, Path], int]
 _DIGITS = re.compile(r"\.[0-9a-f]{12}(\.|$)")
 PASSES = 50  # over a gallery that changes meanwhile
 TRIES = 20  # to put `gallery.json` in place where others publish too
@@ -62,15 +57,12 @@ class ChangedMeanwhile(Exception):
     """A file of the gallery was replaced or removed while it was read."""
 
 
-def publish(
-    gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = no_progress, check: bool = False
-) -> PublishResult:
+def publish(gallery: Path, url: str, *, progress: Progress = no_progress, check: bool = False) -> PublishResult:
     """Send what is new or missing of a gallery to an address; run it again after every change, also after a kill.
 
-    `judged` writes the rows of the ledger from a number on to a file of parquet, and says how many there were. `check`
-    reads every file at the address, and sends again what is damaged. Raises `UsageError` if there is no gallery, or
-    vectors of it were imported in place and so are not in it; `EyespotError` if the address cannot be written, another
-    eyespot publishes to it, or its `gallery.json` is damaged and `check` is not given.
+    `check` reads every file at the address, and sends again what is damaged. Raises `UsageError` if there is no
+    gallery, or vectors of it were imported in place and so are not in it; `EyespotError` if the address cannot be
+    written, another eyespot publishes to it, or its `gallery.json` is damaged and `check` is not given.
     """
     disk.read_header(gallery)
     for shard in disk.shard_paths(gallery):
@@ -84,7 +76,7 @@ def publish(
     with publication.store.lock():
         for _ in range(TRIES):
             try:
-                return publication.run(judged, check)
+                return publication.run(check)
             except Conflict:
                 continue
     raise EyespotError(f"others publish to {url} all the time; wait for them to end and run again")
@@ -98,7 +90,7 @@ class Publication:
         self.sent: dict[str, int] = {}  # bytes, by the name at the address
         self._described: dict[tuple[str, LocalState], File] = {}
 
-    def run(self, judged: Ledger | None, check: bool) -> PublishResult:
+    def run(self, check: bool) -> PublishResult:
         """Once through; `Conflict` if another publication came first, after which it can run again."""
         found = self.store.read(MANIFEST)
         before, version = Manifest(), found and found[1]
@@ -110,18 +102,13 @@ class Publication:
         sizes = self.store.sizes()
         sound = self._sound(before, sizes) if check else None
         files = self._send_gallery(before, sizes, sound)
-        tables, judgements = self._send_ledger(before, sizes, sound, judged)
-        self.store.replace(MANIFEST, Manifest(files, tables, judgements).as_json(), version)
-        for name in sizes:
-            if TABLES.fullmatch(name) and name not in tables and judged is not None:
-                self.store.remove(name)  # of a publication that was cut, whose rows would count twice
+        self.store.replace(MANIFEST, Manifest(files).as_json(), version)
         known = sum(file.at not in self.sent for file in files.values())
         return PublishResult(len(self.sent), sum(self.sent.values()), known)
 
     def _sound(self, before: Manifest, sizes: dict[str, int]) -> set[str]:
         """The names at the address whose bytes are what their names or `gallery.json` say, after reading them all."""
         digests = {file.at: file.digest for file in before.files.values()}
-        digests |= {name: table.digest for name, table in before.tables.items()}
         names = [name for name in sizes if name in digests or _DIGITS.search(name)]
         total, done, sound = sum(sizes[name] for name in names), 0, set()
 
@@ -138,8 +125,6 @@ class Publication:
             done += sizes[name]
             self.progress("checking", done, total)
         return sound
-
-    # -- the gallery ----------------------------------------------------------------------------------------
 
     def _send_gallery(self, before: Manifest, sizes: dict[str, int], sound: set[str] | None) -> dict[str, File]:
         """One state of the gallery, all of which is at the address now."""
@@ -186,35 +171,6 @@ class Publication:
 
     def _is_there(self, file: File, sizes: dict[str, int], sound: set[str] | None) -> bool:
         return file.at in self.sent or (sizes.get(file.at) == file.size and (sound is None or file.at in sound))
-
-    # -- the ledger -----------------------------------------------------------------------------------------
-
-    def _send_ledger(
-        self, before: Manifest, sizes: dict[str, int], sound: set[str] | None, judged: Ledger | None
-    ) -> tuple[dict[str, JudgementTable], int]:
-        """The tables of judgements at the address, and their rows: up to one that is lost, and the rest."""
-        if judged is None:
-            return before.tables, before.judgements
-        tables: dict[str, JudgementTable] = {}
-        for name, known in before.tables.items():
-            if sizes.get(name) != known.size or (sound is not None and name not in sound):
-                break
-            tables[name] = known
-        first = sum(known.rows for known in tables.values())
-        with tempfile.TemporaryDirectory(prefix="eyespot-publish-") as folder:
-            place = Path(folder) / "judgements.parquet"
-            rows = judged(before.judgements, place)  # which refuses another ledger
-            if first < before.judgements:
-                rows = judged(first, place)
-            if first + rows < before.judgements:  # who has the rest of them mends that
-                return before.tables, before.judgements
-            if rows:
-                digest = file_blake2b(place)
-                name = f"ledger/judgements-{first:09d}.{digest[:12]}.parquet"
-                with place.open("rb") as source:
-                    self.store.send(source, name)
-                tables[name] = JudgementTable(rows, place.stat().st_size, digest)
-        return tables, first + rows
 
 
 def _states(gallery: Path) -> dict[str, LocalState]:

@@ -91,8 +91,16 @@ class Store:
         """In place of that version (None: of none), whole or not at all; `Conflict` if there is another by now."""
         with _explain_errors(self.url):
             if self.compares:
-                self._put_if(name, data, version)
-                return
+                try:
+                    conditions = {"mode": "create"} if version is None else {"IfMatch": version}
+                    self.fs.pipe_file(self._at(name), data, **conditions)
+                    return
+                except OSError as error:
+                    # Another publication may have put back the bytes that were read: the answer counts, not the file
+                    reply = getattr(error.__cause__, "response", {}).get("Error", {})
+                    if reply.get("Code") in REFUSED or ((now := self.read(name)) and now[1]) != version:
+                        raise Conflict from None
+                    raise
             if (now := self.read(name)) and now[1] != version:
                 raise Conflict
             part = f"{name}.{os.getpid()}.part"
@@ -138,11 +146,6 @@ class Store:
             except FileNotFoundError:
                 raise self._missing(name) from None
 
-    def remove(self, name: str) -> None:
-        """A file that may be gone already."""
-        with _explain_errors(self.url), suppress(FileNotFoundError):
-            self.fs.rm_file(self._at(name))
-
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One publisher at a time in a folder; `EyespotError` if another has it.
@@ -158,17 +161,6 @@ class Store:
 
     def _missing(self, name: str) -> EyespotError:
         return EyespotError(f"{self.url}/{name} is missing; {mended(self.url)}")
-
-    def _put_if(self, name: str, data: bytes, version: str | None) -> None:
-        conditions = {"mode": "create"} if version is None else {"IfMatch": version}
-        try:
-            self.fs.pipe_file(self._at(name), data, **conditions)
-        except OSError as error:
-            reply = getattr(error.__cause__, "response", {}).get("Error", {})
-            # another publication may have put back the bytes that were read, so the answer counts, not the file alone
-            if reply.get("Code") in REFUSED or ((now := self.read(name)) and now[1]) != version:
-                raise Conflict from None
-            raise
 
     def _version(self, name: str) -> str:
         facts = self.fs.info(self._at(name))

@@ -15,7 +15,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -70,11 +70,17 @@ def read_names(place: Path) -> Iterator[Found]:
     Raises `UsageError` where there is no table at all.
     """
     readers = 0
-    with _readable(place):
+    try:
         for name, file in _opened(place):
             with file:
                 readers += 1
                 yield from _read(name, file)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        raise UsageError(f"{place} is damaged ({str(error) or 'it ends too early'}); fetch it again") from None
+    except RuntimeError as error:  # a password, or a compression that Python has not
+        raise UsageError(f"{place} cannot be read ({error}); unpack it, and give the folder") from None
+    except OSError as error:
+        raise UsageError(f"{place} cannot be read ({(error.strerror or str(error)).lower()})") from None
     if not readers:
         raise UsageError(f"{place} holds no table of names; give a .csv or .tsv, or a folder or .zip of them")
 
@@ -91,19 +97,6 @@ def _opened(place: Path) -> Iterator[tuple[str, IO[str]]]:
                 yield name, io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
     else:
         yield place.name, place.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-@contextmanager
-def _readable(place: Path) -> Iterator[None]:
-    """`UsageError` for what cannot be opened, or not be read to its end."""
-    try:
-        yield
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
-        raise UsageError(f"{place} is damaged ({str(error) or 'it ends too early'}); fetch it again") from None
-    except RuntimeError as error:  # a password, or a compression that Python has not
-        raise UsageError(f"{place} cannot be read ({error}); unpack it, and give the folder") from None
-    except OSError as error:
-        raise UsageError(f"{place} cannot be read ({(error.strerror or str(error)).lower()})") from None
 
 
 def _is_table(name: str) -> bool:
@@ -128,7 +121,10 @@ def _read(file_name: str, file: IO[str]) -> Iterator[Found]:
     elif _names_of(titles):
         yield from _checked(file_name, rows, len(head), lambda row: _own_columns(titles, row[1]))
     else:  # no header: the first row holds names, too
-        yield from _checked(file_name, chain([(1, head)], rows), None, lambda row: _own_list(row[1]))
+        rows = chain([(1, head)], rows)
+        yield from _checked(
+            file_name, rows, None, lambda row: _equal([(n, OTHER) for f in row[1] for n in _split(f)], "")
+        )
 
 
 def _csv_reader(lines: Iterable[str], delimiter: str) -> Any:
@@ -234,10 +230,6 @@ def _names_of(titles: Sequence[str]) -> list[int]:
         if title not in _FILES and (title in LANGUAGES or title.split()[-1:] in (["name"], ["names"]))
     ]
     return wanted if len(titles) > 1 else []
-
-
-def _own_list(fields: Sequence[str]) -> Iterator[Found]:
-    yield from _equal([(name, OTHER) for field in fields for name in _split(field)], "")
 
 
 def _own_columns(titles: Sequence[str], fields: Sequence[str]) -> Iterator[Found]:

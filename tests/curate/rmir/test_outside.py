@@ -11,7 +11,7 @@ import pytest
 
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import write_set
-from eyespot.formats.positions import without_position
+from eyespot.formats.pictures import without_position
 from tests.worlds.outside import loaded
 from tests.worlds.rmir import ran, recipe
 

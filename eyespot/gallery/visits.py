@@ -50,7 +50,7 @@ class ArchiveStamp(NamedTuple):
     """Size and times of an archive and of the table beside it, and what reads them; with the files left alone in it.
 
     While it is the same no run reads the archive again, which changes as a whole. Files that a folder or a list names
-    are looked at one by one: a folder's time says nothing of what is written into a file.
+    are compared one by one: a folder's time says nothing of what is written into a file.
     """
 
     text: str
@@ -94,7 +94,7 @@ class _Folder(NamedTuple):
 
 
 class RootComparison:
-    """One look at a root; `record` takes what a walk meets, folder by folder, and `finish` ends it."""
+    """One visit of a root; `record` takes what a walk meets, folder by folder, and `finish` ends it."""
 
     def __init__(self, sql: sqlite3.Connection, number: int, root: Root) -> None:
         self.sql, self.number, self.root = sql, number, root
@@ -125,7 +125,7 @@ class RootComparison:
                     self.here.videos.add(name)
             elif isinstance(one, Labels):
                 self.respelled += [one.path] if one.near else []
-                self._note_labels(one)
+                self._record_labels(one)
             else:
                 self.problems.append((self.number, one.path, one.reason))
 
@@ -170,7 +170,7 @@ class RootComparison:
         self.sql.executemany("INSERT OR REPLACE INTO changed VALUES (?, ?, ?, ?, ?)", self.changed)
         self.changed = []
 
-    def _note_labels(self, labels: Labels) -> None:
+    def _record_labels(self, labels: Labels) -> None:
         for name, value in labels.facts.items():
             kind = kind_of(value)
             # A column keeps one kind over the whole gallery

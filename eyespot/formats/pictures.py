@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
+from eyespot.photos.exif import Exif
 from eyespot.photos.found import reason
 from eyespot.photos.names import real_name, shown_name
 from eyespot.photos.pictures import BadPicture, open_picture
@@ -23,7 +24,16 @@ _SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif", "BMP
 _SIGNS = {b"\xff\xd8\xff": "JPEG", b"\x89PNG": "PNG", b"GIF8": "GIF", b"BM": "BMP"}
 _TELLING = ("exif", "xmp", "XML:com.adobe.xmp", "comment", "photoshop")
 _APPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012")  # how often a GIF repeats, and its colour profile
+_XMP = re.compile(rb"G\0?P\0?S\0?L\0?(?:a\0?t|o\0?n\0?g)\0?i\0?t\0?u\0?d\0?e")  # in UTF-8 or UTF-16
+_HEX = b"GPSL".hex()  # ImageMagick writes metadata into a PNG as lines of hex digits
 _MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)  # one that is not part of the coded pixels
+
+
+class PictureBytes(NamedTuple):
+    """A picture's bytes and the end of its file's name."""
+
+    data: bytes
+    suffix: str
 
 
 class PictureFile(NamedTuple):
@@ -69,14 +79,35 @@ def _as_file(data: bytes, name: str, shown: Image.Image, bare: bool) -> PictureF
     )
 
 
-def bare_picture(data: bytes, suffix: str, shown: Image.Image) -> tuple[bytes, str]:
-    """A picture without telling metadata, and the end of its name; `shown` is the same, decoded and upright."""
+def as_it_is(data: bytes, suffix: str) -> PictureBytes:
+    """Byte for byte, with its position."""
+    return PictureBytes(data, suffix)
+
+
+def without_position(data: bytes, suffix: str) -> PictureBytes:
+    """Byte for byte, or without metadata where these tell a position; HEIC, AVIF and TIFF then become a JPEG."""
+    shown = open_picture(data)
+    if shown.facts.latitude is None and not _XMP.search(data) and not _tells_position(data):
+        return PictureBytes(data, suffix)
     format = _format_of(data)
     if format is not None and (bare := _bare(data, format)) != data:
-        return bare, suffix
+        return PictureBytes(bare, suffix)
     jpeg = BytesIO()
-    shown.convert("RGB").save(jpeg, "JPEG", quality=95)
-    return jpeg.getvalue(), ".jpg"
+    shown.image.convert("RGB").save(jpeg, "JPEG", quality=95)
+    return PictureBytes(jpeg.getvalue(), ".jpg")
+
+
+def _tells_position(data: bytes) -> bool:
+    """Whether its EXIF has a block of positions, of whatever use, or its XMP names one."""
+    try:
+        with Image.open(BytesIO(data)) as image:
+            image.load()  # a PNG may have texts behind its pixels
+            texts = [value for value in image.info.values() if isinstance(value, str | bytes)]
+            raw = [value.encode("utf-8", "replace") if isinstance(value, str) else value for value in texts]
+            hexadecimal = any(_HEX in "".join(value.split()).lower() for value in texts if isinstance(value, str))
+            return bool(Exif.of(image).position) or hexadecimal or any(_XMP.search(value) for value in raw)
+    except OSError:
+        return False
 
 
 def _format_of(data: bytes) -> str | None:

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import looking
+from eyespot.gallery import visits
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
-from eyespot.gallery.looking import ArchiveStamp
 from eyespot.gallery.picture_index import PictureIndex, ReadResult
+from eyespot.gallery.visits import ArchiveStamp
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.places import Root
 from eyespot.photos.sources import scan
@@ -40,8 +40,8 @@ def write(folder: Path, *names: str) -> Root:
 
 def look(ledger: PictureIndex, root: Root) -> list[str]:
     """Look through a root and read what is planned, each file as a picture of its own; the paths that were planned."""
-    ledger.begin_looking()
-    ledger.look(ledger.add_root(root), root)
+    ledger.begin_visits()
+    ledger.visit(ledger.add_root(root), root)
     ledger.make_plan(None, False)
     paths = []
     for shard in dict.fromkeys(shard for shard, _ in ledger.planned()):
@@ -106,7 +106,7 @@ def tar_of(place: Path, *names: str) -> Root:
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an hour later: files are old enough for their times to say something."""
     now = time.time
-    monkeypatch.setattr(looking.time, "time", lambda: now() + 3600)
+    monkeypatch.setattr(visits.time, "time", lambda: now() + 3600)
 
 
 def test_a_tar_that_was_just_written_may_change_unseen(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: PictureIndex, tmp_pat
     stamp = ArchiveStamp.of(root)
     assert stamp is not None
     ledger.sql.execute("UPDATE stamps SET stamp = ?", (stamp.text,))
-    ledger.begin_looking()
-    ledger.look(1, root, skipped)
+    ledger.begin_visits()
+    ledger.visit(1, root, skipped)
     ledger.make_plan(None, False)
 
     assert skipped.files == 1 and not ledger.planned() and ledger.gone(1) == (0, 0, 0)
@@ -139,7 +139,7 @@ def test_a_stamp_counts_only_when_what_was_found_is_planned(ledger: PictureIndex
     """A run that is killed between its look and its plan leaves nothing behind."""
     root = tar_of(tmp_path / "a.tar", "a.jpg")
     number = ledger.add_root(root)
-    ledger.look(number, root)
+    ledger.visit(number, root)
     stamps = ledger.sql.execute("SELECT count(*) FROM stamps").fetchone()
 
     assert stamps == (0,) and look(ledger, root) == ["a.jpg"]
