@@ -181,7 +181,7 @@ def _ranking(
 
         before = () if first is None else (replace(first, k=max(1, settings.neighbours)),)
         alpha = 1.0 if settings.alpha is None else settings.alpha
-        first = QueryExpansion(**opened, index=collection.index, n=settings.neighbours, weighting=alpha)
+        first = QueryExpansion(**opened, index=collection.index, n=settings.neighbours, alpha=alpha)
     after = [] if later is None or adapter is None else [_adapted(collection, adapter, opened, later)]
     if settings.local:
         from eyespot.search.local_rerank import LocalRerank

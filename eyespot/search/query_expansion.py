@@ -20,15 +20,13 @@ from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
-POWERS = {"similarity": 1.0, "uniform": 0.0}
-
 
 @dataclass(frozen=True)
 class QueryExpansion:
     """The k best rows for each query and its n nearest pictures, added up and brought back to unit length.
 
-    The query weighs 1, a picture its cosine to the query ("similarity"), 1 ("uniform"), or the cosine to the power of a
-    number, α-QE's α (3 is usual). A cosine below zero counts as zero. Nothing is left out: a query picture that is in
+    The query weighs 1, a picture its cosine to the query to the power of `alpha`: α-QE's, often 3; 0 for equal weights.
+    A cosine below zero counts as zero. Nothing is left out: a query picture that is in
     the gallery is its own nearest. With a run its first n hits are the pictures; weights are cosines all the same.
     """
 
@@ -38,16 +36,13 @@ class QueryExpansion:
     n: int
     k: int
     mask: Mask
-    weighting: str | float = "similarity"
+    alpha: float = 1.0
 
     def __post_init__(self) -> None:
         if self.n < 0:
             raise UsageError(f"a query cannot be expanded by {self.n} pictures; give 0 or more")
-        power = POWERS.get(self.weighting, -1.0) if isinstance(self.weighting, str) else self.weighting
-        if not 0 <= power < np.inf:
-            raise UsageError(
-                f"no weighting {self.weighting!r}; there are: similarity, uniform, and any number from 0 up"
-            )
+        if not 0 <= self.alpha < np.inf:
+            raise UsageError(f"alpha cannot be {self.alpha}; give a number from 0 up")
 
     @classmethod
     def of(cls, collection: Searchable, n: int, k: int = 100, mask: Mask | None = None) -> QueryExpansion:
@@ -69,7 +64,7 @@ class QueryExpansion:
             moved = [self._moved(vector, near) for vector, near in zip(vectors, rows, strict=True)]
             found = self.index.search(np.array(moved, np.float32).reshape(vectors.shape), self.k, self.mask)
         made = as_run(queries, found, self.view)
-        made.header |= {"expanded": self.n, "weighting": self.weighting}
+        made.header |= {"expanded": self.n, "alpha": self.alpha}
         made.notes = [] if run is None else list(run.notes)
         if run is not None and run.header.get("adapted"):
             made.notes.append(
@@ -82,8 +77,7 @@ class QueryExpansion:
         if not rows:
             return query
         near = self.view.vectors(rows)  # (n, dim)
-        power = POWERS[self.weighting] if isinstance(self.weighting, str) else self.weighting
-        weights = np.maximum(near @ query, 0) ** np.float32(power)  # (n,)
+        weights = np.maximum(near @ query, 0) ** np.float32(self.alpha)  # (n,)
         moved = query + weights @ near
         length = np.linalg.norm(moved)
         return query if length < 1e-6 else moved / length

@@ -85,13 +85,13 @@ def test_candidates_of_a_re_ranking_set_are_judged(tmp_path: Path, ledger: Judge
     sitting = jury(judge, ledger, photos, tmp_path / "data")
     run = sitting.searcher(task)
 
-    result = sitting.result(task, run, sitting.look(task, run))
+    result = sitting.result(task, run, sitting.ask(task, run))
 
     assert len(judge.shown) == 8 and set(result.scores.means.values()) == {1.0}
     assert result.run.header["judge"] == "names:test"
     assert sitting.learned(task, run).stage.blend == 1.0  # a judge that knows the answers counts alone
     assert scored(task, run).scores.mean("AP") < 1
-    others = sitting.look(task, task.judged.candidates)  # the same pictures, ranked by another system
+    others = sitting.ask(task, task.judged.candidates)  # the same pictures, ranked by another system
     assert (others.stats.known, others.stats.answers) == (8, 0)
 
 
@@ -103,7 +103,7 @@ def test_pictures_that_only_their_path_names_are_shown_too(tmp_path: Path, ledge
     sitting = jury(judge, ledger, photos, tmp_path / "data", 6)
     run = sitting.searcher(task)
 
-    result = sitting.result(task, run, sitting.look(task, run))
+    result = sitting.result(task, run, sitting.ask(task, run))
 
     assert all(hits[0].image == "555" for hits in result.run.values())
     (words, picture) = [term for term in judge.shown[0].query.terms][::-1]
@@ -115,7 +115,7 @@ def test_what_failed_is_told_with_its_reason_once(tmp_path: Path, ledger: Judgem
     sitting = jury(ByName(lambda n: None if n == "d" else 0.5), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
     run = sitting.searcher(task)
 
-    result = sitting.result(task, run, sitting.look(task, run))
+    result = sitting.result(task, run, sitting.ask(task, run))
 
     assert codes_of(result.notes) == [NO_VERDICT] and any("(no idea)" in note for note in result.notes)
     both = Evaluation(benchmark("own"), "test", "ours", [result, replace(result, notes=[])])
@@ -127,7 +127,7 @@ def test_a_judge_without_one_verdict_is_no_number(tmp_path: Path, ledger: Judgem
     sitting = jury(ByName(lambda _: None), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
 
     with raises(EyespotError):
-        sitting.look(task, sitting.searcher(task))
+        sitting.ask(task, sitting.searcher(task))
 
 
 def test_a_stopped_judge_is_no_number_either(tmp_path: Path, ledger: Judgements) -> None:
@@ -141,7 +141,7 @@ def test_a_stopped_judge_is_no_number_either(tmp_path: Path, ledger: Judgements)
     sitting = jury(judge, ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
 
     with raises(BudgetSpent):
-        sitting.look(task, sitting.searcher(task))
+        sitting.ask(task, sitting.searcher(task))
 
 
 def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledger: Judgements) -> None:
@@ -149,7 +149,7 @@ def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledge
     sitting = jury(ByName(lambda _: 0.5), ledger, gallery(tmp_path, f"{100:012}", f"{300:012}"), tmp_path / "data")
     run = Run.from_orders({"0": ["300"], "1": ["300"]})
 
-    result = sitting.result(task, run, sitting.look(task, run))
+    result = sitting.result(task, run, sitting.ask(task, run))
 
     (query,) = sitting.searcher.runnable_queries(task)
     assert query == Query.composed(query.terms[0].image, "is black", "0")
@@ -199,7 +199,7 @@ def test_verdicts_give_the_same_numbers_by_the_judge_and_as_a_file(
     file = tmp_path / "second.txt"
     write_run(Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in rankings.items()}), file)
 
-    by_judge = sitting.result(task, run, sitting.look(task, run))
+    by_judge = sitting.result(task, run, sitting.ask(task, run))
     by_file = scored(task, run, Rescored(read_run(file), depth))
 
     assert len(task.measures) > 20
@@ -216,7 +216,7 @@ def test_equal_verdicts_are_equal_to_a_measure_and_what_lies_deeper_ranks_behind
     sitting = jury(ByName(lambda name: float(name in "be")), ledger, ten, tmp_path, 6)
     run = sitting.searcher(task)
 
-    made = sitting.result(task, run, sitting.look(task, run)).run
+    made = sitting.result(task, run, sitting.ask(task, run)).run
 
     for query, hits in made.items():
         before = [hit.image for hit in run[query]]

@@ -57,7 +57,7 @@ def test_each_picture_has_its_captions_in_the_judges_order(tmp_path: Path, ledge
     jury, judge = sitting(ledger, gallery(tmp_path, *"ab"), tmp_path / "data")
     run = Run.from_orders({"a": ["tb", "ta"], "b": ["ta", "tb"]})
 
-    result = jury.result(task, run, jury.look(task, run))
+    result = jury.result(task, run, jury.ask(task, run))
 
     assert {name: [(hit.image, hit.score) for hit in hits] for name, hits in result.run.items()} == {
         "a": [("ta", 1.0), ("tb", 0.0)],
@@ -76,8 +76,8 @@ def test_a_verdict_serves_both_directions_and_a_plan_counts_it_once(tmp_path: Pa
     runs = {name: jury.searcher(task) for name, task in both.items()}
 
     planned = jury.plan([jury.pairs(task, runs[name]) for name, task in both.items()])
-    jury.look(both["i2t"], runs["i2t"])
-    again = jury.look(both["t2i"], runs["t2i"])
+    jury.ask(both["i2t"], runs["i2t"])
+    again = jury.ask(both["t2i"], runs["t2i"])
 
     assert (planned.pairs, planned.to_ask) == (4, 4)
     assert (again.stats.known, again.stats.answers, len(judge.shown)) == (4, 0, 4)
@@ -88,11 +88,11 @@ def test_captions_below_the_depth_stay_behind_unjudged(tmp_path: Path, ledger: J
     jury, judge = sitting(ledger, gallery(tmp_path, *"ab"), tmp_path / "data", depth=1)
     run = Run.from_orders({"a": ["tb", "ta"], "b": ["tb", "ta"]})
 
-    result = jury.result(task, run, jury.look(task, run))
+    result = jury.result(task, run, jury.ask(task, run))
 
     assert caption_pairs(judge.shown) == {("about b", "a"), ("about b", "b")}
     assert [hit.image for hit in result.run["a"]] == ["tb", "ta"]
-    seen = [judgement for its in jury.look(task, run).answers.values() for judgement in its.values()]
+    seen = [judgement for its in jury.ask(task, run).answers.values() for judgement in its.values()]
     assert [judgement.rank for judgement in seen] == [None, None]  # among captions a picture has no rank
 
 
@@ -108,12 +108,12 @@ def test_pictures_of_the_data_folder_are_judged_and_those_that_are_nowhere_count
     run = Run.from_orders({"a": ["ta"], "b": ["tb"]})
 
     jury, judge = sitting(ledger, photos, data)
-    jury.look(task, run)
+    jury.ask(task, run)
     assert {pair.path.parent.name for pair in judge.shown} == {"photos", "images"}
 
     (data / "images" / "b").unlink()
     jury, _ = sitting(ledger, photos, data)
-    notes = jury.result(task, run, jury.look(task, run)).notes
+    notes = jury.result(task, run, jury.ask(task, run)).notes
     assert any(note.startswith("1 queries ") for note in notes)
 
 
@@ -123,7 +123,7 @@ def test_captions_without_a_text_are_no_question(tmp_path: Path, ledger: Judgeme
     jury, _ = sitting(ledger, gallery(tmp_path, *"123"), tmp_path / "data")
 
     with raises(NothingFound):
-        jury.look(task, Run.from_orders({"1": ["1"]}))
+        jury.ask(task, Run.from_orders({"1": ["1"]}))
 
 
 def scenes(data: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from eyespot import rooms, sample
 from eyespot.descriptors.sift import SIDE
 from eyespot.extras import install_line
-from eyespot.search.local._pairs import unit
+from eyespot.search.local.spatial import unit
 from tests.lazy_import import requires
 from tests.test_rooms import BLOCKED
 

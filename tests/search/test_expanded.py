@@ -48,27 +48,26 @@ def plane(folder: Path, degrees: list[float]) -> View:
     return eyespot.open(folder).view
 
 
-def expanded(view: View, n: int, weighting: str | float = "similarity") -> QueryExpansion:
-    return QueryExpansion(view, Compass(), Exact(view.blocks), n, 10, view.live, weighting)
+def expanded(view: View, n: int, alpha: float = 1.0) -> QueryExpansion:
+    return QueryExpansion(view, Compass(), Exact(view.blocks), n, 10, view.live, alpha)
 
 
 @pytest.mark.parametrize(
-    ("weighting", "x", "y"),
+    ("alpha", "x", "y"),
     [
-        ("uniform", 3 / 2, np.sqrt(3) / 2),
-        ("similarity", 5 / 4, np.sqrt(3) / 4),
+        (1, 5 / 4, np.sqrt(3) / 4),
         (3, 1 + 1 / 16, np.sqrt(3) / 16),
         (0, 3 / 2, np.sqrt(3) / 2),
     ],
 )
 def test_the_query_weighs_one_and_a_neighbour_by_its_similarity(
-    tmp_path: Path, weighting: str | float, x: float, y: float
+    tmp_path: Path, alpha: float, x: float, y: float
 ) -> None:
     """East, and a neighbour at 60 degrees, (1/2, √3/2), of cosine 1/2."""
     view = plane(tmp_path, [60, 180, 0])
     near = Run.from_orders({"q": ["60"]})
 
-    (hit,) = [h for h in expanded(view, 1, weighting)([Query.words("0")], near)["q"] if h.image == "0"]
+    (hit,) = [h for h in expanded(view, 1, alpha)([Query.words("0")], near)["q"] if h.image == "0"]
 
     assert hit.score == pytest.approx(x / np.hypot(x, y), abs=1e-6)
 
@@ -113,10 +112,10 @@ def test_a_mask_holds_for_the_neighbours_and_for_the_search(tmp_path: Path) -> N
     assert np.degrees(np.arccos(run["q"][0].score)) == pytest.approx(wanted, abs=0.01)
 
 
-@pytest.mark.parametrize("weighting", ["nearness", -1, float("nan")])
-def test_an_unknown_weighting_is_told_the_known_ones(tmp_path: Path, weighting: str | float) -> None:
+@pytest.mark.parametrize("alpha", [-1, float("nan")])
+def test_a_negative_power_is_refused(tmp_path: Path, alpha: float) -> None:
     with raises(UsageError):
-        expanded(plane(tmp_path, [0]), 1, weighting)
+        expanded(plane(tmp_path, [0]), 1, alpha)
 
 
 def test_after_an_adapted_run_a_note_says_that_the_search_is_plain(tmp_path: Path) -> None:

@@ -20,9 +20,8 @@ from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.local import Described
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
-from eyespot.search.local._pairs import mutual_matches
 from eyespot.search.local.chamfer import Chamfer
-from eyespot.search.local.spatial import Spatial
+from eyespot.search.local.spatial import Spatial, mutual_matches
 from eyespot.search.local_rerank import LocalRerank
 from eyespot.settings.search import StageSettings
 from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError

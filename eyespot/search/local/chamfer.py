@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eyespot.search.local._pairs import similarities
+from eyespot.search.local.spatial import similarities
 from eyespot.types import LocalFeatures, UsageError
 
 

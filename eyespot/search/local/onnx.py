@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.search.local._pairs import unit
+from eyespot.search.local.spatial import unit
 from eyespot.types import LocalFeatures, UsageError
 
 FORM = "give one with the inputs query (1, n, dim) and image (1, m, dim) and one number as its output"
