@@ -200,6 +200,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
         fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
+        del fields["found"]
         damaged = [fault._asdict() for fault in summary.damaged]
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})

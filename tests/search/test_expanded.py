@@ -77,7 +77,7 @@ def test_expansion_finds_what_lies_behind_the_neighbours(tmp_path: Path) -> None
     view = plane(tmp_path, [-16, 18, 10])
 
     plain = Nearest(view, Compass(), Exact(view.blocks), 10, view.live)([Query.words("0")])
-    run = expanded(view, 1, "uniform")([Query.words("0")])
+    run = expanded(view, 1, 0)([Query.words("0")])
 
     assert [hit.image for hit in plain["q"]] == ["10", "-16", "18"]
     assert [hit.image for hit in run["q"]] == ["10", "18", "-16"]
