@@ -73,6 +73,7 @@ NEEDS = {
     r" --watch\b": "watch",
     r"\beyespot publish\b|\b(s3|gs)://": "remote",
     r"\beyespot describe\b|--rerank-local": "local",
+    r"\beyespot\.reports\.figures\b": "plots",
     r"--check face": "inat",
     r"\beyespot build recos\b": "recos",
     r"\beyespot map\b": "map",

@@ -29,18 +29,16 @@ def write_spaces(gallery: Path, every: bool, progress: Progress, look: LookAtFil
     return notes
 
 
-def write_missing(view: View, progress: Progress, look: LookAtFiles = damaged_at_a_glance) -> int:
-    """Make the codes that shards lack, that are out of date or look damaged, shard by shard; how many rows got some.
+def write_missing(view: View, progress: Progress, look: LookAtFiles = damaged_at_a_glance) -> None:
+    """Make the codes that shards lack, that are out of date or look damaged, shard by shard.
 
     Memory does not grow with a shard. Raises OSError if the disk is full.
     """
-    rows, names = 0, code_files(view.stem)
+    names = code_files(view.stem)
     for done, (shard, block) in enumerate(zip(view.shards, view.blocks, strict=True)):
         progress(f"coding {view.space.encoder}", done, len(view.shards))
         if look(shard, names) or current_codes(shard / view.stem, block) is None:
             with rewriting(shard, names) as digests:
                 write_codes(block, shard / view.stem)
                 digests |= {name: file_blake2b(shard / name) for name in names}
-            rows += len(block)
     progress(f"coding {view.space.encoder}", len(view.shards), len(view.shards))
-    return rows

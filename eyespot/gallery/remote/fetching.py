@@ -162,11 +162,10 @@ class Fetch:
         for shard in (*disk.shard_paths(self.copy), *disk.merged_paths(self.copy), *leftovers):
             if shard.name not in shards:
                 shutil.rmtree(shard)
-        parts = list(self.copy.glob("shards/*/.*.part"))
-        if parts:  # what had come of a large file goes on only if that is still published
-            growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
-            for part in set(parts) - growing:
-                part.unlink(missing_ok=True)
+        # What had come of a large file goes on only if that is still published
+        growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
+        for part in set(self.copy.glob("shards/*/.*.part")) - growing:
+            part.unlink(missing_ok=True)
 
 
 def _place(copy: Path, name: str) -> Path:
