@@ -30,7 +30,7 @@ FINAL = re.compile(r"<\|channel\|>final\b[^<]*(?:<\|[^>]*\|>[^<]*)??<\|message\|
 SPECIAL = re.compile(r"<\|(?:end|return|im_end|eot_id|endoftext|start|call)\|>.*|<end_of_turn>.*|</s>\s*$", re.DOTALL)
 
 
-def spoken(text: str) -> tuple[str, bool]:
+def without_thoughts(text: str) -> tuple[str, bool]:
     """The text without thoughts and marks of turns, "" where it ends among thoughts; and whether there were any."""
     if "<|channel|>" in text:
         final = FINAL.search(text)
@@ -47,10 +47,10 @@ def spoken(text: str) -> tuple[str, bool]:
 def text_of(content: Any) -> tuple[str, bool]:
     """The answer's own text in the content of a message, text or a list of parts, and whether thoughts stood beside."""
     if not isinstance(content, list):
-        return spoken(str(content or ""))
+        return without_thoughts(str(content or ""))
     parts = [part for part in content if isinstance(part, Mapping)]
     own = [part for part in parts if not re.search("think|reason|thought", str(part.get("type") or ""))]
-    text, thought = spoken("".join(str(part.get("text") or "") for part in own if not part.get("thought")))
+    text, thought = without_thoughts("".join(str(part.get("text") or "") for part in own if not part.get("thought")))
     return text, thought or len(own) < len(parts)
 
 

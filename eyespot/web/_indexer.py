@@ -80,8 +80,7 @@ class Indexer:
         try:
             encoders, notes = _encoders_of(self.gallery)
             self._add_notes(notes)
-            summary = index(self.gallery, folders, encoders, Options(progress=self._advance))
-            self._end("done", summary)
+            self._end("done", index(self.gallery, folders, encoders, Options(progress=self._advance)))
         except _Stopping:
             self._end("stopped")
         except EyespotError as error:

@@ -166,16 +166,14 @@ def query_of(params: SearchParams, pictures: Path) -> Asking | None:
 
     Raises `UsageError` for words that cannot be read, or that name a file: files of this machine are nobody's business.
     """
-    terms = query_language.parse(params.q, find=_no_file).terms if params.q else ()
+
+    def no_file(place: str, _: str) -> Path:
+        sentence = f"{place!r} looks like the name of a picture file; drop the picture into the page"
+        raise UsageError(f"{sentence}, or put the words in 'single quotes'")
+
+    terms = query_language.parse(params.q, find=no_file).terms if params.q else ()
     picture = (Term(1.0, image=searched_with(pictures, params.picture)),) if params.picture else ()
     return Asking("q", (*picture, *terms)) if picture or terms else None
-
-
-def _no_file(place: str, _: str) -> Path:
-    raise UsageError(
-        f"{place!r} looks like the name of a picture file; drop the picture into the page, or put the words in 'single"
-        " quotes'"
-    )
 
 
 def refuse(text: str | None, refused: Sequence[str]) -> None:

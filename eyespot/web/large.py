@@ -90,14 +90,12 @@ def _reasons(state: AppState, given: SearchParams, id: str, judge_key: JudgeKey 
         return []
     with suppress(EyespotError, Problem):
         result = state.searches.run(given.plain, judge_key)
-        row = result.snapshot.row_of(id)
-        if row is None:
+        if (row := result.snapshot.row_of(id)) is None:
             return []
         cosine = float(result.snapshot.vector(row) @ result.vector[0])
         similarity = f"it looks like the query: {cosine:.3f} of 1"
         notes = reasons(result.snapshot.collection, result.query or Query("q", ()), result.header, [row])[0]
-        sentences = [similarity if note.code == "look" else str(note) for note in notes]
-        return sentences or [similarity]
+        return [similarity if note.code == "look" else str(note) for note in notes] or [similarity]
     return []
 
 
