@@ -93,7 +93,8 @@ def from_form(model: type[Model]) -> type[Model]:
 class SearchParams(SharedSearchSettings):
     """A search; every part may be left out, but not words, picture and `like` together."""
 
-    model_config = ConfigDict(extra="ignore")  # an address has a cursor and more beside it
+    # An address has a cursor and more beside it; FastAPI wants the validator of a query when it builds its own
+    model_config = ConfigDict(extra="ignore", defer_build=False)
     renamed: ClassVar[Mapping[str, str]] = RENAMED
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')

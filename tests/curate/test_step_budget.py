@@ -103,7 +103,7 @@ def test_nobody_waits_for_what_was_given_up(memory: WorkDB) -> None:
     lost = take(budget)
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(take, budget)
-        lost.close()
+        lost.lose()
 
         assert isinstance(waiting.exception(60), BudgetSpent) and memory.total().money == 1.0
 

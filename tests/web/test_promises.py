@@ -84,6 +84,7 @@ def test_the_options_of_the_verb_become_those_of_the_server(photos: Path, here: 
         until(lambda: json.loads(server.ask(f"{place}?judge=dear")[1])["state"] != "running")
         stands = json.loads(server.ask(f"{place}?judge=dear")[1])
 
+    assert "Warning" not in (tmp_path / "log").read_text()
     assert (cost["photos"], cost["cost"]["calls"]) == (5, 5) and cost["cost"]["money"] > 0
     assert len(model.seen) == 2 and "2 calls" in " ".join(stands["notes"])
 
