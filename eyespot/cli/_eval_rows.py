@@ -169,6 +169,8 @@ def rows_in(context: typer.Context, settings: EvalSettings, rows: Sequence[str])
     """
     if rows and (alone := [spelled for name, spelled in OF_ONE_SYSTEM.items() if getattr(settings, name)]):
         raise UsageError(f"{alone[0]} is about one system; leave it out, or leave out --row")
+    from eyespot.settings.measure import EvalSettings
+
     found = []
     for row in rows:
         name, _, rest = row.partition("=")
@@ -177,7 +179,7 @@ def rows_in(context: typer.Context, settings: EvalSettings, rows: Sequence[str])
         given = _given(context, row, rest)
         if strange := [one.replace("_", "-") for one in given if one not in OF_A_ROW]:
             raise UsageError(f"--row {row!r}: {strange[0]} is the same for all rows; give it to eyespot eval itself")
-        found.append(settings.model_copy(update={**given, "system": name.strip()}))
+        found.append(EvalSettings.read(**{**settings.model_dump(), **given, "system": name.strip()}))
     names = Counter(_folder_name(one) for one in found)
     if twice := [name for name, count in names.items() if count > 1]:
         raise UsageError(f"--row has {twice[0]!r} twice; give each row a name of its own")

@@ -181,6 +181,7 @@ def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:
     assert 0 < wide < 60
     assert counted("--where", "width > 330") == wide
     assert counted("--after", "2000") == sum(facts["taken"] is not None for facts in before)
+    assert counted("--undated") == sum(facts["taken"] is None for facts in before)
     assert counted("--before", "1990") == counted("--near", "0,0,1") == counted("--label", "camera=none") == 0
 
 

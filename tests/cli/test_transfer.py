@@ -151,6 +151,11 @@ def test_each_filter_chooses_alone(place: Path, tmp_path: Path, option: str, num
     assert sorted(titles) == [f"Nr {number}" for number in numbers]
 
 
+def test_no_photo_here_is_undated(place: Path, tmp_path: Path) -> None:
+    for name in FORMATS:
+        refuses("export", name, tmp_path / "out", "-g", place / "gallery", "--undated", "--all-columns", code=4)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_takes_all_filters_together(place: Path, tmp_path: Path, name: str) -> None:
     line = ["export", name, "-g", place / "gallery", "-e", "starter"]
