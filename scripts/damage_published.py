@@ -4,12 +4,11 @@
     python scripts/damage_published.py --s3             in a bucket of moto's S3 server, on this machine
     python scripts/damage_published.py --count 10 --seed 7
 
-A gallery of sample photos with judgements is published. Each fault flips a byte, cuts or deletes a file that is
+A gallery of sample photos is published. Each fault flips a byte, cuts or deletes a file that is
 published, tears `gallery.json`, lets two galleries be published at once, or kills a publisher. Then somebody without a
 copy searches. Either the answer is that of a gallery that was published, or there is one sentence with a command:
-where the gallery lies, exactly this command is run, and the next search must find all that the gallery finds. What
-nobody reads by eyespot, the tables of judgements, is checked after `eyespot publish URL --check`. Ends with 1 if a
-fault is left.
+where the gallery lies, exactly this command is run, and the next search must find all that the gallery finds. Ends with
+1 if a fault is left.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ import fsspec
 from eyespot import rooms, sample
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.remote import MANIFEST, OURS
-from eyespot.ledger.judgements import Judgements
-from eyespot.types import Judgement, Query, Term, Verdict
 
 KINDS = ("flipped", "cut", "deleted", "torn", "two publishers", "killed")
 COMMAND = re.compile(r"eyespot publish \S+(?: --check)?")
@@ -81,7 +78,6 @@ class World:
                 [rooms.load("encoders", "starter")],
                 Options(shard_rows=3),
             )
-            _judge(gallery, 5)
         self.fs, self.root = fsspec.core.url_to_fs(self.url)
         first = self.publish("one")
         assert first.returncode == 0, first.stderr
@@ -111,20 +107,6 @@ class World:
         """Whether a copy is one of the galleries, whole."""
         return found in [self.contents(self.folder / name / ".eyespot") for name in ("one", "other")]
 
-    def judgements(self) -> int:
-        """The rows of all tables of judgements that are published."""
-        import pyarrow.parquet as pq
-
-        names = self.fs.find(f"{self.root}/ledger")
-        return sum(pq.read_table(self.fs.open(name, "rb")).num_rows for name in names)
-
-
-def _judge(gallery: Path, count: int) -> None:
-    with Judgements(gallery / "ledger.sqlite") as judgements:
-        (digest,) = judgements.enter([Query("mill", (Term(1.0, text="a windmill"),))]).values()
-        verdict = Verdict(grade=1)
-        judgements.record(Judgement(digest, f"{n}", "person:ada", "prompt", verdict, at=1.0) for n in range(count))
-
 
 # -- faults -------------------------------------------------------------------------------------------------
 
@@ -137,7 +119,6 @@ def damage(world: World, kind: str, draw: random.Random) -> str:
         return _killed(world, draw)
     listed = json.loads(world.fs.cat_file(f"{world.root}/{MANIFEST}"))
     sizes = {at: size for at, size, *_ in listed["files"].values()}
-    sizes |= {name: size for name, (_, size, _) in listed["ledger"].items()}
     names = [MANIFEST, *(name for name, size in sizes.items() if size or kind == "deleted")]
     name = MANIFEST if kind == "torn" else draw.choice(names)
     place = f"{world.root}/{name}"
@@ -196,11 +177,9 @@ def outcome(world: World, kind: str, draw: random.Random) -> tuple[str, str]:
             became = f"{line[0]} ended with {done.returncode}, then: {sentence or 'another gallery'}; {done.stderr}"
     else:
         became = f"a sentence without a command: {sentence}"
-    done = world.publish("one", *(["--check"] if file.startswith("ledger/") else []))
+    done = world.publish("one")
     if done.returncode:
         became = f"the next publication ended with {done.returncode}: {done.stderr}"
-    elif world.judgements() != 5:
-        became = f"{world.judgements()} judgements are published, not 5"
     return file, became
 
 
