@@ -24,7 +24,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "EYES
 MISSING = "not installed"
 FASTER = (
     "the extra [fast] brings compiled kernels, which make searches of more than 100,000 pictures many times as fast, "
-    "metrics and QuARI searches a few times"
+    "and QuARI searches a few times"
 )
 TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding, other weights by far more
 
