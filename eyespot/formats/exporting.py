@@ -251,7 +251,7 @@ def caption_column(rows: ExportRows) -> str | None:
 
 
 def boxes_of(text: Any) -> list[tuple[str, float, list[float]]]:
-    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if it is no such JSON."""
+    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if the JSON is malformed."""
     try:
         listed = json.loads(text) if isinstance(text, str) else []
         return [(str(kind), float(sure), [float(x), float(y), float(w), float(h)]) for kind, sure, x, y, w, h in listed]

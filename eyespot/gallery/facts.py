@@ -40,7 +40,7 @@ def schema_of(columns: Mapping[str, str]) -> pa.Schema:
 
 
 def _is_column(label: str) -> bool:
-    """Whether a label has a column, and is no date or position that a sidecar offers."""
+    """Whether a label has a column, and is neither a date nor a position from a sidecar."""
     return label.casefold() not in _FILLED and not label.startswith(("xmp:", "takeout:"))
 
 

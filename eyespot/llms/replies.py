@@ -45,7 +45,7 @@ def without_thoughts(text: str) -> tuple[str, bool]:
 
 
 def text_of(content: Any) -> tuple[str, bool]:
-    """The answer's own text in the content of a message, text or a list of parts, and whether thoughts stood beside."""
+    """The answer's own text in the content of a message, text or a list of parts, and whether it came with thoughts."""
     if not isinstance(content, list):
         return without_thoughts(str(content or ""))
     parts = [part for part in content if isinstance(part, Mapping)]

@@ -43,7 +43,7 @@ def writing_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a picture's record: its legible lines, and what read them; "" where nothing is or was read."""
     try:
         lines = [(str(text), float(confidence)) for text, confidence, *_ in json.loads(row.get(BOXES) or "[]")]
-    except (TypeError, ValueError):  # a label of the same name that is no such list
+    except (TypeError, ValueError):  # a label of the same name with another type
         lines = []
     legible = [text for text, sure in lines if sure >= SURE and sum(map(str.isalnum, text)) >= LETTERS]
     return {"writing": "\n".join(legible), "read_by": str(row.get(READ_BY) or "")}
