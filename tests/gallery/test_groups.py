@@ -23,9 +23,11 @@ from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.segments import LINKS
+from eyespot.photos.videos.addresses import reads_video
 from eyespot.types import no_progress
 from tests.examples import examples
 from tests.worlds import index_gallery
+from tests.worlds.clips import clip
 from tests.worlds.galleries import facts_of, opened
 
 BEGUN = datetime(2024, 5, 1, 6)
@@ -252,3 +254,13 @@ def test_a_grey_copy_never_stays_before_colours(tmp_path: Path) -> None:
     (group,) = file_groups(opened(tmp_path / "gallery"))
     assert [Path(file.path).name for file in group.files] == ["colour.jpg", "grey.jpg"]
     assert group.why == "has colours, which not all others have"
+
+
+@pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
+def test_of_a_video_the_moment_that_was_found_is_shown(tmp_path: Path) -> None:
+    clip(tmp_path / "films" / "tour.mp4", originals(2), 3)
+    index_gallery(tmp_path / "gallery", tmp_path / "films")
+    view = opened(tmp_path / "gallery")
+    groups = Groups(view)
+    assert groups.numbers[0] == groups.numbers[1] >= 0
+    assert groups.best(np.array([1, 0]), view.live).tolist() == [1, 0]

@@ -47,11 +47,10 @@ def comparer(view: View, kinds: NDArray[np.uint8]) -> Callable[[NDArray[np.int64
         for at, pair in enumerate(pairs.tolist()):
             (words, first), (other_words, second) = map(read, pair)
             if first is not None and second is not None:
-                text = SequenceMatcher(None, words, other_words, autojunk=False)
-                may_be = (
-                    not (words and other_words) or text.ratio() >= SIMILAR_TEXT
-                )  # an unknown text rules nothing out
-                found[at] = may_be and same_details(first, second, strict=bool((kinds[pair] & STROKES).any()))
+                # An unknown text rules nothing out
+                text = SequenceMatcher(None, words if other_words else [], other_words if words else [], autojunk=False)
+                strict = bool((kinds[pair] & STROKES).any())
+                found[at] = text.ratio() >= SIMILAR_TEXT and same_details(first, second, strict=strict)
         return found
 
     return same

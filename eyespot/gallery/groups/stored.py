@@ -101,22 +101,6 @@ def _frames_of(view: View, shards: int) -> Frames:
     )
 
 
-def frames_by_video(view: View) -> Numbers:
-    """For each row a number that it shares with the frames of its video alone, (rows,); -1 for what is no frame."""
-    found = np.full(int(view.starts[-1]), ALONE, np.int64)
-    numbers: dict[str, int] = {}
-    for start, shard in zip(view.starts.tolist(), view.shards, strict=False):
-        videos = items_table.read_items(shard, [VIDEO_ID])  # a column that is not there is not read
-        if VIDEO_ID not in videos.column_names:
-            continue
-        paths = items_table.read_items(shard, ["paths"])["paths"].to_pylist()
-        for row, (video, places) in enumerate(zip(videos[VIDEO_ID].to_pylist(), paths, strict=True)):
-            # Stills may have such a label too; and a frame may lie under several roots: a list named it, say
-            if video is not None and places and frame_of(places[0]) is not None:
-                found[start + row] = numbers.setdefault(str(video), len(numbers))
-    return found
-
-
 # What a file of a group would be missed for, the most important first: it has them from the camera or its owner
 DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords", "colours"
 
@@ -156,6 +140,22 @@ class Groups:
         self._view = view
 
     @cached_property
+    def _videos(self) -> Numbers:
+        """For each row a number that it shares with the frames of its video alone, (rows,); -1 for what is no frame."""
+        found = np.full(int(self._view.starts[-1]), ALONE, np.int64)
+        numbers: dict[str, int] = {}
+        for start, shard in zip(self._view.starts.tolist(), self._view.shards, strict=False):
+            videos = items_table.read_items(shard, [VIDEO_ID])  # a column that is not there is not read
+            if VIDEO_ID not in videos.column_names:
+                continue
+            paths = items_table.read_items(shard, ["paths"])["paths"].to_pylist()
+            for row, (video, places) in enumerate(zip(videos[VIDEO_ID].to_pylist(), paths, strict=True)):
+                # Stills may have such a label too; and a frame may lie under several roots: a list named it, say
+                if video is not None and places and frame_of(places[0]) is not None:
+                    found[start + row] = numbers.setdefault(str(video), len(numbers))
+        return found
+
+    @cached_property
     def _families(self) -> tuple[Numbers, Numbers]:
         """For each row the lowest row of its copies, and of its group, (rows,) each."""
         parts = [read_numbers(shard / LINKS, (-1, 3), np.array(ALONE, "<i8")) for shard in self._view.shards]
@@ -166,7 +166,7 @@ class Groups:
         known = np.flatnonzero((rows < len(numbers)).all(axis=1))
         known = known[(numbers[rows[known]] == links[known, :2]).all(axis=1)]
         rows, kinds = rows[known], links[known, 2]
-        videos = frames_by_video(self._view)
+        videos = self._videos
         apart = (videos[rows] == ALONE).all(axis=1)  # two videos that begin alike are not one
         rows, kinds = rows[apart], kinds[apart]
         families = Families(len(numbers))
@@ -203,9 +203,12 @@ class Groups:
         return first
 
     def best(self, rows: Numbers, mask: Mask) -> Numbers:
-        """For each row the original of its group, of those rows that the mask lets through, (rows,)."""
+        """For each row the original of its group, of those rows that the mask lets through, (rows,).
+
+        A frame of a video stays: all of its group are one file, and this is the moment that was found.
+        """
         numbers = np.unique(self.numbers[rows])
-        members = np.flatnonzero(mask & np.isin(self.numbers, numbers[numbers >= 0]))
+        members = np.flatnonzero(mask & np.isin(self.numbers, numbers[numbers >= 0]) & (self._videos == ALONE))
         if not len(members):
             return rows
         best: dict[int, tuple[tuple[Any, ...], int]] = {}
