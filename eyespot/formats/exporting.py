@@ -250,11 +250,15 @@ def caption_column(rows: ExportRows) -> str | None:
     return next((spelled[name] for name in CAPTIONS if name in spelled), None)
 
 
-def boxes_of(text: Any) -> list[tuple[str, float, list[float]]]:
-    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if the JSON is malformed."""
+def boxes_of(text: Any) -> list[tuple[str, float | None, list[float]]]:
+    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if the JSON is malformed.
+
+    People who drew a box say no confidence.
+    """
     try:
         listed = json.loads(text) if isinstance(text, str) else []
-        return [(str(kind), float(sure), [float(x), float(y), float(w), float(h)]) for kind, sure, x, y, w, h in listed]
+        pairs = [(kind, None if sure is None else float(sure), (x, y, w, h)) for kind, sure, x, y, w, h in listed]
+        return [(str(kind), sure, [*map(float, box)]) for kind, sure, box in pairs]
     except (ValueError, TypeError):
         return []
 

@@ -157,10 +157,11 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
         corner = {"bboxX": round(min(x, 1 - 1e-4), 4), "bboxY": round(min(y, 1 - 1e-4), 4)}
         box = corner | {"bboxWidth": max(width, 1e-4), "bboxHeight": max(height, 1e-4)}
         animal = KINDS.get(kind) == "animal"
-        method = {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
         own: dict[str, Any] = {"observationID": f"{photo.facts['id']}-{number}"}
         own |= {"observationType": KINDS.get(kind, "unknown")}
-        yield {**shared, **own, **method, **box, "scientificName": photo.species if animal else None}
+        if confidence is not None:
+            own |= {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
+        yield {**shared, **own, **box, "scientificName": photo.species if animal else None}
     if not boxes:
         kind = "animal" if photo.species else "unclassified"
         only = {"observationID": photo.facts["id"], "observationType": kind, "scientificName": photo.species}

@@ -56,7 +56,7 @@ class Sighting:
     taxonomy: str = ""
     count: int | None = None
     box: Sequence[float] = ()
-    confidence: float = 1.0
+    confidence: float | None = None  # people say none
 
 
 def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
@@ -70,7 +70,8 @@ def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
     facts: dict[str, Any] = {"detected": "; ".join(sorted(kinds)) or blank, "count": sum(counts) if counts else None}
     facts |= joined_names((one.species, one.common_name, one.taxonomy) for one in seen)
     if boxes:
-        facts |= {"detections": len(boxes), "detection_confidence": max(box[1] for box in boxes)}
+        sure = max((box[1] for box in boxes if box[1] is not None), default=None)
+        facts |= {"detections": len(boxes), "detection_confidence": sure}
         facts["boxes"] = json.dumps(boxes, ensure_ascii=False)
     return {name: value for name, value in facts.items() if value is not None}
 
