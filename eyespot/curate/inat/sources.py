@@ -41,7 +41,7 @@ class ObservationSource:
     grades: tuple[str, ...] = ()
     licence_version: str = ""
     citation: str = ""
-    version: int = 3
+    version: int = 4
     unique_names: bool = False  # no two photos have one file name
 
 
@@ -115,11 +115,11 @@ def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -
     crossed = f"regexp_matches({taxon}, '×|(^|\\s)[xX](\\s|$)') OR lower(coalesce({rank}, '')) LIKE '%hybrid%'"
     above = f"lower(coalesce({rank}, 'species')) NOT IN ({', '.join(map(quoted, SPECIES))})"
     kind = f"CASE WHEN {crossed} THEN 'hybrid' WHEN {above} OR {none} THEN 'higher' ELSE 'species' END"
-    names = {rank: f"any_value({ranks.get(rank, 'NULL')})" for rank in RANKS}
+    names = {rank: f"min({ranks.get(rank, 'NULL')})" for rank in RANKS}
     columns = {
         "taxon": taxon,
         "name": plain,
-        "rank": f"any_value({kind})",
+        "rank": f"min({kind})",
         "rank_level": "CAST(10 AS DOUBLE)",
         "active": "true",
         "ancestry": "''",
