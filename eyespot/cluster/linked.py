@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.cluster.link import DriverProcess, RayLink, RowsClosedError, UnreadableRowsError
-from eyespot.cluster.mapped import mapping_of
+from eyespot.cluster.wire import mapping_of
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals
 from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError, Vectors

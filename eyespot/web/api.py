@@ -180,9 +180,7 @@ def summary(state: State, id: str, depth: Annotated[int, Query(ge=1, le=10_000)]
     """The first hits of a result in numbers: by year, month, place and label."""
     result = state.searches.results[id]
     found = items_of(result, result.slice(0, depth))
-    tallies = [
-        one._asdict() | {"counts": dict(one.counts)} for one in summary_of(found, facets_of(result.snapshot).coded)
-    ]
+    tallies = [one | {"counts": dict(one["counts"])} for one in summary_of(found, facets_of(result.snapshot).coded)]
     return JSONResponse({"run": id, "hits": len(found), "tallies": tallies})
 
 

@@ -111,7 +111,7 @@ def about(state: State, encoder: Encoder = None, colour: Name = None) -> Respons
         answer |= {"columns": shown.columns, "colour": colour}
         answer |= {"legend": shown.legend(colour) if colour else []}
         region = f"{notes.id}:c"
-        answer["clusters"] = [one._asdict() | {"region": f"{region}{one.number}"} for one in shown.clusters(colour)]
+        answer["clusters"] = [one | {"region": f"{region}{one['number']}"} for one in shown.clusters(colour)]
     return JSONResponse(answer)
 
 

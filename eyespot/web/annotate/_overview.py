@@ -90,18 +90,6 @@ class OverviewRow(NamedTuple):
         return f"stopped at {down.stopped_at}, audited"
 
 
-class PersonProgress(NamedTuple):
-    """What one person has done and still has to do."""
-
-    name: str
-    assigned: int
-    finished: int  # of those that were assigned
-    queries: int
-    photos: int
-    seconds: float
-    cost: float
-
-
 class Overview:
     """The rows of a store, as they were last; any number of threads may ask."""
 
@@ -137,8 +125,8 @@ class Overview:
             return [self._rows[id][1] for id in ids]
 
 
-def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[PersonProgress]:
-    """How far everybody is who labels or is to label, by name."""
+def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """How far everybody is who labels or is to label, by name: `finished` are of the `assigned` queries."""
     rows = list(rows)
     names = {who for row in rows for who in (*row.people, *assigned.get(row.wanted.id, ()))}
     found = []
@@ -146,9 +134,9 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
         assigned_rows = [row for row in rows if name in assigned.get(row.wanted.id, ())]
         stands = [one for row in rows for one in row.stands if one.who == name]
         finished = sum(row.state in ("done", "fix") for row in assigned_rows)
-        seconds = sum(one.seconds for one in stands)
-        photos, cost = sum(one.labelled for one in stands), sum(one.cost() for one in stands)
-        found.append(PersonProgress(name, len(assigned_rows), finished, len(stands), photos, seconds, cost))
+        sums = {"photos": sum(one.labelled for one in stands), "seconds": sum(one.seconds for one in stands)}
+        person = {"name": name, "assigned": len(assigned_rows), "finished": finished, "queries": len(stands)}
+        found.append(person | sums | {"cost": sum(one.cost() for one in stands)})
     return found
 
 
