@@ -121,9 +121,9 @@ def import_label_studio(
     with AnnotationStore(view.gallery.path / "ledger.sqlite") as store:
         done = label_studio.take_in(store, found.tasks, known)
     warn_all(found.notes)
-    fields = {"gallery": str(view.gallery.path), **done._asdict(), "failed": _warn_failed(found.failed, "task")}
+    fields = {"gallery": str(view.gallery.path), **done, "failed": _warn_failed(found.failed, "task")}
     print_result(fields, (), json)
-    print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {view.gallery.path}")
+    print_summary(f"{done['marks']} marks of {done['tasks']} tasks are new in {view.gallery.path}")
     exit_if_failed(found.failed)
 
 

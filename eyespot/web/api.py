@@ -93,7 +93,7 @@ def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] 
     snapshot = state.snapshots.current(encoder or None)
     facets = facets_of(snapshot)
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
-    box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
+    box = facets.map and {name: facets.map[name] for name in ("south", "west", "north", "east")}
     judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
     payload = {
         "columns": list(snapshot.kinds),

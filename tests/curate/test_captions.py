@@ -45,7 +45,7 @@ class Looking:
 
 
 def plain(seed: int = 0) -> Templates:
-    return Templates.of_sentences(["common_name"], {}, ["{a common}", "a photo of {a common}"], seed)
+    return Templates.over(["common_name"], {}, ["{a common}", "a photo of {a common}"], seed=seed)
 
 
 def test_each_picture_with_labels_gets_a_sentence_of_its_own(gallery: Path) -> None:

@@ -60,7 +60,7 @@ def _let_grow(store: AnnotationStore, id: str, view: View, photos: Sequence[Cand
     store.let_grow(id)
     new = store.extend(id, photos)
     if len(photos) >= view.live.sum():
-        store.end_list(id)
+        store.let_grow(id, ended=True)
     return new
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.curate.annotate.agreement import everybody
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
@@ -37,15 +37,6 @@ class LabelExport:
     tasks: list[LabelTask] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
-
-
-class ImportedMarks(NamedTuple):
-    """What an import changed: tasks read, new queries, photos put on lists, marks that are new or others now."""
-
-    tasks: int
-    queries: int
-    listed: int
-    marks: int
 
 
 def tasks_of(store: AnnotationStore) -> list[LabelTask]:
@@ -144,10 +135,11 @@ def _date(annotation: Mapping[str, Any]) -> datetime:
     return datetime.min.replace(tzinfo=UTC)
 
 
-def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> ImportedMarks:
+def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> dict[str, int]:
     """Keep what was said; queries and photos that are new to the store are added, photos of no gallery refused.
 
-    known: the ids of the gallery's photos. What is kept already is not kept twice.
+    known: the ids of the gallery's photos. What is kept already is not kept twice. Gives how many tasks were read, and
+    how many queries, photos on lists and marks are new, or marks others now.
     """
     tasks = list(tasks)
     strange = sorted({task.image for task in tasks} - known)
@@ -165,4 +157,4 @@ def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str])
             for who, mark in task.marks.items():
                 by_person.setdefault(who, {})[task.image] = mark
         marks += sum(store.mark(query, who, image_marks) for who, image_marks in by_person.items())
-    return ImportedMarks(len(tasks), len(new), listed, marks)
+    return {"tasks": len(tasks), "queries": len(new), "listed": listed, "marks": marks}

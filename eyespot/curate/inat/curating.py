@@ -153,7 +153,8 @@ class _Collecting:
         tally = collection.write_all(self.images, self.inputs, self.out)
         remove_leftovers(self.out, (image["file_name"] for image in self.images()))
         collection.write_labels_beside(self.images(), self.out)
-        collection.write_download(self.unflagged_rows(), self.out)
+        flagged = flagged_photos(self.settings.pictures)
+        collection.write_download((row for row in self.drawn_rows() if not flagged & names_of(row)), self.out)
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
         # The positions of all candidates, and those of the pictures that are in place
@@ -198,11 +199,6 @@ class _Collecting:
     def drawn_rows(self) -> Iterator[dict[str, Any]]:
         """The drawn rows, read from the disk."""
         return drawn_rows(self.done[LISTED].folder, self.inputs.species)
-
-    def unflagged_rows(self) -> Iterator[dict[str, Any]]:
-        """Those that annotators did not flag, which are to be downloaded."""
-        flagged = flagged_photos(self.settings.pictures)
-        return (row for row in self.drawn_rows() if not flagged & names_of(row))
 
     def _list_notes(self) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""

@@ -204,12 +204,9 @@ def welch(first: Sequence[float], second: Sequence[float]) -> TwoGroups:
         return TwoGroups(len(a), len(b), difference, 0.0 if same else math.inf, math.nan, float(same), math.nan)
     freedom = error**2 / float(errors[0] ** 2 / (len(a) - 1) + errors[1] ** 2 / (len(b) - 1))
     t = difference / math.sqrt(error)
-    return TwoGroups(len(a), len(b), difference, t, freedom, two_tailed(t, freedom), difference / pooled)
-
-
-def two_tailed(t: float, freedom: float) -> float:
-    """The probability of a t so far from 0 on either side: I_x(ν/2, 1/2) at x = ν / (ν + t²)."""
-    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    # Two-tailed: I_x(ν/2, 1/2) at x = ν / (ν + t²)
+    p = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    return TwoGroups(len(a), len(b), difference, t, freedom, p, difference / pooled)
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:

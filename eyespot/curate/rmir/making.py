@@ -60,7 +60,7 @@ def write_set(
         files.write_mteb(made, folder / files.MTEB, share)
         if made.queries:
             write_head(data_card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
-        write_cards(data_card, folder, files.tables_of(made), files.whole_tables())
+        write_cards(data_card, folder, files.tables_of(made), files.WHOLE_TABLES)
     target.settle()
     return cases
 

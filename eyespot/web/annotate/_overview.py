@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field
 
 from eyespot.curate.annotate.agreement import differences
-from eyespot.curate.annotate.annotation_store import AnnotationStore, Stamp
+from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.export import labelled
 from eyespot.curate.annotate.progress import IN_A_ROW, LabellingProgress
 from eyespot.curate.annotate.queries import AnnotationQuery
@@ -95,7 +95,7 @@ class Overview:
 
     def __init__(self, store: AnnotationStore) -> None:
         self._store, self._lock = store, Lock()
-        self._rows: dict[str, tuple[Stamp, OverviewRow]] = {}
+        self._rows: dict[str, tuple[object, OverviewRow]] = {}
 
     def rows(self, only: str | None = None) -> list[OverviewRow]:
         """All queries in the order in which they came, or one; `UsageError` if there is none of that id."""

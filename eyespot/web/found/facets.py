@@ -47,27 +47,13 @@ class Label(NamedTuple):
     others: int
 
 
-class Map(NamedTuple):
-    """Where pictures were taken: the box around all of them in degrees, and its cells that hold any.
-
-    `cells` are the outlines, as SVG paths with north on top, of cells with few, some and many pictures.
-    """
-
-    south: float
-    west: float
-    north: float
-    east: float
-    step: float  # degrees, of a cell's sides
-    cells: list[str]
-
-
 class Facets(NamedTuple):
     """All that the filter of a page offers; `coded` are the columns of the labels, `taxa` those that nest."""
 
     labels: list[Label]
     first: str | None  # date
     last: str | None
-    map: Map | None
+    map: dict[str, Any] | None
     coded: dict[str, Coded]
     taxa: Taxa
     undated: int = 0  # pictures of which nothing says when they were taken
@@ -153,7 +139,11 @@ def _codes(shards: Sequence[ShardFacets], name: str, places: Sequence[NDArray[np
     return np.concatenate(found)
 
 
-def _map(shards: Sequence[ShardFacets]) -> Map | None:
+def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
+    """Where pictures were taken: the box around all of them and the sides of a cell (`step`), in degrees.
+
+    `cells` are the outlines, as SVG paths with north on top, of cells with few, some and many pictures.
+    """
     boxes = [box for shard in shards if (box := shard.box()) is not None]
     if not boxes:
         return None
@@ -170,7 +160,8 @@ def _map(shards: Sequence[ShardFacets]) -> Map | None:
         inside = corners[:, (counts >= low) & (counts < high)].T.tolist()
         # One path for many squares: a page with an element for each would be slow
         cells.append("".join(f"M{left:g} {top:g}{square}" for top, left in inside))
-    return Map(float(south), float(west), float(north), float(east), step, cells)
+    box = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
+    return {**box, "step": step, "cells": cells}
 
 
 # -- one shard ------------------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def places_of(items: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     counts = Counter(
         (round(latitude * UNITS) // side, round(longitude * UNITS) // side) for latitude, longitude in places
     )
-    cells = []
+    cells: list[dict[str, Any]] = []
     for (row, column), count in sorted(counts.items()):
         low, left = row * side, column * side
         # A box holds its edges, so it ends one unit before the next cell begins
@@ -120,5 +120,5 @@ def places_of(items: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         heat = 1 + sum(count >= some for some in SOME)
         cells.append({"south": low / UNITS, "west": left / UNITS, "box": box, "photos": count, "heat": heat})
     souths, wests = ([cell[side] for cell in cells] for side in ("south", "west"))
-    edges = {"south": min(souths), "west": min(wests), "north": max(souths) + step, "east": max(wests) + step}
-    return {"cells": cells, "step": step, **edges, "unknown": len(items) - len(places)}
+    around = {"south": min(souths), "west": min(wests), "north": max(souths) + step, "east": max(wests) + step}
+    return {"cells": cells, "step": step, **around, "unknown": len(items) - len(places)}
