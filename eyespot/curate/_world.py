@@ -26,7 +26,7 @@ from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import DIGESTS
-from eyespot.types import Encoder, Index, UsageError, Vectors
+from eyespot.types import Encoder, UsageError, Vectors
 
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
 
@@ -66,10 +66,6 @@ class PhotoWorld:
                 shard = int(np.searchsorted(view.starts, row, side="right")) - 1
                 found[at] = view.blocks[shard][row - int(view.starts[shard])]
         return found
-
-    def index(self, encoder: str | None) -> Index:
-        """Exact search over these rows."""
-        return self.collection(encoder).index
 
     def texts(self, texts: Sequence[str], encoder: str | None) -> Vectors:
         """The vectors of texts in a space of pictures, (texts, dim)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,6 +41,7 @@ from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.human_review import AWAITS, Queue
 from eyespot.pipelines.step import digests_of
 from eyespot.storage.locks import locked
+from eyespot.storage.tables import write_csv
 from eyespot.types import Progress, UsageError
 
 UNSEEN = "The pictures were missing and nobody checked them; fetch what download.csv lists and run again."
@@ -154,7 +156,8 @@ class _Collecting:
         remove_leftovers(self.out, (image["file_name"] for image in self.images()))
         collection.write_labels_beside(self.images(), self.out)
         flagged = flagged_photos(self.settings.pictures)
-        collection.write_download((row for row in self.drawn_rows() if not flagged & names_of(row)), self.out)
+        wanted = ((row["url"], row["file"]) for row in self.drawn_rows() if row["url"] and not flagged & names_of(row))
+        write_csv(self.out / collection.DOWNLOAD, chain([("url", "file")], wanted))
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
         # The positions of all candidates, and those of the pictures that are in place

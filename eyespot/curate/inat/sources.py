@@ -204,11 +204,6 @@ _ENDINGS = (".csv.gz", ".tsv.gz", ".csv", ".tsv")
 _PLAIN = "'^[A-Za-z0-9]+$'"
 
 
-def is_export(place: Path) -> bool:
-    """Whether a folder holds an export."""
-    return _export_file(place, "observations") is not None and _export_file(place, "photos") is not None
-
-
 def export_source(place: Path) -> ObservationSource:
     """The export in a folder; `UsageError` names the table or column that is missing."""
     files = {}
@@ -291,7 +286,7 @@ def source_of(place: Path) -> ObservationSource:
         raise UsageError(f"there is no {place}; name an export's folder or a table of observations")
     if place.is_file():
         return table_source(place)
-    if is_export(place):
+    if all(_export_file(place, name) for name in ("observations", "photos")):
         return export_source(place)
     form = "export (observations, photos, taxa and observers as .csv.gz)"
     raise UsageError(f"{place} holds no {form}; name another folder, or a table of observations")

@@ -48,7 +48,7 @@ def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> d
     answers: dict[str, list[Record]] = {"true": [], "false": []}
     for triplet in sure:
         answers["true" if triplet["answers"] else "false"].append(triplet)
-    last = [(hits[-1], settle_votes(hits[-1], len(made.seats)).answers) for hits in made.hits.values()]
+    last = [(hits[-1], settle_votes(hits[-1], len(made.seats))[0]) for hits in made.hits.values()]
     hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
     drawn = {VERDICTS: _drawn(made, answers, sizes.verdicts), LAST: _drawn(made, hits, sizes.last)}
     make_folder(folder)
@@ -175,7 +175,7 @@ def read_panel(folder: Path) -> dict[str, Sealed]:
 def _sealed(made: FinishedSteps, triplets: Iterable[Record]) -> dict[str, Sealed]:
     judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
     return {
-        id: Sealed(id, one["kind"], one["question"], settle_votes(one, judges).answers, before.get(id), one["votes"])
+        id: Sealed(id, one["kind"], one["question"], settle_votes(one, judges)[0], before.get(id), one["votes"])
         for one in triplets
         for id in [one["id"]]
     }

@@ -180,7 +180,7 @@ def _rules(made: FinishedSteps) -> CardTable:
 def _judges(made: FinishedSteps) -> CardTable:
     """How each judge votes, beside the others: one that says yes too often shows."""
     judges = len(made.seats)
-    majority = {one["id"]: settle_votes(one, judges).answers for one in made.triplets}
+    majority = {one["id"]: settle_votes(one, judges)[0] for one in made.triplets}
     votes: dict[str, list[tuple[str, str]]] = {seat: [] for seat in made.seats}
     for one in made.triplets:
         for vote in one["votes"]:
