@@ -68,12 +68,6 @@ class TrapPhoto(NamedTuple):
         return next((str(facts[name]) for name in facts if name.lower() in SPECIES and facts[name]), None)
 
 
-def is_placed(facts: Mapping[str, Any]) -> bool:
-    """Whether a photo has what a package needs: a time to the second and a position."""
-    has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE)).endswith(ROUGH)
-    return has_time and None not in (facts.get("latitude"), facts.get("longitude"))
-
-
 def write(rows: ExportRows, folder: Path) -> int:
     """`datapackage.json`, three tables, and the pictures in `media/`."""
     from eyespot.formats.exporting import ExportFailure, known_facts
@@ -85,7 +79,8 @@ def write(rows: ExportRows, folder: Path) -> int:
     (folder / "media").mkdir()
     for row, picture in rows.pictures():
         facts = known_facts(row.facts)
-        if not is_placed(facts):
+        has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE)).endswith(ROUGH)  # to the second
+        if not has_time or None in (facts.get("latitude"), facts.get("longitude")):
             rows.failed.append(ExportFailure(row.id, row.places[0], "without a time or a position"))
             continue
         name = f"media/{names.take(picture.name, picture.suffix)}"
