@@ -43,6 +43,7 @@ SHARED = {
     **{name: ("galleries", name) for name in ("compact", "describe", "failures", "names", "publish")},
     "map": ("galleries", "lay_out"),
     "download": ("reproduce", "download"),
+    "fuse": ("convert", "fuse"),
     "import": ("transfer", "importing"),
     "export": ("transfer", "exporting"),
     "adapters": ("encoders", "adapters"),
