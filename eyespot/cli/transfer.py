@@ -202,18 +202,18 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
     gallery, place = gallery_here(given, writes=True), source.absolute()
     # Exports of two cameras have the same file name; a long one would be cut before its digest
     done = take_in(gallery, photos, f"{place.stem[:40]}-{text_digest(str(place))[:8]}", folder)
-    if done.path is None:
-        example = (*done.unknown, *(file for file, _ in done.failed), "none")[0]
+    if done.path is None and (done.unknown or not done.failed):
+        example = (*done.unknown, "none")[0]
         raise NothingFound(
             f"no photo of {source} is in {gallery}, such as {example}; say where its paths begin with --photos, or "
             "index the photos first"
         )
-    done.failed += index_list(gallery, done.path)
+    done.failed += [] if done.path is None else index_list(gallery, done.path)
     if done.unknown:
         warn(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
     failed = _warn_failed(done.failed, "file")
     counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
-    print_result({"gallery": str(gallery), **counts, "list": str(done.path)}, (), json)
+    print_result({"gallery": str(gallery), **counts, "list": done.path and str(done.path)}, (), json)
     print_summary(f"facts of {done.known} of {done.photos} photos are in {gallery}")
     exit_if_failed(done.failed)
 

@@ -102,6 +102,9 @@ def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:
 
     assert [Path(item["path"]).name for item in items] == ["1.jpg"]
     refuses("import", "speciesnet", "found.json", "-g", gallery, "--threshold", 2, cwd=tmp_path)
+    (tmp_path / "unsure.json").write_text(json.dumps({"images": [{"file": "1.jpg", "max_detection_conf": 0.0}]}))
+    unsure = run_json("import", "megadetector", "unsure.json", "-g", gallery, cwd=tmp_path, code=3)
+    assert (unsure["known"], [one["file"] for one in unsure["failed"]]) == (0, ["1.jpg"])
 
 
 FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
 from eyespot.curate.annotate.queries import AnnotationQuery
@@ -170,8 +170,8 @@ class AnnotationStore(AnnotationTables):
     def _growth(self, id: str) -> int:
         return int(self.first("SELECT grows FROM annotated WHERE number = ?", self._number(id)))
 
-    def stamp(self, id: str) -> tuple[object, ...]:
-        """What differs once anything that is kept of a query has changed; a fraction of the cost of looking at it."""
+    def stamp(self, id: str) -> tuple[Any, ...]:
+        """What differs once anything kept of a query has changed: its last judgement, photos listed, all else."""
         last = self.judgements.last(self._digest(id))
         (row,) = self.select(
             "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = wanted.number),"

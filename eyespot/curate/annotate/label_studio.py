@@ -92,8 +92,9 @@ def _notes(marks: _Marks, others: Mapping[str, int]) -> Iterator[str]:
 
 def _task(path: Path, at: int, entry: Any) -> LabelTask:
     """What a task is about, without marks."""
-    data = entry.get("data", entry) if isinstance(entry, dict) else None
-    query, image = (id_of(data.get(name)) if isinstance(data, dict) else None for name in ("query_id", "image_id"))
+    data = entry.get("data", entry) if isinstance(entry, dict) else {}
+    data = data if isinstance(data, dict) else {}
+    query, image = id_of(data.get("query_id")), id_of(data.get("image_id"))
     if query is None or image is None:
         refuse(path, f"task {at}", "has no query_id or image_id in its data; import tasks of: eyespot export")
     return LabelTask(query, str(data.get("query") or query), image)

@@ -106,8 +106,9 @@ class Overview:
                 stamp = self._store.stamp(id)
                 if id in self._rows and self._rows[id][0] == stamp:
                     continue
-                row = OverviewRow(self._store.query(id), stamp.listed)
-                if stamp.judgement:  # of a query that nobody has judged there is nothing to compute
+                judgement, listed, *_ = stamp
+                row = OverviewRow(self._store.query(id), listed)
+                if judgement:  # of a query that nobody has judged there is nothing to compute
                     one = labelled(self._store, id)
                     differing = differences(self._store, id, one.marks)
                     row = OverviewRow(

@@ -160,8 +160,8 @@ def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
         inside = corners[:, (counts >= low) & (counts < high)].T.tolist()
         # One path for many squares: a page with an element for each would be slow
         cells.append("".join(f"M{left:g} {top:g}{square}" for top, left in inside))
-    box = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
-    return {**box, "step": step, "cells": cells}
+    around = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
+    return {**around, "step": step, "cells": cells}
 
 
 # -- one shard ------------------------------------------------------------------------------------------------------
