@@ -51,8 +51,10 @@ def shared_out(
     prefixes = [os.path.abspath(one.prefix) if one and one.prefix else "" for one in codes or [None] * len(blocks)]
     sources = list(zip(blocks, map(mapping_of, blocks), prefixes, strict=True))
     held = _holders(before)
-    if not any(source in held for _, source, _ in sources):
-        return _evenly(sources, workers)
+    if not any(source in held for _, source, _ in sources):  # one run of rows each; fewer runs where rows are few
+        rows = sum(map(len, blocks))
+        cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
+        return [list(_run(sources, span)) for span in pairwise(cuts)]
     shares: list[list[Placed]] = [[] for _ in range(workers)]
     firsts = [0, *accumulate(map(len, blocks))]
     for (_, source, prefix), first in zip(sources, firsts, strict=False):
@@ -97,13 +99,6 @@ def codes_of(piece: Piece) -> Codes | None:
 
 
 _Source = tuple[Block, Mapped | None, str]
-
-
-def _evenly(sources: Sequence[_Source], workers: int) -> list[list[Placed]]:
-    """One run of rows for each worker; fewer runs where rows are few."""
-    rows = sum(len(block) for block, _, _ in sources)
-    cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
-    return [list(_run(sources, span)) for span in pairwise(cuts)]
 
 
 def _run(sources: Sequence[_Source], span: tuple[int, int]) -> Iterator[Placed]:
