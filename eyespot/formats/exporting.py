@@ -253,12 +253,12 @@ def caption_column(rows: ExportRows) -> str | None:
 def boxes_of(text: Any) -> list[tuple[str, float | None, list[float]]]:
     """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if the JSON is malformed.
 
-    People who drew a box say no confidence.
+    The confidence is None where it is not from 0 to 1; people who drew a box say none.
     """
     try:
         listed = json.loads(text) if isinstance(text, str) else []
-        pairs = [(kind, None if sure is None else float(sure), (x, y, w, h)) for kind, sure, x, y, w, h in listed]
-        return [(str(kind), sure, [*map(float, box)]) for kind, sure, box in pairs]
+        pairs = [(str(kind), float("nan" if sure is None else sure), (x, y, w, h)) for kind, sure, x, y, w, h in listed]
+        return [(kind, sure if 0 <= sure <= 1 else None, [*map(float, box)]) for kind, sure, box in pairs]
     except (ValueError, TypeError):
         return []
 
