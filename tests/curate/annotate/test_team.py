@@ -282,7 +282,7 @@ def test_a_dispute_tells_who_said_what_and_when_and_what_was_written(disputed: A
 
     assert one.marks == {"ada": "y", "bo": "n"} and one.word is not None and one.word.mark == "d"
     assert one.times["ada"] <= one.times["bo"] <= one.word.at
-    assert [note[:2] for note in one.notes] == [("cy", "the beak is visible")]
+    assert [(note["person"], note["note"]) for note in one.notes] == [("cy", "the beak is visible")]
     with raises(UsageError):
         disputed.team.write_note(Q, "0", "cy", "x" * 1001)
 
