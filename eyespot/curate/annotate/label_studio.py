@@ -25,9 +25,8 @@ from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 MARKS = {choice: mark for mark, choice in CHOICES.items()}
-_Marks = dict[
-    tuple[str, str], dict[str, list[tuple[datetime, str]]]
-]  # of query and photo, and person, with their dates
+# By query and photo the marks of each person, with their dates
+_Marks = dict[tuple[str, str], dict[str, list[tuple[datetime, str]]]]
 
 
 @dataclass
