@@ -144,7 +144,7 @@ class LinkedBackend:
 
     def __init__(self, link: RayLink) -> None:
         self.link, self._held = link, list[LinkedRows]()  # the latest first
-        link.on_connect = lambda: [held.hold() for held in self._held]  # new workers open what is searched
+        link.on_connect = self.hold
 
     @property
     def notes(self) -> Sequence[str]:
@@ -164,6 +164,11 @@ class LinkedBackend:
     def parts(self, folder: Path, sizes: Sequence[int]) -> Any:
         """Refused: a server searches approximate indexes by itself."""
         raise UsageError("a server searches approximate indexes by itself; leave out --ray, or --index")
+
+    def hold(self) -> None:
+        """Let new workers open what is searched."""
+        for held in self._held:
+            held.hold()
 
     def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None) -> LinkedRows:
         for held in self._held:
