@@ -24,6 +24,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     `argv` are the words after the name of the program; without them those of this process.
     """
+    _open_streams()
+    if argv is None:
+        _name_files_in_utf8()
     from eyespot.cli._ask_server import answer
 
     words, code = list(sys.argv[1:] if argv is None else argv), None
@@ -56,6 +59,19 @@ def main(argv: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         _explain(error)
     sys.exit(code or 0)
+
+
+def _open_streams() -> None:
+    """Let the streams that a caller closed, as with `2>&-`, lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 # until the process ends
+
+
+def _name_files_in_utf8() -> None:
+    """Start again where the locale has Python take names of files as something else, whose bytes no gallery finds."""
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
 
 
 def _explain(error: Exception) -> NoReturn:

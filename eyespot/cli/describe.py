@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from eyespot.cli.console import escaped, exit_if_failed, print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import ReadSettings
+from eyespot.storage.systems import usable_cores
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
 
     place, made_by = gallery_here(gallery, writes=True), rooms.load("descriptors", extractor)
     with progress_bar() as progress:
-        options = Describing(count, reading.workers or os.cpu_count() or 1, reading.retry_failed, progress)
+        options = Describing(count, reading.workers or usable_cores(), reading.retry_failed, progress)
         summary = describe(place, made_by, options)
     failures = [failure._asdict() for failure in summary.failures]
     report = {"gallery": str(place), "extractor": made_by.name, "pictures": summary.pictures}

@@ -16,6 +16,7 @@ from eyespot.cli._ray import pool_on
 from eyespot.cli.console import conclude, exit_if_failed, print_json, print_result, progress_bar, warn, warn_all
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import IndexSettings
+from eyespot.storage.systems import usable_cores
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def run(
         return
     crops, name = settings.crops, settings.encoder
     encoders = _encoders(place, name if crops is None else f"crops:{crops}:{name or 'starter'}", bool(photos))
-    threads = settings.workers or os.cpu_count() or 1
+    threads = settings.workers or usable_cores()
     reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if settings.ocr else None
     later = Options(threads, half=settings.half, codes=settings.codes, text_reader=reader)
     once = settings.model_dump(include={"retry_failed", "forget", "remove", "repair"})

@@ -49,8 +49,9 @@ CREATE TABLE IF NOT EXISTS imported(shard INTEGER PRIMARY KEY, root INTEGER, row
     source TEXT UNIQUE);
 """
 _WHOLE_ID = "ifnull((SELECT id FROM pictures WHERE number = item), item)"
+SHOWN_ID = "iif(typeof({0}) = 'blob', lower(hex({0})), {0})"
 VIEW = f"""CREATE VIEW IF NOT EXISTS files AS SELECT folders.root AS root, folders.path || name AS path, size, mtime,
-    place, iif(typeof({_WHOLE_ID}) = 'blob', lower(hex({_WHOLE_ID})), {_WHOLE_ID}) AS id, failed
+    place, {SHOWN_ID.format(_WHOLE_ID)} AS id, failed
     FROM paths JOIN folders ON folders.number = paths.folder;"""
 HAS_ROW = "paths.item < ''"  # numbers sort before texts, and texts before packed ids
 SHARD_OF = "(SELECT shard FROM spans WHERE first <= {} ORDER BY first DESC LIMIT 1)"

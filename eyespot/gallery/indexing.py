@@ -6,7 +6,6 @@ written first, a shard appears whole or not at all, and a shard that was cut is 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -36,6 +35,7 @@ from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
 
 if TYPE_CHECKING:  # a run that finds nothing new reads no picture
@@ -53,7 +53,7 @@ class Options:
     reader_factory: makes what reads and embeds in place of this process.
     """
 
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    workers: int = field(default_factory=usable_cores)
     retry_failed: bool = False
     forget: bool = False
     remove: Sequence[str] = ()  # roots to take out of the gallery first, by their paths
@@ -136,6 +136,7 @@ class _IndexJob:
         known = set(self.index.failures())
         recovery.drop_damaged_digests(self.gallery)
         look = damaged_files if self.options.repair else damaged_at_a_glance
+        self.index.name_from_here()
         self._repair_facts()
         self.summary.notes += recovery.repair_members(self.gallery, self.index, look)
         roots_before = self.index.roots()
@@ -192,7 +193,7 @@ class _IndexJob:
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.index.add_root(root)
-            visited[number] = root
+            root = visited[number] = self.index.roots()[number]
             self.options.progress(f"looking through {root.place}", 0, 0)
             self.summary.notes += self.index.visit(number, root, self.summary.found.skipped)
         return visited

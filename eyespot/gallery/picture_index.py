@@ -6,6 +6,7 @@ and run again ends in the same gallery as one that was not.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -18,8 +19,8 @@ from eyespot.gallery.picture_tables import PictureTables, StoredRow
 from eyespot.gallery.visits import ArchiveStamp
 from eyespot.photos.found import PlannedPicture, Seen
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.names import shown_name
-from eyespot.photos.places import Root
+from eyespot.photos.names import shown_name, stored_name
+from eyespot.photos.places import Root, full_path
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
@@ -82,6 +83,7 @@ class PictureIndex(PictureTables):
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's visits, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + visits.SCHEMA)
+        self.sql.create_function("place", 3, lambda path, kind, name: stored_name(full_path(Root(path, kind), name)))
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -98,14 +100,32 @@ class PictureIndex(PictureTables):
         self.sql.execute(
             "INSERT INTO roots(path, kind) VALUES (?, ?)"
             f" ON CONFLICT(path) DO UPDATE SET kind = excluded.kind WHERE kind = '{REMOVED}'",
-            root,
+            stored := disk.stored_root(self._gallery, root),
         )
-        return int(self._one("SELECT number FROM roots WHERE path = ?", root.path))
+        return int(self._one("SELECT number FROM roots WHERE path = ?", stored.path))
 
     def roots(self) -> dict[int, Root]:
         """Every root by number."""
         rows = self.sql.execute("SELECT number, path, kind FROM roots WHERE kind <> ?", (REMOVED,))
-        return {number: Root(path, kind) for number, path, kind in rows}
+        return {number: disk.root_at(self._gallery, Root(path, kind)) for number, path, kind in rows}
+
+    def name_from_here(self) -> None:
+        """Name what lies in the gallery from there, as an older eyespot did not; also where it was moved since."""
+        for number, root in self.roots().items():
+            folder, name = os.path.split(root.path)
+            moved = root
+            if (
+                root.kind == "list"
+                and folder.endswith(f"/{disk.FACTS}")
+                and (self._gallery / disk.FACTS / name).exists()
+            ):
+                moved = root._replace(path=str(self._gallery.absolute() / disk.FACTS / name))
+            stored = disk.stored_root(self._gallery, moved)
+            if stored.kind == disk.FACTS and root.kind != stored.kind:
+                self.remove_root(number)  # photos are known by their own places, not by what speaks of them
+                self.add_root(moved)
+            else:
+                self.sql.execute("UPDATE roots SET path = ? WHERE number = ?", (stored.path, number))
 
     def remove_root(self, number: int) -> int:
         """Take a root and its files out; how many pictures lay nowhere else.
@@ -153,7 +173,11 @@ class PictureIndex(PictureTables):
             comparison = visits.RootComparison(self.sql, number, root)
             self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
             try:
-                comparison.record(scan_counting(root, left, video_frames.known_files(self.sql, number)))
+                is_known = video_frames.known_files(self.sql, number)
+                is_facts = root.kind == disk.FACTS
+                comparison.record(
+                    visits.stated(self._gallery, root) if is_facts else scan_counting(root, left, is_known)
+                )
                 comparison.finish()
             finally:
                 self.sql.execute("COMMIT")

@@ -25,8 +25,8 @@ class NoPictureIndex(EyespotError):
 class ReadOnlyIndex(PictureIndex):
     """An index that gives answers and changes nothing."""
 
-    def __init__(self, sql: sqlite3.Connection) -> None:
-        self.sql = sql
+    def __init__(self, gallery: Path, sql: sqlite3.Connection) -> None:
+        self._gallery, self.sql = gallery, sql
         self.forget_numbers()
 
     def _keep_tally(self, roots: str, counted: tuple[int, int]) -> None:
@@ -66,7 +66,7 @@ def reading(gallery: Path) -> Iterator[ReadOnlyIndex]:
         if place.exists():
             with sqlite.whole(place), closing(sqlite.connect_to_read(place)) as sql:
                 if {"roots", "files", "problems"} <= sqlite.table_names(sql):
-                    yield ReadOnlyIndex(sql)
+                    yield ReadOnlyIndex(gallery, sql)
                     return
     except sqlite3.DatabaseError as error:
         raise EyespotError(
@@ -80,4 +80,4 @@ def known_roots(gallery: Path) -> list[Root]:
     roots = list(disk.read_or_rebuild_header(gallery).roots.values())
     with suppress(NoPictureIndex, sqlite.DamagedLedger), reading(gallery) as known:
         roots += known.roots().values()
-    return [root for root in dict.fromkeys(roots) if root.kind != "import"]
+    return [root for root in dict.fromkeys(roots) if root.kind not in ("import", disk.FACTS)]
