@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "ReadResult", "StoredR
 
 _CACHE = 64 << 10  # KiB: ids come in no order, and their index is large
 REMOVED = "removed"  # the kind of a root that was taken out of the gallery
+_TICK = 20_000_000  # nanoseconds by which a file system's clock may be behind
 RETRY = -1  # the time of a file that could not be read for no fault of its own: any later visit finds it changed
 # A path is gone with its picture unless the picture was seen at another path.
 _SEEN_ELSEWHERE = """SELECT 1 FROM paths other JOIN folders d ON d.number = other.folder WHERE other.item = paths.item
@@ -79,7 +81,7 @@ class PictureIndex(PictureTables):
         self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA)
         self._gallery = gallery
         self.forget_numbers()
-        self._visited: set[int] = set()  # roots
+        self._visited: dict[int, int] = {}  # roots, and when this run began to look through them: nanoseconds
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's visits, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + visits.SCHEMA)
@@ -111,21 +113,17 @@ class PictureIndex(PictureTables):
 
     def name_from_here(self) -> None:
         """Name what lies in the gallery from there, as an older eyespot did not; also where it was moved since."""
-        for number, root in self.roots().items():
-            folder, name = os.path.split(root.path)
-            moved = root
-            if (
-                root.kind == "list"
-                and folder.endswith(f"/{disk.FACTS}")
-                and (self._gallery / disk.FACTS / name).exists()
-            ):
-                moved = root._replace(path=str(self._gallery.absolute() / disk.FACTS / name))
-            stored = disk.stored_root(self._gallery, moved)
-            if stored.kind == disk.FACTS and root.kind != stored.kind:
+        for number, path, kind in self.sql.execute("SELECT * FROM roots WHERE path NOT LIKE './%'").fetchall():
+            here = {"list": f"{disk.FACTS}/{os.path.basename(path)}", "folder": "uploads"}.get(kind, "")
+            above = Path(path.removesuffix(f"/{here}"))
+            was_here = str(above) != path and (kind == "list" or not above.exists() or (above / disk.HEADER).exists())
+            place = str(self._gallery.absolute() / here) if was_here and (self._gallery / here).exists() else path
+            stored = disk.stored_root(self._gallery, Root(place, kind))
+            if stored.kind == disk.FACTS:
                 self.remove_root(number)  # photos are known by their own places, not by what speaks of them
-                self.add_root(moved)
-            else:
-                self.sql.execute("UPDATE roots SET path = ? WHERE number = ?", (stored.path, number))
+                self.add_root(stored)
+            elif stored.path != path:
+                self.sql.execute("UPDATE OR IGNORE roots SET path = ? WHERE number = ?", (stored.path, number))
 
     def remove_root(self, number: int) -> int:
         """Take a root and its files out; how many pictures lay nowhere else.
@@ -142,7 +140,7 @@ class PictureIndex(PictureTables):
         with self.transaction():
             self.sql.execute(f"{STALE} WHERE {inside} AND {HAS_ROW}", (number,))
             self.sql.execute(f"DELETE FROM paths WHERE {inside}", (number,))
-            for table in ("folders", "labels", "problems", "plan", "stamps"):
+            for table in ("folders", "labels", "problems", "plan", "stamps", "visits"):
                 self.sql.execute(f"DELETE FROM {table} WHERE root = ?", (number,))
             self.sql.execute("UPDATE roots SET kind = ? WHERE number = ?", (REMOVED, number))
             self.sql.execute("DELETE FROM tallies")
@@ -153,7 +151,7 @@ class PictureIndex(PictureTables):
 
     def begin_visits(self) -> None:
         """Forget what earlier visits saw."""
-        self._visited, self._stamps = set(), {}
+        self._visited, self._stamps = {}, {}
         for table in visits.TABLES:
             self.sql.execute(f"DELETE FROM temp.{table}")
 
@@ -164,7 +162,7 @@ class PictureIndex(PictureTables):
 
         A tar that is as it was when a run last read it is not read.
         """
-        self._visited.add(number)
+        self._visited[number] = time.time_ns() - _TICK
         stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
         left, notes = SkippedFiles(), list[str]()
         if stamp and known and stamp.text == known.text:
@@ -252,6 +250,7 @@ class PictureIndex(PictureTables):
             )
             for number, stamp in stamps.items():
                 stamp.write(self.sql, number)
+            self.sql.executemany("INSERT OR REPLACE INTO visits VALUES (?, ?)", self._visited.items())
         self._stamps = {}
 
     def free_shard(self) -> int:

@@ -170,9 +170,8 @@ def recover(gallery: Path, record: PictureIndex) -> bool:
         for table in ("stamps", "tallies"):  # which say nothing of what is taken in now
             record.sql.execute(f"DELETE FROM {table}")
         for number, root in disk.read_or_rebuild_header(gallery).roots.items():
-            record.sql.execute(
-                "INSERT OR IGNORE INTO roots VALUES (?, ?, ?)", (number, *disk.stored_root(gallery, root))
-            )
+            stored = disk.stored_root(gallery, root)
+            record.sql.execute("INSERT OR IGNORE INTO roots VALUES (?, ?, ?)", (number, *stored))
         for shard in lost:
             _take_in(record, shard)
     return True

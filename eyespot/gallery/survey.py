@@ -103,5 +103,5 @@ def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
                     counted.pictures += 1
                     counted.bytes += record.size
                     counted.new += known is None
-                    counted.changed += known not in (None, record)
+                    counted.changed += known not in (None, record._replace(changed=0))
     return counted

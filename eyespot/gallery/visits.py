@@ -8,6 +8,7 @@ transaction, so that a walk of hours keeps nobody from recording verdicts.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import time
@@ -37,8 +38,8 @@ CREATE TEMP TABLE IF NOT EXISTS changed(root INTEGER, path TEXT, size INTEGER, m
 CREATE TEMP TABLE IF NOT EXISTS gone(root INTEGER, path TEXT, folder INTEGER, name TEXT, place INTEGER,
     PRIMARY KEY(root, path)) WITHOUT ROWID;
 CREATE TEMP TABLE IF NOT EXISTS seen_labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
-CREATE TEMP TABLE IF NOT EXISTS in_order(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, place INTEGER)
-    WITHOUT ROWID;
+CREATE TEMP TABLE IF NOT EXISTS in_order(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, place INTEGER,
+    written INTEGER) WITHOUT ROWID;
 """
 TABLES = ("changed", "gone", "seen_labels")
 _LAST = "\U0010ffff"  # sorts behind every path
@@ -89,7 +90,7 @@ class ArchiveStamp(NamedTuple):
 
 
 def stated(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:
-    """What a list of facts says, by where a picture lies and by its id: files are renamed, and others are written to."""
+    """What a list of facts says, by where a picture lies and by its id: some files are renamed, others changed."""
     for row in label_rows(Path(root.place)):
         if isinstance(row, LabelError):
             yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
@@ -112,6 +113,8 @@ class RootComparison:
 
     def __init__(self, sql: sqlite3.Connection, number: int, root: Root) -> None:
         self.sql, self.number, self.root = sql, number, root
+        row = sql.execute("SELECT began FROM visits WHERE root = ?", (number,)).fetchone()
+        self.since = row[0] if row else math.inf  # nanoseconds
         self.folders: dict[str, int] = dict(
             sql.execute("SELECT path, number FROM folders WHERE root = ?", (number,)).fetchall()
         )
@@ -127,15 +130,15 @@ class RootComparison:
         """Compare what a walk meets."""
         for one in records if self.root.kind == "folder" else self._in_order(records):
             if isinstance(one, Seen):
-                path, _, _, place = one
-                folder, name = split(path)
+                folder, name = split(one.path)
                 if folder != self.here.path:
                     self._move_to(folder)
-                if self.here.left.pop(name, None) != one[1:]:
-                    self.changed.append((self.number, *one))
+                # A file of the same size and time that was written to since the last visit may be another picture
+                if self.here.left.pop(name, None) != one[1:4] or one.changed > self.since:
+                    self.changed.append((self.number, *one[:4]))
                     if len(self.changed) == _BATCH:
                         self._write_changed()
-                if place == VIDEO:
+                if one.offset == VIDEO:
                     self.here.videos.add(name)
             elif isinstance(one, Labels):
                 self.respelled += [one.path] if one.near else []
@@ -148,7 +151,7 @@ class RootComparison:
         self.sql.execute("DELETE FROM in_order")
         for one in records:
             if isinstance(one, Seen):
-                self.sql.execute("INSERT OR REPLACE INTO in_order VALUES (?, ?, ?, ?)", one)
+                self.sql.execute("INSERT OR REPLACE INTO in_order VALUES (?, ?, ?, ?, ?)", one)
             else:
                 yield one
         for row in self.sql.execute("SELECT * FROM in_order ORDER BY path"):

@@ -171,7 +171,7 @@ def _read_video(
     from eyespot.photos.videos.decoding import frame_id, open_video, video_id
     from eyespot.photos.videos.shots import shots
 
-    place, (path, size, mtime, _) = full_path(root, planned.seen.path), planned.seen
+    place, (path, size, mtime, *_) = full_path(root, planned.seen.path), planned.seen
     try:
         id = video_id(place)
         for fragment, at, frame in (frames := known.frames(id)):
