@@ -36,7 +36,8 @@ _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *OPT
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
     """An empty ledger and no index in place of those that are gone or, if all is read, damaged; notes on both."""
     ledger, index = gallery / LEDGER, gallery / INDEX
-    notes = _rebuild(ledger) if _is_lost(ledger, read_all) else copies.repair_copies(ledger) if read_all else []
+    notes = [f"another program wrote to {ledger}, which is sound and stays"] if copies.is_foreign(ledger) else []
+    notes += _rebuild(ledger) if _is_lost(ledger, read_all) else copies.repair_copies(ledger) if read_all else []
     if _is_lost(index, read_all):
         _clear(index)
         notes.append(_note(index))
