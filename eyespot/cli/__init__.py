@@ -77,7 +77,7 @@ def _name_files_in_utf8() -> None:
 def _explain(error: Exception) -> NoReturn:
     """End with one sentence on what went wrong and the way out."""
     from eyespot.cli.console import sentence_of
-    from eyespot.storage.atomic import is_forbidden
+    from eyespot.storage.atomic import trouble
     from eyespot.types import EyespotError
 
     if isinstance(error, EyespotError):
@@ -88,9 +88,9 @@ def _explain(error: Exception) -> NoReturn:
         reason = (error.strerror or str(error)).lower()
         if error.filename is None:
             _fail(f"cannot write what was found ({reason}); make room, or send it elsewhere")
-        if is_forbidden(error):
-            _fail(f"{error.filename!s}: {reason}; give yourself the right to it, or choose another place")
-        _fail(f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room")
+        _fail(f"{error.filename!s} cannot be used {trouble(error, other='check that it is there')}")
+    if type(error).__module__ == "sqlite3":
+        _fail(f"a file of the gallery cannot be used {trouble(error, damaged='run eyespot doctor, which says which')}")
     kind = type(error).__name__
     what = " ".join(f"{kind}: {error}".split()) if str(error) else kind
     _fail(f"eyespot stumbled over {what}; run the same line with eyespot --debug … to see where, and report it")

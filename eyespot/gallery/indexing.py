@@ -31,7 +31,7 @@ from eyespot.photos.places import Root, numbers_of
 from eyespot.photos.sources import is_there, roots_of
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
+from eyespot.storage.atomic import ELSEWHERE, make_folder, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
@@ -101,15 +101,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             summary.damaged = integrity.faults(gallery, options.progress)
         return summary
     except (OSError, sqlite3.OperationalError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        what = (
-            f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
-        )
-        if "locked" in reason:
-            what = f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
-        elif is_forbidden(error):
-            what = f"{gallery} may not be written ({reason}); choose another place with -g"
-        raise EyespotError(what) from error
+        raise EyespotError(f"cannot write to {gallery} {trouble(error, elsewhere=ELSEWHERE)}") from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged index gives
         sqlite.check(gallery / INDEX)
         raise

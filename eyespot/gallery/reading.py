@@ -14,6 +14,7 @@ from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.video_frames import known_frames
 from eyespot.photos.places import Root
 from eyespot.storage import sqlite
+from eyespot.storage.atomic import trouble
 from eyespot.storage.copies import INDEX
 from eyespot.types import EyespotError
 
@@ -69,9 +70,7 @@ def reading(gallery: Path) -> Iterator[ReadOnlyIndex]:
                     yield ReadOnlyIndex(gallery, sql)
                     return
     except sqlite3.DatabaseError as error:
-        raise EyespotError(
-            f"{place} cannot be read ({error}); end what holds it, or give yourself the right to read the gallery"
-        ) from error
+        raise EyespotError(f"{place} cannot be read {trouble(error)}") from error
     raise NoPictureIndex(f"{place} is missing or empty; make it again with: eyespot index -g {gallery}")
 
 

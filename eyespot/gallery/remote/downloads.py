@@ -6,7 +6,6 @@ stays after a kill and is not sent again.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -16,12 +15,11 @@ from threading import Lock
 from eyespot.gallery.remote.manifest import File, mended
 from eyespot.gallery.remote.stores import PIECE, Store
 from eyespot.parallel import ordered_map
-from eyespot.storage.atomic import put_file
+from eyespot.storage.atomic import FULL, put_file
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError, Progress
 
 LARGE = 4 * PIECE  # bytes; a larger file comes in ranges
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 Item = tuple[Path, File]
 
 
