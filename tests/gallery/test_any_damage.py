@@ -213,9 +213,6 @@ def test_what_another_program_wrote_before_a_cut_is_told_of(gallery: Path) -> No
 OTHER = {
     "a vacuum": ("VACUUM", 20),
     "rows": ("INSERT INTO judges(number, judge, prompt) SELECT 99, 'other', prompt FROM judges LIMIT 1", 20),
-        "INSERT INTO judgements(query, image, judge, prompt) SELECT query, 'x', judge, prompt FROM judgements LIMIT 1",
-        21,
-    ),
     "a change of a row that has a copy": ("UPDATE judgements SET image = '999' WHERE image = '003'", None),
 }
 
