@@ -197,6 +197,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "failed": found.failures,
             "undated": found.undated,
             "unplaced": found.unplaced,
+            "more_pages": found.more_pages,
             "videos": found.videos._asdict(),
             "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
@@ -209,6 +210,10 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
     unknown = ((found.undated, "date; eyespot search --undated lists them"), (found.unplaced, "position"))
     for count, fact in filter(itemgetter(0), unknown):
         conclude(f"{_counted(count, 'picture')} without a {fact}")
+    if found.more_pages:
+        conclude(
+            f"{_counted(found.more_pages, 'page')} after the first of TIFF files not searched; save each as a file"
+        )
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]

@@ -65,7 +65,7 @@ _EPOCH, _SECOND = datetime(1970, 1, 1), timedelta(seconds=1)
 _PLAIN, _WORDS = ("width", "height", "latitude", "longitude"), ("camera", "format")
 _COLUMNS = {*_PLAIN, *_WORDS, "taken"}
 FACTS = "width, height, taken, latitude, longitude, camera, format, more"
-OPTIONAL: Mapping[str, str] = {**dict.fromkeys(EMBEDDED, "text"), **provenance.COLUMNS, **VIDEO_COLUMNS}
+OPTIONAL: Mapping[str, str] = {**dict.fromkeys(EMBEDDED, "text"), **provenance.COLUMNS, **VIDEO_COLUMNS, "pages": "int"}
 """Facts, with their kinds, that are columns only of shards whose pictures have some."""
 
 

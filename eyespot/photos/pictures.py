@@ -11,10 +11,12 @@ import hashlib
 import logging
 import os
 import re
+import struct
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from io import BytesIO
@@ -40,6 +42,10 @@ _OTHER_BYTE = {  # how Pillow is told to read the other byte of 16-bit colour
     "RGB;16B": "RGB;16L",
     "RGB;16N": "RGB;16B" if sys.byteorder == "little" else "RGB;16L",
 }
+
+
+_FRAMES = 10  # of an animation, among which one may show something
+_OF_PYTHON = (AttributeError, TypeError, LookupError, ArithmeticError, AssertionError, struct.error)
 
 
 class BadPicture(EyespotError):
@@ -98,7 +104,9 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
             elif "not identified by this driver" in str(error):
                 text = "damaged: its header gives no size or no colours"
             else:
-                message = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
+                message = " ".join(re.sub("<[^>]*>|^b'|'$", "", str(error)).split())[:120]  # LibRaw's are bytes
+                if not message or isinstance(error, _OF_PYTHON) or message.startswith("decoder error"):
+                    message = "its pixels cannot be decoded"
                 text = f"{'truncated' if 'truncat' in message.lower() else 'damaged'}: {message}"
             raise BadPicture(text) from error
         yield opened
@@ -130,7 +138,10 @@ def memory_for(need: int, size: tuple[int, int]) -> Iterator[None]:
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
     data = raw.data if raw else data
-    image = _recognised(data)
+    image, pages = _recognised(data), 1
+    if image.format == "TIFF" and not raw:
+        with suppress(Exception):  # of a damaged list of pages the first may be sound
+            pages = image.n_frames
     # The size the header promises, before anything is decoded
     width, height = image.size
     # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
@@ -156,7 +167,8 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
     kind = ("RAW", raw.size) if raw else (str(image.format), size)
-    return DecodedPicture(exif.upright(rgb), exif.facts(kind[1], kind[0]))
+    facts = replace(exif.facts(kind[1], kind[0]), pages=pages) if pages > 1 else exif.facts(kind[1], kind[0])
+    return DecodedPicture(exif.upright(rgb), facts)
 
 
 def _load(image: ImageFile.ImageFile, data: bytes) -> None:
@@ -164,6 +176,8 @@ def _load(image: ImageFile.ImageFile, data: bytes) -> None:
     first = [tile.args if isinstance(tile.args, str) else str((tile.args or [""])[0]) for tile in image.tile]
     deep = image.mode == "RGB" and bool(first) and _OTHER_BYTE.keys() >= {*first}
     image.load()
+    if image.format in ("GIF", "PNG", "WEBP"):
+        _leave_blank_frames(image)
     if deep and max(most for _, most in image.getextrema()) < 64:  # type: ignore[misc]
         low = _recognised(data)
         for at, (tile, raw) in enumerate(zip(low.tile, first, strict=True)):
@@ -171,6 +185,16 @@ def _load(image: ImageFile.ImageFile, data: bytes) -> None:
             low.tile[at] = tile._replace(args=(_OTHER_BYTE[raw], *rest) if rest else _OTHER_BYTE[raw])
         low.load()
         add_low_bytes(image, low)
+
+
+def _leave_blank_frames(image: ImageFile.ImageFile) -> None:
+    """Go to the first frame of an animation that shows something, if one of the first does."""
+    for frame in range(1, _FRAMES):
+        lows, highs = zip(*(image.getextrema() if len(image.getbands()) > 1 else [image.getextrema()]), strict=True)
+        if lows != highs or not getattr(image, "is_animated", False) or frame >= image.n_frames:
+            return
+        image.seek(frame)
+        image.load()
 
 
 # -- which formats ------------------------------------------------------------------------------------------

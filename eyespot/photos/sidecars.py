@@ -47,10 +47,10 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
     others = [entry for entry in entries if ending_of(entry.name) in RAW_SUFFIXES | _MOMENTS]
     if not others:
         return {}
-    photos = {os.path.splitext(entry.name)[0]: entry for entry in entries if ending_of(entry.name) in _PHOTOS}
+    photos = {_shot(entry.name): entry for entry in entries if ending_of(entry.name) in _PHOTOS}
     pairs = {}
     for entry in others:
-        photo = photos.get(os.path.splitext(entry.name)[0])
+        photo = photos.get(_shot(entry.name))
         with suppress(OSError):  # a link that leads nowhere
             if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
                 if ending_of(entry.name) in _MOMENTS:
@@ -59,6 +59,11 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
                             continue
                 pairs[entry.name] = photo.name
     return pairs
+
+
+def _shot(name: str) -> str:
+    """What the files of one photo are called alike; a Pixel says `X.RAW-01.COVER.jpg` and `X.RAW-02.ORIGINAL.dng`."""
+    return re.sub(r"\.RAW-[0-9]{2}(\.[A-Z]+)?$", "", os.path.splitext(name)[0])
 
 
 class _PhotoNames:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -71,9 +72,11 @@ class Collection:
                 f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}; import them"
                 " into a new gallery with -e and the encoder that made them"
             )
+        then, now = asdict(space), asdict(installed)
+        differs = "; ".join(f"{name} {then[name]}, now {now[name]}" for name in then if then[name] != now[name])
         raise EyespotError(
-            f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now"
-            f" {installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g {self.gallery.path}"
+            f"this gallery's vectors were made with another {space.encoder} ({differs}); bring it up to date with:"
+            f" eyespot index -e {space.encoder} -g {self.gallery.path}"
         )
 
     @cached_property
