@@ -207,13 +207,13 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    unknown = ((found.undated, "date; eyespot search --undated lists them"), (found.unplaced, "position"))
-    for count, fact in filter(itemgetter(0), unknown):
-        conclude(f"{_counted(count, 'picture')} without a {fact}")
-    if found.more_pages:
-        conclude(
-            f"{_counted(found.more_pages, 'page')} after the first of TIFF files not searched; save each as a file"
-        )
+    lacking = (
+        (found.undated, "picture", "without a date; eyespot search --undated lists them"),
+        (found.unplaced, "picture", "without a position"),
+        (found.more_pages, "page", "after the first of a TIFF file, not searched; save each as a file"),
+    )
+    for count, noun, fact in filter(itemgetter(0), lacking):
+        conclude(f"{_counted(count, noun)} {fact}")
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]

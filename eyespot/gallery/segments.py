@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
-from eyespot.gallery.arrays import append, begin
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.hashes import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
+from eyespot.storage.arrays import append, begin
 from eyespot.storage.atomic import new_folder, trouble
 from eyespot.storage.digests import (
     damaged_files,

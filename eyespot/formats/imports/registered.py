@@ -29,13 +29,13 @@ from eyespot.formats.imports.items import (
     write_items,
 )
 from eyespot.formats.imports.tables import facts_in, widest
-from eyespot.gallery import arrays, disk, row_store
+from eyespot.gallery import disk, row_store
 from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.integrity import add_missing_digests
 from eyespot.gallery.picture_index import PictureIndex
 from eyespot.photos.labels import wider
 from eyespot.photos.places import Root
-from eyespot.storage import sqlite
+from eyespot.storage import arrays, sqlite
 from eyespot.storage.atomic import ELSEWHERE, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import new_digested

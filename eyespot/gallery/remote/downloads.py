@@ -15,7 +15,7 @@ from threading import Lock
 from eyespot.gallery.remote.manifest import File, mended
 from eyespot.gallery.remote.stores import PIECE, Store
 from eyespot.parallel import ordered_map
-from eyespot.storage.atomic import FULL, put_file
+from eyespot.storage.atomic import put_file
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError, Progress
 
@@ -121,11 +121,6 @@ class Downloads:
 def part_of(place: Path, file: File) -> Path:
     """Where a large file grows: a name of its content, so that no other file is continued."""
     return place.with_name(f".{place.name}.{file.digest[:12]}.part")
-
-
-def is_full(error: OSError) -> bool:
-    """Whether a disk, or what the system allows of it, has no room."""
-    return error.errno in FULL
 
 
 def _put(part: Path, item: Item) -> None:
