@@ -176,8 +176,12 @@ def _load(image: ImageFile.ImageFile, data: bytes) -> None:
     first = [tile.args if isinstance(tile.args, str) else str((tile.args or [""])[0]) for tile in image.tile]
     deep = image.mode == "RGB" and bool(first) and _OTHER_BYTE.keys() >= {*first}
     image.load()
-    if image.format in ("GIF", "PNG", "WEBP"):
-        _leave_blank_frames(image)
+    blank = image.format in ("GIF", "PNG", "WEBP") and bool(image.getcolors(1))
+    for frame in range(1, min(_FRAMES, getattr(image, "n_frames", 1))) if blank else ():
+        image.seek(frame)
+        image.load()
+        if not image.getcolors(1):
+            break
     if deep and max(most for _, most in image.getextrema()) < 64:  # type: ignore[misc]
         low = _recognised(data)
         for at, (tile, raw) in enumerate(zip(low.tile, first, strict=True)):
@@ -185,16 +189,6 @@ def _load(image: ImageFile.ImageFile, data: bytes) -> None:
             low.tile[at] = tile._replace(args=(_OTHER_BYTE[raw], *rest) if rest else _OTHER_BYTE[raw])
         low.load()
         add_low_bytes(image, low)
-
-
-def _leave_blank_frames(image: ImageFile.ImageFile) -> None:
-    """Go to the first frame of an animation that shows something, if one of the first does."""
-    for frame in range(1, _FRAMES):
-        lows, highs = zip(*(image.getextrema() if len(image.getbands()) > 1 else [image.getextrema()]), strict=True)
-        if lows != highs or not getattr(image, "is_animated", False) or frame >= image.n_frames:
-            return
-        image.seek(frame)
-        image.load()
 
 
 # -- which formats ------------------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ _MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
 _ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
+# A Pixel calls its files X.RAW-01.COVER.jpg and X.RAW-02.ORIGINAL.dng
+_SHOT = re.compile(r"(\.RAW-[0-9]{2}(\.[A-Z]+)?)?\.[^.]*$")
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
 
 
@@ -47,10 +49,10 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
     others = [entry for entry in entries if ending_of(entry.name) in RAW_SUFFIXES | _MOMENTS]
     if not others:
         return {}
-    photos = {_shot(entry.name): entry for entry in entries if ending_of(entry.name) in _PHOTOS}
+    photos = {_SHOT.sub("", entry.name): entry for entry in entries if ending_of(entry.name) in _PHOTOS}
     pairs = {}
     for entry in others:
-        photo = photos.get(_shot(entry.name))
+        photo = photos.get(_SHOT.sub("", entry.name))
         with suppress(OSError):  # a link that leads nowhere
             if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
                 if ending_of(entry.name) in _MOMENTS:
@@ -59,11 +61,6 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
                             continue
                 pairs[entry.name] = photo.name
     return pairs
-
-
-def _shot(name: str) -> str:
-    """What the files of one photo are called alike; a Pixel says `X.RAW-01.COVER.jpg` and `X.RAW-02.ORIGINAL.dng`."""
-    return re.sub(r"\.RAW-[0-9]{2}(\.[A-Z]+)?$", "", os.path.splitext(name)[0])
 
 
 class _PhotoNames:
