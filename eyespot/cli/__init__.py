@@ -88,7 +88,8 @@ def _explain(error: Exception) -> NoReturn:
         reason = (error.strerror or str(error)).lower()
         if error.filename is None:
             _fail(f"cannot write what was found ({reason}); make room, or send it elsewhere")
-        _fail(f"{error.filename!s} cannot be used {trouble(error, other='check that it is there')}")
+        way_out = trouble(error, other="look whether it is there, and what the line takes it for")
+        _fail(f"{error.filename!s} cannot be used {way_out}")
     if type(error).__module__ == "sqlite3":
         _fail(f"a file of the gallery cannot be used {trouble(error, damaged='run eyespot doctor, which says which')}")
     kind = type(error).__name__

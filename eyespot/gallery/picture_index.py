@@ -33,7 +33,6 @@ __all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "ReadResult", "StoredR
 
 _CACHE = 64 << 10  # KiB: ids come in no order, and their index is large
 REMOVED = "removed"  # the kind of a root that was taken out of the gallery
-_TICK = 20_000_000  # nanoseconds by which a file system's clock may be behind
 RETRY = -1  # the time of a file that could not be read for no fault of its own: any later visit finds it changed
 # A path is gone with its picture unless the picture was seen at another path.
 _SEEN_ELSEWHERE = """SELECT 1 FROM paths other JOIN folders d ON d.number = other.folder WHERE other.item = paths.item
@@ -167,7 +166,7 @@ class PictureIndex(PictureTables):
 
         A tar that is as it was when a run last read it is not read.
         """
-        self._visited[number] = time.time_ns() - _TICK
+        self._visited[number] = time.time_ns()
         stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
         left, notes = SkippedFiles(), list[str]()
         if stamp and known and stamp.text == known.text:
