@@ -77,9 +77,9 @@ def open_picture(data: bytes, min_side: int | None = None) -> DecodedPicture:
 
     A profile that is broken is ignored. With `min_side` a JPEG, a picture above 25 megapixels, and one in another
     colour space may come at a reduced scale while its shorter side keeps at least that many pixels; the facts give the
-    full size. Many threads may read at once: a picture waits until
-    the others leave it enough of the memory that decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is
-    their own affair; `picture_in_memory` is for those who soon let go of it.
+    full size. Many threads may read at once: a picture waits until the others leave it enough of the memory that
+    decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is their own affair; `picture_in_memory` is for
+    those who soon let go of it.
 
     Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS),
     TooLarge for one that takes more memory than decoding may, and UsageError if a variable is not a number.
