@@ -178,7 +178,7 @@ class PictureIndex(PictureTables):
                 is_known = video_frames.known_files(self.sql, number)
                 is_facts = root.kind == disk.FACTS
                 comparison.record(
-                    visits.stated(self._gallery, root) if is_facts else scan_counting(root, left, is_known)
+                    visits.stated_facts(self._gallery, root) if is_facts else scan_counting(root, left, is_known)
                 )
                 comparison.finish()
             finally:

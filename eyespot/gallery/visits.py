@@ -89,7 +89,7 @@ class ArchiveStamp(NamedTuple):
         sql.execute("INSERT OR REPLACE INTO stamps VALUES (?, ?, ?)", values)
 
 
-def stated(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:
+def stated_facts(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:
     """What a list of facts says, by where a picture lies and by its id: some files are renamed, others changed."""
     for row in label_rows(Path(root.place)):
         if isinstance(row, LabelError):

@@ -138,18 +138,15 @@ def memory_for(need: int, size: tuple[int, int]) -> Iterator[None]:
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
     data = raw.data if raw else data
-    image, pages = _recognised(data), 1
-    if image.format == "TIFF" and not raw:
-        with suppress(Exception):  # of a damaged list of pages the first may be sound
-            pages = image.n_frames
+    image = _recognised(data)
+    pages = None if raw else _page_count(image)
     # The size the header promises, before anything is decoded
-    width, height = image.size
+    width, height = size = image.size
     # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
     tags = getattr(image, "tag_v2", {})
     tile = int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
     if max(width * height, tile) > _pixel_limit():
         raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
-    size = width, height
     factor, least = 1, max(1, min_side or 1)
     if min_side is not None:
         if image.format in ("JPEG", "MPO"):  # decoded at 1/2, 1/4 or 1/8 where its shorter side allows it
@@ -157,9 +154,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
         # Of what is still large or has to be converted some pixels become one; the shorter side keeps `min_side`
         if image.width * image.height > LARGE or (image.mode in ("RGB", "CMYK") and srgb_transform(image)):
             factor = max(1, min(image.size) // least)
-    need = bytes_to_decode(image, data, size, factor)
-    if min_side is None:
-        need = max(need, bytes_to_read(image.size))
+    need = max(bytes_to_decode(image, data, size, factor), bytes_to_read(image.size) if min_side is None else 0)
     memory.enter_context(memory_for(need, size))
     _load(image, data)
     # A preview lies as the sensor did; when and how the photo was taken, its file says
@@ -167,8 +162,14 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
     kind = ("RAW", raw.size) if raw else (str(image.format), size)
-    facts = replace(exif.facts(kind[1], kind[0]), pages=pages) if pages > 1 else exif.facts(kind[1], kind[0])
-    return DecodedPicture(exif.upright(rgb), facts)
+    return DecodedPicture(exif.upright(rgb), replace(exif.facts(kind[1], kind[0]), pages=pages))
+
+
+def _page_count(image: ImageFile.ImageFile) -> int | None:
+    """The pages of a TIFF file of several; None for any other picture."""
+    with suppress(Exception):  # of a damaged list of pages the first may be sound
+        return image.n_frames if image.format == "TIFF" and image.n_frames > 1 else None
+    return None
 
 
 def _load(image: ImageFile.ImageFile, data: bytes) -> None:
