@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
+    from eyespot.gallery.survey import RootCounts
     from eyespot.photos.kinds import SkippedFiles
     from eyespot.photos.places import Root
     from eyespot.types import Encoder
@@ -207,13 +207,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    lacking = (
-        (found.undated, "picture", "without a date; eyespot search --undated lists them"),
-        (found.unplaced, "picture", "without a position"),
-        (found.more_pages, "page", "after the first of a TIFF file, not searched; save each as a file"),
-    )
-    for count, noun, fact in filter(itemgetter(0), lacking):
-        conclude(f"{_counted(count, noun)} {fact}")
+    for sentence in _lacking(found):
+        conclude(sentence)
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]
@@ -230,6 +225,16 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         warn(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
     exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
+
+
+def _lacking(found: RootCounts) -> Iterator[str]:
+    """What no filter by date or place finds, and what no search does."""
+    lacking = (
+        (found.undated, "picture", "without a date; eyespot search --undated lists them"),
+        (found.unplaced, "picture", "without a position"),
+        (found.more_pages, "page", "after the first of a TIFF file, not searched; save each as a file"),
+    )
+    return (f"{_counted(count, noun)} {fact}" for count, noun, fact in lacking if count)
 
 
 def _account(summary: Summary) -> str:

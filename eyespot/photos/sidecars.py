@@ -39,8 +39,7 @@ _MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
 _ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
-# A Pixel calls its files X.RAW-01.COVER.jpg and X.RAW-02.ORIGINAL.dng
-_SHOT = re.compile(r"(\.RAW-[0-9]{2}(\.[A-Z]+)?)?\.[^.]*$")
+_SHOT = re.compile(r"(\.RAW-[0-9]{2}(\.[A-Z]+)?)?\.[^.]*$")  # of a Pixel: X.RAW-01.COVER.jpg, X.RAW-02.ORIGINAL.dng
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
 
 
