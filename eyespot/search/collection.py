@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import cached_property
+from os.path import commonprefix
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,11 @@ MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kerne
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
 
+def _change(name: str, then: str, now: str) -> str:
+    at = max(0, len(commonprefix([then, now])) - 20)  # some words before what differs
+    return f"{name} {then[at : at + 60]}, now {now[at : at + 60]}"
+
+
 class Collection:
     """One space of a gallery, ready to be searched.
 
@@ -73,7 +79,7 @@ class Collection:
                 " into a new gallery with -e and the encoder that made them"
             )
         then, now = asdict(space), asdict(installed)
-        differs = "; ".join(f"{name} {then[name]}, now {now[name]}" for name in then if then[name] != now[name])
+        differs = "; ".join(_change(name, str(then[name]), str(now[name])) for name in then if then[name] != now[name])
         raise EyespotError(
             f"this gallery's vectors were made with another {space.encoder} ({differs}); bring it up to date with:"
             f" eyespot index -e {space.encoder} -g {self.gallery.path}"
