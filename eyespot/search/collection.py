@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import cached_property
-from os.path import commonprefix
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -48,7 +47,8 @@ IMPORTED = "imported"  # the revision of vectors that came with nothing but thei
 
 
 def _change(name: str, then: str, now: str) -> str:
-    at = max(0, len(commonprefix([then, now])) - 20)  # some words before what differs
+    same = next((at for at, (one, other) in enumerate(zip(then, now, strict=False)) if one != other), 0)
+    at = max(0, same - 20)  # with some words before what differs
     return f"{name} {then[at : at + 60]}, now {now[at : at + 60]}"
 
 
