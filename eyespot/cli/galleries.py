@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import typer
@@ -20,6 +19,7 @@ from eyespot.cli.console import (
 )
 from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import ReadSettings
+from eyespot.storage.systems import usable_cores
 from eyespot.types import UsageError
 
 FEWEST = 1_000  # rows of a segment
@@ -73,7 +73,7 @@ def describe(
 
     place, made_by = gallery_here(gallery, writes=True), rooms.load("descriptors", extractor)
     with progress_bar() as progress:
-        options = Describing(count, reading.workers or os.cpu_count() or 1, reading.retry_failed, progress)
+        options = Describing(count, reading.workers or usable_cores(), reading.retry_failed, progress)
         summary = describe(place, made_by, options)
     failures = [failure._asdict() for failure in summary.failures]
     report = {"gallery": str(place), "extractor": made_by.name, "pictures": summary.pictures}

@@ -26,6 +26,7 @@ from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import DIGESTS
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Encoder, UsageError, Vectors
 
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
@@ -155,5 +156,5 @@ def _hashes(paths: Sequence[str]) -> NDArray[np.uint64]:
             # Far from every other hash: a picture that cannot be read is not a copy of anything.
             return np.frombuffer(hashlib.sha512(path.encode("utf-8", "replace")).digest(), np.uint64)
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         return np.stack(list(pool.map(hashes_of, paths)))

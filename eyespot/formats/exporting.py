@@ -22,7 +22,7 @@ from eyespot.gallery.view import View, place_of
 from eyespot.photos.attribution import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.photos.names import shown_name, stored_name
 from eyespot.runs.judged import JudgedQueries
-from eyespot.storage.atomic import is_forbidden, whole_folder
+from eyespot.storage.atomic import trouble, whole_folder
 from eyespot.types import EyespotError, Mask, NothingFound, Progress, Qrels, UsageError, no_progress
 
 _BATCH = 1 << 14  # rows
@@ -235,9 +235,7 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
                 first = rows.failed[0]
                 raise NothingFound(f"no picture could be read, such as {first.path or first.id}: {first.reason}")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        way_out = "name another folder" if is_forbidden(error) else "make room there or name another folder"
-        raise EyespotError(f"cannot write {out} ({reason}); {way_out}") from error
+        raise EyespotError(f"cannot write {out} {trouble(error, elsewhere='name another folder')}") from error
     return ExportReport(written, rows.columns.left_out, rows.failed, rows.converted, rows.notes)
 
 

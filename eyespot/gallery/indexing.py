@@ -6,7 +6,6 @@ written first, a shard appears whole or not at all, and a shard that was cut is 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -32,10 +31,11 @@ from eyespot.photos.places import Root, numbers_of
 from eyespot.photos.sources import is_there, roots_of
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
+from eyespot.storage.atomic import ELSEWHERE, make_folder, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
 
 if TYPE_CHECKING:  # a run that finds nothing new reads no picture
@@ -53,7 +53,7 @@ class Options:
     reader_factory: makes what reads and embeds in place of this process.
     """
 
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    workers: int = field(default_factory=usable_cores)
     retry_failed: bool = False
     forget: bool = False
     remove: Sequence[str] = ()  # roots to take out of the gallery first, by their paths
@@ -101,15 +101,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             summary.damaged = integrity.faults(gallery, options.progress)
         return summary
     except (OSError, sqlite3.OperationalError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        what = (
-            f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
-        )
-        if "locked" in reason:
-            what = f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
-        elif is_forbidden(error):
-            what = f"{gallery} may not be written ({reason}); choose another place with -g"
-        raise EyespotError(what) from error
+        raise EyespotError(f"cannot write to {gallery} {trouble(error, elsewhere=ELSEWHERE)}") from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged index gives
         sqlite.check(gallery / INDEX)
         raise
@@ -136,6 +128,7 @@ class _IndexJob:
         known = set(self.index.failures())
         recovery.drop_damaged_digests(self.gallery)
         look = damaged_files if self.options.repair else damaged_at_a_glance
+        self.index.name_from_here()
         self._repair_facts()
         self.summary.notes += recovery.repair_members(self.gallery, self.index, look)
         roots_before = self.index.roots()
@@ -192,7 +185,7 @@ class _IndexJob:
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.index.add_root(root)
-            visited[number] = root
+            root = visited[number] = self.index.roots()[number]
             self.options.progress(f"looking through {root.place}", 0, 0)
             self.summary.notes += self.index.visit(number, root, self.summary.found.skipped)
         return visited

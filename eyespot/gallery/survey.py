@@ -28,6 +28,7 @@ class RootCounts:
     failures: int = 0
     undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
     unplaced: int = 0
+    more_pages: int = 0  # of TIFF files after the first, which are not searched
     videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
@@ -35,10 +36,12 @@ class RootCounts:
         """Count pictures without a date and without a position; a damaged shard, which a repair names, is left out."""
         for shard in shards:
             with suppress(EyespotError):
-                table = read_items(shard, ["live", "taken", "latitude"])
+                table = read_items(shard, ["live", "taken", "latitude", "pages"])
                 live = table.filter(table["live"])
                 self.undated += live["taken"].null_count
                 self.unplaced += live["latitude"].null_count
+                counted = live["pages"].drop_null().to_pylist() if "pages" in live.column_names else []
+                self.more_pages += sum(counted) - len(counted)
 
     @property
     def files(self) -> int:
@@ -103,5 +106,5 @@ def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
                     counted.pictures += 1
                     counted.bytes += record.size
                     counted.new += known is None
-                    counted.changed += known not in (None, record)
+                    counted.changed += known not in (None, record._replace(changed=0))
     return counted

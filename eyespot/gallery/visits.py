@@ -8,18 +8,21 @@ transaction, so that a walk of hours keeps nobody from recording verdicts.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
 
 from eyespot.gallery import video_frames
-from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
-from eyespot.photos.found import Labels, Met, Seen
+from eyespot.gallery.disk import FACTS, stored_place
+from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, SHOWN_ID, STALE, STALE_ALL, split
+from eyespot.photos.found import Labels, Met, Seen, Unreadable
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.labels import kind_of, wider
+from eyespot.photos.labels import LabelError, kind_of, label_rows, wider
 from eyespot.photos.names import folded
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root
@@ -35,13 +38,14 @@ CREATE TEMP TABLE IF NOT EXISTS changed(root INTEGER, path TEXT, size INTEGER, m
 CREATE TEMP TABLE IF NOT EXISTS gone(root INTEGER, path TEXT, folder INTEGER, name TEXT, place INTEGER,
     PRIMARY KEY(root, path)) WITHOUT ROWID;
 CREATE TEMP TABLE IF NOT EXISTS seen_labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
-CREATE TEMP TABLE IF NOT EXISTS in_order(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, place INTEGER)
-    WITHOUT ROWID;
+CREATE TEMP TABLE IF NOT EXISTS in_order(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, place INTEGER,
+    written INTEGER) WITHOUT ROWID;
 """
 TABLES = ("changed", "gone", "seen_labels")
 _LAST = "\U0010ffff"  # sorts behind every path
 _BATCH = 10_000
 _GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FROM paths WHERE folder = ?"
+PICTURE = "eyespot:picture"  # in a list of facts, the id of the picture that a line speaks of
 _READER = 1  # one more, whenever tars, their sidecars or their tables are read in another way
 _SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen
 
@@ -85,6 +89,17 @@ class ArchiveStamp(NamedTuple):
         sql.execute("INSERT OR REPLACE INTO stamps VALUES (?, ?, ?)", values)
 
 
+def stated_facts(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:
+    """What a list of facts says, by where a picture lies and by its id: some files are renamed, others changed."""
+    for row in label_rows(Path(root.place)):
+        if isinstance(row, LabelError):
+            yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
+        else:
+            id = row.facts.pop(PICTURE, None)
+            yield Labels(stored_place(gallery, row.file), row.facts)
+            yield from [] if id is None else [Labels(f"#{id}", row.facts)]
+
+
 class _Folder(NamedTuple):
     """A folder on the way down to where the walk is: what the index knows of it that the walk has not come to."""
 
@@ -98,6 +113,8 @@ class RootComparison:
 
     def __init__(self, sql: sqlite3.Connection, number: int, root: Root) -> None:
         self.sql, self.number, self.root = sql, number, root
+        row = sql.execute("SELECT began FROM visits WHERE root = ?", (number,)).fetchone()
+        self.since = row[0] if row else math.inf  # nanoseconds
         self.folders: dict[str, int] = dict(
             sql.execute("SELECT path, number FROM folders WHERE root = ?", (number,)).fetchall()
         )
@@ -113,15 +130,15 @@ class RootComparison:
         """Compare what a walk meets."""
         for one in records if self.root.kind == "folder" else self._in_order(records):
             if isinstance(one, Seen):
-                path, _, _, place = one
-                folder, name = split(path)
+                folder, name = split(one.path)
                 if folder != self.here.path:
                     self._move_to(folder)
-                if self.here.left.pop(name, None) != one[1:]:
-                    self.changed.append((self.number, *one))
+                # A file of the same size and time that was written to since the last visit may be another picture
+                if self.here.left.pop(name, None) != one[1:4] or one.changed > self.since:
+                    self.changed.append((self.number, *one[:4]))
                     if len(self.changed) == _BATCH:
                         self._write_changed()
-                if place == VIDEO:
+                if one.offset == VIDEO:
                     self.here.videos.add(name)
             elif isinstance(one, Labels):
                 self.respelled += [one.path] if one.near else []
@@ -134,7 +151,7 @@ class RootComparison:
         self.sql.execute("DELETE FROM in_order")
         for one in records:
             if isinstance(one, Seen):
-                self.sql.execute("INSERT OR REPLACE INTO in_order VALUES (?, ?, ?, ?)", one)
+                self.sql.execute("INSERT OR REPLACE INTO in_order VALUES (?, ?, ?, ?, ?)", one)
             else:
                 yield one
         for row in self.sql.execute("SELECT * FROM in_order ORDER BY path"):
@@ -195,6 +212,8 @@ class RootComparison:
         self._protect_unreadable()
         video_frames.protect_files_of_extras(self.sql, self.number, self.root)
         video_frames.keep_frames(self.sql, self.number)
+        if self.root.kind == FACTS:  # which speak of pictures of other roots, also of some that went
+            return
         # Label rows that name no picture are problems of their own, not silence
         named = {path for _, path, _ in self.problems}
         self._match_spellings([path for (path,) in self.sql.execute(_WITHOUT_PICTURE, {"n": self.number})])
@@ -221,7 +240,7 @@ class RootComparison:
         for _, path, _ in self.problems:
             # The first and last path that a problem at `path` leaves in doubt
             folder, _, name = path.rpartition("/")
-            if path == "" or (self.root.kind == "list" and name == f"{os.path.basename(self.root.path)}:0"):
+            if path == "" or (self.root.kind in ("list", FACTS) and name == f"{os.path.basename(self.root.path)}:0"):
                 below = "", _LAST  # nothing of the root could be read
             elif name == "":
                 below = path, path + _LAST
@@ -254,7 +273,7 @@ class RootComparison:
                 named = {"n": self.number}
                 self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
                 self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
-                self.sql.execute(_STALE_LABELS, named)
+                self.sql.execute(_STALE_STATED if self.root.kind == FACTS else _STALE_LABELS, named)
                 self.sql.execute(
                     "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
                     named,
@@ -274,6 +293,9 @@ _STALE_LABELS = f"""INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format
     JOIN folders d ON d.root = :n AND d.path = {FOLDER_OF.format("s.path")} JOIN paths ON folder = d.number
     AND (name = {NAME_OF.format("s.path")} OR ({video_frames.IS_FRAME} AND name > {NAME_OF.format("s.path")}
     AND name < {NAME_OF.format("s.path")} || '#u')) WHERE {HAS_ROW}"""
+_STALE_STATED = f"""{STALE} JOIN folders d ON d.number = folder JOIN roots r ON r.number = d.root
+    JOIN pictures p ON p.number = +item WHERE {HAS_ROW} AND ('#' || {SHOWN_ID.format("p.id")} IN
+    (SELECT path FROM relabelled) OR place(r.path, r.kind, d.path || name) IN (SELECT path FROM relabelled))"""
 _RESPELLED = """INSERT INTO seen_labels SELECT root, ?, facts FROM seen_labels WHERE root = ? AND path = ?
     ON CONFLICT(root, path) DO UPDATE SET facts = json_patch(excluded.facts, facts)"""
 _PICTURES = """SELECT path FROM changed WHERE root = :n UNION SELECT d.path || name FROM paths JOIN folders d

@@ -34,6 +34,7 @@ class PictureFacts:
     position_from: str | None = None
     date_changed: str | None = None  # when a program last changed the picture, in ISO's spelling
     gps_doubtful: str | None = None  # a position that is none, and why
+    pages: int | None = None  # of a TIFF file of several, of which the first is read
 
 
 _TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is upright

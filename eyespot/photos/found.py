@@ -16,6 +16,7 @@ class Seen(NamedTuple):
     size: int
     mtime: int  # nanoseconds
     offset: int = -1
+    changed: int = 0  # nanoseconds: when the file was last written to or renamed, which no program sets back
 
 
 class PlannedPicture(NamedTuple):

@@ -22,14 +22,7 @@ def stored_name(name: str) -> str:
 
 def real_name(stored: str) -> str:
     """The name that `stored_name` was given, as functions of the file system take it."""
-    return (
-        stored
-        if stored.isascii()
-        else _STORED.sub(
-            lambda found: bytes(ord(char) - _RAISED - 0xDC00 for char in found[0]).decode("utf-8", "surrogateescape"),
-            stored,
-        )
-    )
+    return stored if stored.isascii() else _STORED.sub(_lowered, stored)
 
 
 def shown_name(stored: str) -> str:
@@ -40,6 +33,10 @@ def shown_name(stored: str) -> str:
 def folded(name: str) -> str:
     """A name as it is compared where its bytes find nothing: composed, in one case."""
     return unicodedata.normalize("NFC", name).casefold()
+
+
+def _lowered(match: re.Match[str]) -> str:
+    return bytes(ord(char) - _RAISED - 0xDC00 for char in match[0]).decode("utf-8", "surrogateescape")
 
 
 def _raised(match: re.Match[str]) -> str:

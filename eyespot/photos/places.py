@@ -37,7 +37,7 @@ def full_path(root: Root, path: str) -> str:
         return root.place + (path[-FRAGMENT:] if frame_of(path) else "")
     if root.kind == "tar":
         return f"{root.place}/{real_name(path)}"  # not joined: a member may call itself /etc/passwd
-    base = os.path.dirname(root.place) if root.kind == "list" else root.place
+    base = os.path.dirname(root.place) if root.kind in ("list", "facts") else root.place
     return os.path.join(base, real_name(path))
 
 

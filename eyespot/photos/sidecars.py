@@ -39,6 +39,7 @@ _MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
 _ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
+_SHOT = re.compile(r"(\.RAW-[0-9]{2}(\.[A-Z]+)?)?\.[^.]*$")  # of a Pixel: X.RAW-01.COVER.jpg, X.RAW-02.ORIGINAL.dng
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
 
 
@@ -47,10 +48,10 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
     others = [entry for entry in entries if ending_of(entry.name) in RAW_SUFFIXES | _MOMENTS]
     if not others:
         return {}
-    photos = {os.path.splitext(entry.name)[0]: entry for entry in entries if ending_of(entry.name) in _PHOTOS}
+    photos = {_SHOT.sub("", entry.name): entry for entry in entries if ending_of(entry.name) in _PHOTOS}
     pairs = {}
     for entry in others:
-        photo = photos.get(os.path.splitext(entry.name)[0])
+        photo = photos.get(_SHOT.sub("", entry.name))
         with suppress(OSError):  # a link that leads nowhere
             if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
                 if ending_of(entry.name) in _MOMENTS:

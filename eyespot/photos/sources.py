@@ -270,7 +270,7 @@ def seen_at(place: str, path: str) -> Seen | Unreadable:
     except OSError as error:
         return Unreadable(path, reason(error))
     offset = place_of_frame(frame.ms) if frame else VIDEO if is_video(place) else -1
-    return Seen(path, status.st_size, clamped(status.st_mtime_ns), offset)
+    return Seen(path, status.st_size, clamped(status.st_mtime_ns), offset, clamped(status.st_ctime_ns))
 
 
 def head_of(place: str) -> bytes | None:

@@ -164,8 +164,8 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
     exported = run_process("export", "npy", disk / "out", "-g", tmp_path / "gallery", before=before)
 
     assert refused.returncode == 1
-    assert "read-only file system); name another folder" in exported.stderr
-    pattern = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
+    assert "read-only file system); its disk may only be read; name another folder" in exported.stderr
+    pattern = rf"eyespot: cannot write to {disk}/gallery \(.*read-?only.*\); .*choose another place with -g\n"
     assert re.fullmatch(pattern, refused.stderr)
     assert elsewhere.returncode == 0
 

@@ -16,6 +16,7 @@ from eyespot.gallery.disk import ITEMS
 from eyespot.gallery.facts import FIXED, schema_of
 from eyespot.photos.labels import MEASURED
 from eyespot.storage.digests import new_digested
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Mask
 
 ROW_GROUP = 8192
@@ -74,7 +75,7 @@ def _hashes(ids: Iterator[Column]) -> Hashes:
     import duckdb
 
     found = [np.zeros(0, np.uint64)]
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"threads": usable_cores()}) as connection:
         for part in ids:
             rows = connection.from_arrow(pa.table({"id": part})).project("hash(id) AS hash")
             found.append(np.asarray(rows.fetchnumpy()["hash"], np.uint64))

@@ -21,14 +21,15 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from eyespot.formats.exports._names import safe_name
+from eyespot.gallery.disk import FACTS
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import Gallery, place_of
+from eyespot.gallery.visits import PICTURE
 from eyespot.photos.found import is_utf8
 from eyespot.photos.names import real_name
 from eyespot.photos.places import tar_of
 from eyespot.storage.atomic import make_folder, new_file
 
-FOLDER = "facts"  # of a gallery, for lists that imports leave
 KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*://[^/]*/|[A-Za-z]:/|/+)", re.IGNORECASE)
 
@@ -110,7 +111,7 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
     """
     taken = set[str]()
     places, done = _Places(Gallery(gallery), folder), ImportedFacts()
-    path = gallery.absolute() / FOLDER / f"{safe_name(name)}.jsonl"
+    path = gallery.absolute() / FACTS / f"{safe_name(name)}.jsonl"
     with ExitStack() as files:
         target: IO[bytes] | None = None
         for photo in photos:
@@ -127,7 +128,7 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                     target = files.enter_context(new_file(path))
                     done.path = path
                 done.known += 1
-                target.write(_line(photo, found[0]).encode())
+                target.write(_line(photo, places.as_listed(found[0]), places.ids[found[0]]).encode())
     return done
 
 
@@ -146,8 +147,8 @@ def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) ->
     )
 
 
-def _line(photo: PhotoFacts, place: str) -> str:
-    return json.dumps({**photo.facts, "file_name": place}, ensure_ascii=False) + "\n"
+def _line(photo: PhotoFacts, place: str, id: str = "") -> str:
+    return json.dumps({**photo.facts, "file_name": place, PICTURE: id}, ensure_ascii=False) + "\n"
 
 
 class _Places:
@@ -155,13 +156,20 @@ class _Places:
 
     def __init__(self, opened: Gallery, folder: Path) -> None:
         view = opened.view(opened.stem())
-        self.known: dict[str, str] = {}
+        self.known, self.ids = dict[str, str](), dict[str, str]()
+        self.listed_at = str(opened.path.absolute())
         for shard in view.shards:
-            for row in read_items(shard, ["roots", "paths"]).to_pylist():
-                places = (place_of(opened.root(at), path) for at, path in zip(row["roots"], row["paths"], strict=True))
+            for row in read_items(shard, ["id", "roots", "paths"]).to_pylist():
+                places = [place_of(opened.root(at), path) for at, path in zip(row["roots"], row["paths"], strict=True)]
                 self.known |= {os.path.normpath(place): place for place in places}
+                self.ids |= dict.fromkeys(places, row["id"])
         roots = (root.path for root in opened.header.roots.values() if root.kind == "folder")
         self.bases = [str(folder.absolute()), *roots]
+
+    def as_listed(self, place: str) -> str:
+        """A place as the list names it: what lies in the gallery, from the list's folder."""
+        below = place.removeprefix(f"{self.listed_at}/")
+        return place if below == place else f"../{below}"
 
     def of(self, photo: PhotoFacts) -> list[str]:
         """The places that may be meant: the first below a base, else all that end so."""
