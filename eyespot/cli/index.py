@@ -196,6 +196,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "failed": found.failures,
             "undated": found.undated,
             "unplaced": found.unplaced,
+            "unsourced": found.unsourced,
+            "respelled": [{"name": name, "path": path} for name, path in found.respelled],
             "videos": found.videos._asdict(),
             "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
@@ -205,9 +207,13 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    unknown = ((found.undated, "date; eyespot search --undated lists them"), (found.unplaced, "position"))
+    unknown = (
+        (found.undated, "without a date; eyespot search --undated lists them"),
+        (found.unplaced, 'without a position; eyespot search --where "latitude IS NULL" lists them'),
+        (found.unsourced, "with a date of an unknown source; eyespot index --repair reads them again"),
+    )
     for count, fact in filter(itemgetter(0), unknown):
-        conclude(f"{_counted(count, 'picture')} without a {fact}")
+        conclude(f"{_counted(count, 'picture')} {fact}")
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]

@@ -208,10 +208,13 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
     done.failed += index_list(gallery, done.path)
     if done.unknown:
         warn(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
+    for name, path in done.respelled[:1]:
+        warn(f"{len(done.respelled)} names match by another spelling, such as {name} for {path}")
     refused = [f"not imported: {file} ({reason})" for file, reason in done.failed]
     warn_first(refused, lambda count: f"and {count} more; --json lists them all")
     failed = [{"file": file, "reason": reason} for file, reason in done.failed]
     counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
+    counts["respelled"] = [{"name": name, "path": path} for name, path in done.respelled]
     print_result({"gallery": str(gallery), **counts, "list": str(done.path)}, (), json)
     print_summary(f"facts of {done.known} of {done.photos} photos are in {gallery}")
     exit_if_failed(done.failed)

@@ -442,7 +442,7 @@ def test_names_in_labels_are_matched_by_another_spelling_where_one_picture_fits(
     drawn = sorted(photos.rglob("*.jpg"))
     for name in names:
         shutil.copy(drawn[0], photos / name)
-    rows = ["Zürich.jpg", unicodedata.normalize("NFD", "Café.jpg"), "upper.jpg", "TWO.jpg"]
+    rows = ["Zürich.jpg", unicodedata.normalize("NFD", "Café.jpg"), "upper.jpg", "TWO.jpg", "Cafe.jpg"]
     lines = "".join(f"{name},{number}\n" for number, name in enumerate(rows))
     (photos / "metadata.csv").write_text("file_name,number\n" + lines, encoding="utf-8")
 
@@ -451,6 +451,30 @@ def test_names_in_labels_are_matched_by_another_spelling_where_one_picture_fits(
         with reading(tmp_path / "gallery") as known:
             labels = known.sql.execute("SELECT path, facts FROM labels").fetchall()
         matched = {name: {"number": str(number)} for number, name in enumerate(names[:3])}
-        assert {path: json.loads(facts) for path, facts in labels} == matched | {"TWO.jpg": {"number": "3"}}
-        assert [failure.path for failure in done.failures] == ["TWO.jpg"]
-        assert len([note for note in done.notes if "another spelling" in note]) == 1
+        assert {path: json.loads(facts) for path, facts in labels} == matched | {
+            "TWO.jpg": {"number": "3"},
+            "Cafe.jpg": {"number": "4"},
+        }
+        assert [(failure.path, failure.reason.partition("; ")[2]) for failure in done.failures] == [
+            ("Cafe.jpg", "did you mean Café.jpg?"),
+            ("TWO.jpg", "2 are spelled like it, such as Two.jpg"),
+        ]
+        assert len([note for note in done.notes if "3 labels and sidecars match by another spelling" in note]) == 1
+        assert sorted(done.found.respelled) == sorted(zip(rows[:3], names[:3], strict=True))
+
+
+def test_a_list_names_pictures_in_another_spelling(tmp_path: Path) -> None:
+    folder = unicodedata.normalize("NFD", "Zürich")
+    photos = draw_photos(tmp_path / folder, 1)
+    shutil.copy(photos / "0.jpg", photos / "Two.JPG")
+    listed = tmp_path / "list.csv"
+    listed.write_text("file_name,number\nZürich/0.jpg,7\nZÜRICH/two.jpg,8\nZürich/3.jpg,9\n", encoding="utf-8")
+    done = index_gallery(tmp_path / "gallery", listed)
+    assert [failure.path for failure in done.failures] == ["Zürich/3.jpg"]
+    with reading(tmp_path / "gallery") as known:
+        labels = dict(known.sql.execute("SELECT path, facts FROM labels").fetchall())
+    assert {name: json.loads(facts)["number"] for name, facts in labels.items() if name[-5] != "3"} == {
+        f"{folder}/0.jpg": "7",
+        f"{folder}/Two.JPG": "8",
+    }
+    assert done.found.respelled == [("Zürich/0.jpg", f"{folder}/0.jpg"), ("ZÜRICH/two.jpg", f"{folder}/Two.JPG")]

@@ -70,7 +70,7 @@ class TrapPhoto(NamedTuple):
 
 def is_placed(facts: Mapping[str, Any]) -> bool:
     """Whether a photo has what a package needs: a time to the second and a position."""
-    has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE)).endswith(ROUGH)
+    has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE) or ROUGH[0]).endswith(ROUGH)
     return has_time and None not in (facts.get("latitude"), facts.get("longitude"))
 
 
