@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeAlias
 
 from PIL import ExifTags, Image, ImageFile, _imaging
 
-from eyespot.photos.colours import LARGE, add_low_bytes, srgb_transform, to_rgb
+from eyespot.photos.colours import LARGE, add_low_bytes, read_code_points, srgb_transform, to_rgb
 from eyespot.photos.exif import Exif, PictureFacts
 from eyespot.photos.kinds import HEAD, is_picture
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
@@ -131,6 +131,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
     data = raw.data if raw else data
     image = _recognised(data)
+    read_code_points(image, data)
     # The size the header promises, before anything is decoded
     width, height = image.size
     # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
