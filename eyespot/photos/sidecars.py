@@ -22,7 +22,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, read_xmp
+from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, read_xmp, xmp_texts
 from eyespot.photos.kinds import ending_of
 from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.provenance import read_date
@@ -147,7 +147,7 @@ def sidecar_facts(place: str) -> dict[str, Any] | None:
 
 def _of_xmp(data: bytes) -> dict[str, Any]:
     xmp = read_xmp(data)
-    texts = one_line_each(*(xmp.get(f"dc:{name}", ()) for name in ("title", "description", "subject")))
+    texts = one_line_each(*xmp_texts(xmp))
     dates = (text for name in DATES for text in xmp.get(name, ()) if read_date(text, ""))
     latitude, longitude = degrees_in(xmp) or (None, None)
     facts = dict(zip(TEXTS, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
@@ -160,8 +160,10 @@ def _of_xmp(data: bytes) -> dict[str, Any]:
 
 def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    description = value.get("description")
-    facts[TEXTS[1]] = one_line_each((), [description] if isinstance(description, str) else (), ())[1]
+    description, people = value.get("description"), value.get("people")
+    named = [one.get("name") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
+    texts = ([text for text in some if isinstance(text, str)] for some in ((), [description], named))
+    facts |= zip(TEXTS, one_line_each(*texts), strict=True)
     with suppress(KeyError, TypeError, ValueError, OverflowError):
         stamp = value["photoTakenTime"]["timestamp"]
         seconds = 0 if isinstance(stamp, bool) else int(stamp)
