@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import subprocess
 import tarfile
-import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,7 +20,6 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.picture_index import StoredRow
-from eyespot.gallery.reading import reading
 from eyespot.photos import found, tars
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Unreadable
 from eyespot.photos.kinds import LINKED, SkippedFiles
@@ -32,7 +29,6 @@ from eyespot.photos.places import Root, full_path, read_again, read_bytes
 from eyespot.photos.sources import is_there, root_of, scan, scan_counting
 from eyespot.types import UsageError
 from tests.wording import raises
-from tests.worlds import draw_photos, index_gallery
 
 
 def pictures(records: list[Record]) -> list[str]:
@@ -434,47 +430,3 @@ def test_a_member_is_found_again_also_in_an_archive_inside_a_folder_called_tar(t
     place.write_bytes(b"junk" * 1000)
     with pytest.raises(OSError, match="cannot be read"):
         read_again(f"{place}/a.tar/b.jpg")
-
-
-def test_names_in_labels_are_matched_by_another_spelling_where_one_picture_fits(tmp_path: Path) -> None:
-    photos = draw_photos(tmp_path / "photos", 4)
-    names = [unicodedata.normalize("NFD", "Zürich.jpg"), "Café.jpg", "UPPER.JPG", "two.jpg", "Two.jpg"]
-    drawn = sorted(photos.rglob("*.jpg"))
-    for name in names:
-        shutil.copy(drawn[0], photos / name)
-    rows = ["Zürich.jpg", unicodedata.normalize("NFD", "Café.jpg"), "upper.jpg", "TWO.jpg", "Cafe.jpg"]
-    lines = "".join(f"{name},{number}\n" for number, name in enumerate(rows))
-    (photos / "metadata.csv").write_text("file_name,number\n" + lines, encoding="utf-8")
-
-    for _ in range(2):
-        done = index_gallery(tmp_path / "gallery", photos)
-        with reading(tmp_path / "gallery") as known:
-            labels = known.sql.execute("SELECT path, facts FROM labels").fetchall()
-        matched = {name: {"number": str(number)} for number, name in enumerate(names[:3])}
-        assert {path: json.loads(facts) for path, facts in labels} == matched | {
-            "TWO.jpg": {"number": "3"},
-            "Cafe.jpg": {"number": "4"},
-        }
-        assert [(failure.path, failure.reason.partition("; ")[2]) for failure in done.failures] == [
-            ("Cafe.jpg", "did you mean Café.jpg?"),
-            ("TWO.jpg", "2 are spelled like it, such as Two.jpg"),
-        ]
-        assert len([note for note in done.notes if "3 labels and sidecars match by another spelling" in note]) == 1
-        assert sorted(done.found.respelled) == sorted(zip(rows[:3], names[:3], strict=True))
-
-
-def test_a_list_names_pictures_in_another_spelling(tmp_path: Path) -> None:
-    folder = unicodedata.normalize("NFD", "Zürich")
-    photos = draw_photos(tmp_path / folder, 1)
-    shutil.copy(photos / "0.jpg", photos / "Two.JPG")
-    listed = tmp_path / "list.csv"
-    listed.write_text("file_name,number\nZürich/0.jpg,7\nZÜRICH/two.jpg,8\nZürich/3.jpg,9\n", encoding="utf-8")
-    done = index_gallery(tmp_path / "gallery", listed)
-    assert [failure.path for failure in done.failures] == ["Zürich/3.jpg"]
-    with reading(tmp_path / "gallery") as known:
-        labels = dict(known.sql.execute("SELECT path, facts FROM labels").fetchall())
-    assert {name: json.loads(facts)["number"] for name, facts in labels.items() if name[-5] != "3"} == {
-        f"{folder}/0.jpg": "7",
-        f"{folder}/Two.JPG": "8",
-    }
-    assert done.found.respelled == [("Zürich/0.jpg", f"{folder}/0.jpg"), ("ZÜRICH/two.jpg", f"{folder}/Two.JPG")]
