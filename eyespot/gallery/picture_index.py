@@ -193,16 +193,19 @@ class PictureIndex(PictureTables):
 
         With them go pictures without a date, which it looked for in fewer places.
         """
-        lacks = "ifnull(json_extract(more, '$.{}'), '') = ''"
-        date, place = (lacks.format(name) for name in (DATE_SOURCE, POSITION_SOURCE))
-        old = f"(taken IS NOT NULL AND {date}) OR (latitude IS NOT NULL AND {place})"
-        if self.sql.execute(f"SELECT 1 FROM pictures WHERE {old} LIMIT 1").fetchone():
-            photos = f"SELECT number FROM pictures WHERE {old} OR taken IS NULL"
-            with self.transaction():
-                self.sql.execute(f"UPDATE paths SET mtime = {RETRY} WHERE place > {VIDEO} AND item IN ({photos})")
-                read = f"SELECT item FROM paths WHERE mtime = {RETRY} AND place > {VIDEO}"
-                self.sql.execute(f"UPDATE pictures SET format = NULL WHERE number IN ({read})")
-                self.sql.execute("DELETE FROM stamps")
+        facts = {DATE_SOURCE: "taken", POSITION_SOURCE: "latitude"}
+        old = " OR ".join(
+            f"({fact} IS NOT NULL AND json_extract(more, '$.{name}') IS NULL)" for name, fact in facts.items()
+        )
+        if not self.sql.execute(f"SELECT 1 FROM pictures WHERE {old} LIMIT 1").fetchone():
+            return
+        photos = f"item IN (SELECT number FROM pictures WHERE {old} OR taken IS NULL) AND place > {VIDEO}"
+        with self.transaction():
+            self.sql.execute(
+                f"UPDATE pictures SET format = NULL WHERE number IN (SELECT item FROM paths WHERE {photos})"
+            )
+            self.sql.execute(f"UPDATE paths SET mtime = {RETRY} WHERE {photos}")
+            self.sql.execute("DELETE FROM stamps")
 
     # -- planning -------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -236,6 +236,13 @@ class View:
             raise UsageError(f"the gallery has no picture {lacking!r} with vectors of {self.space.encoder}")
         return at
 
+    def places(self) -> Iterator[tuple[str, int]]:
+        """Every path of every picture, with its row."""
+        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            for row, known in enumerate(items_table.read_items(shard, ["roots", "paths"]).to_pylist(), start):
+                for number, path in zip(known["roots"], known["paths"], strict=True):
+                    yield place_of(self.gallery.root(number), path), row
+
     def rows_named(self, names: Sequence[str]) -> tuple[list[int], list[tuple[str, str]]]:
         """The rows of pictures by id, path or file name, and the names that a path spells otherwise, with that path.
 
@@ -243,12 +250,8 @@ class View:
         """
         rows, respelled = self.rows_by_id(names), list[tuple[str, str]]()
         lacking = {folded(names[at].rpartition("/")[2]) for at in np.flatnonzero(rows < 0).tolist()}
-        places: dict[str, int] = {}
-        for start, shard in zip(self.starts.tolist(), self.shards, strict=False) if lacking else ():
-            for row, known in enumerate(items_table.read_items(shard, ["roots", "paths"]).to_pylist(), start):
-                for number, path in zip(known["roots"], known["paths"], strict=True):
-                    if folded(path.rpartition("/")[2]) in lacking:
-                        places[place_of(self.gallery.root(number), path)] = row
+        every = self.places() if lacking else ()
+        places = {place: row for place, row in every if folded(place.rpartition("/")[2]) in lacking}
         files = NamedFiles(places)
         for at in np.flatnonzero(rows < 0).tolist():
             found = files.called(os.path.abspath(names[at])) or files.called(names[at], at_end=True)

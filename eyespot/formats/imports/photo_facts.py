@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from eyespot.formats.exports._names import safe_name
-from eyespot.gallery.items_table import read_items
-from eyespot.gallery.view import Gallery, place_of
+from eyespot.gallery.view import Gallery
 from eyespot.photos.found import is_utf8
 from eyespot.photos.names import NamedFiles, real_name
 from eyespot.photos.places import tar_of
@@ -158,12 +157,8 @@ class _Places:
     """Where the photos of a gallery lie, looked up by the names that other programs have for them."""
 
     def __init__(self, opened: Gallery, folder: Path) -> None:
-        view = opened.view(opened.stem())
-        self.known: dict[str, str] = {}
-        for shard in view.shards:
-            for row in read_items(shard, ["roots", "paths"]).to_pylist():
-                places = (place_of(opened.root(at), path) for at, path in zip(row["roots"], row["paths"], strict=True))
-                self.known |= {os.path.normpath(place): place for place in places}
+        places = opened.view(opened.stem()).places()
+        self.known = {os.path.normpath(place): place for place, _ in places}
         self.files = NamedFiles(self.known)
         roots = (root.path for root in opened.header.roots.values() if root.kind == "folder")
         self.bases = [str(folder.absolute()), *roots]
