@@ -209,7 +209,8 @@ class RootComparison:
         A hint names the pictures that fit equally, or the one of the same folder that nearly does.
         """
         pictures = self.sql.execute(_PICTURES, self._here) if without else ()
-        files, left = NamedFiles((path for (path,) in pictures), {folded(split(path)[1]) for path in without}), []
+        left: list[tuple[str, str]] = []
+        files = NamedFiles((path for (path,) in pictures), {folded(split(path)[1]) for path in without})
         for path in without:
             found = files.called(path)
             if len(found) == 1:

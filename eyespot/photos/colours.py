@@ -128,7 +128,7 @@ def read_code_points(image: Image.Image, data: bytes) -> None:
 
 
 def _says_adobe(image: Image.Image) -> bool:
-    """Whether a camera says Adobe RGB in EXIF alone, by the name of its file and by `R03` (DCF 2.0)."""
+    """Whether a camera says Adobe RGB in EXIF alone: its interoperability index is `R03` (DCF 2.0)."""
     if image.format not in ("JPEG", "MPO", "TIFF"):
         return False
     with suppress(Exception):  # of damaged tags Pillow raises anything
@@ -191,14 +191,15 @@ def _light(values: NDArray[np.float64], curve: int) -> NDArray[np.float64]:
     if curve == _PQ:
         power = values ** (1 / 78.84375)
         light = (np.maximum(power - 0.8359375, 0) / (18.8515625 - 18.6875 * power)) ** (1 / 0.1593017578125)
-        return light * 10_000 / _WHITE
-    if curve == _HLG:
+        light *= 10_000 / _WHITE
+    elif curve == _HLG:
         light = np.where(values <= 0.5, values**2 / 3, (np.exp((values - 0.55991073) / 0.17883277) + 0.28466892) / 12)
         luminance = light @ np.array([0.2627, 0.678, 0.0593])
-        return light * luminance[:, None].clip(1e-9) ** 0.2 * _PEAK / _WHITE
-    if curve == _GAMMA:
-        return values**2.19921875
-    light = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+        light *= luminance[:, None].clip(1e-9) ** 0.2 * _PEAK / _WHITE
+    elif curve == _GAMMA:
+        light = values**2.19921875
+    else:
+        light = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
     return light
 
 

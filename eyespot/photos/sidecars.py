@@ -39,8 +39,10 @@ _MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
 # Copies that Google's editor made, in the languages of accounts
-_EDITED = ("-edited", "-bearbeitet", "-bewerkt", "-edytowane", "-editat", "-ha editado", "-modificato", "-modifié")
-_EDITED += ("-編集済み",)
+_EDITED = (
+    *("-edited", "-bearbeitet", "-bewerkt", "-edytowane", "-editat", "-ha editado", "-modificato", "-modifié"),
+    "-編集済み",
+)
 _ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
 
