@@ -79,7 +79,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
 
     line, undated, unplaced, share, failed = indexed.stderr.splitlines()
     assert undated == "5 pictures without a date; eyespot search --undated lists them"
-    assert unplaced == "5 pictures without a position"
+    assert unplaced.startswith("5 pictures without a position; eyespot search --where")
     skipped = "16 skipped (2 .insv + 1 .lrv video,"
     assert line.startswith(f"5 pictures from 24 files: 5 embedded now, 2 exact copies, {skipped}")
     assert "; 1 .gpr RAW, export them as JPEG, or add the extra [raw];" in line
