@@ -1,4 +1,4 @@
-"""What people reported of photo libraries, rebuilt (`../shared/cases`, photos and newcomer), each with its right value."""
+"""What people reported of photo libraries, rebuilt (`../shared/cases`), each case with its right value."""
 
 from __future__ import annotations
 
