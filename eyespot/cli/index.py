@@ -198,6 +198,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "undated": found.undated,
             "unplaced": found.unplaced,
             "more_pages": found.more_pages,
+            "unsourced": found.unsourced,
+            "respelled": [{"name": name, "path": path} for name, path in found.respelled],
             "videos": found.videos._asdict(),
             "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
@@ -231,7 +233,8 @@ def _lacking(found: RootCounts) -> Iterator[str]:
     """What no filter by date or place finds, and what no search does."""
     lacking = (
         (found.undated, "picture", "without a date; eyespot search --undated lists them"),
-        (found.unplaced, "picture", "without a position"),
+        (found.unplaced, "picture", 'without a position; eyespot search --where "latitude IS NULL" lists them'),
+        (found.unsourced, "picture", "with a date of an unknown source; eyespot index --repair reads them again"),
         (found.more_pages, "page", "after the first of a TIFF file, not searched; save each as a file"),
     )
     return (f"{_counted(count, noun)} {fact}" for count, noun, fact in lacking if count)

@@ -211,8 +211,11 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
     done.failed += [] if done.path is None else index_list(gallery, done.path)
     if done.unknown:
         warn(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
+    for name, path in done.respelled[:1]:
+        warn(f"{len(done.respelled)} names match by another spelling, such as {name} for {path}")
     failed = _warn_failed(done.failed, "file")
     counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
+    counts["respelled"] = [{"name": name, "path": path} for name, path in done.respelled]
     print_result({"gallery": str(gallery), **counts, "list": done.path and str(done.path)}, (), json)
     print_summary(f"facts of {done.known} of {done.photos} photos are in {gallery}")
     exit_if_failed(done.failed)

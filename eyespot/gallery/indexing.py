@@ -27,6 +27,7 @@ from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
 from eyespot.photos.found import PlannedPicture
+from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root, numbers_of
 from eyespot.photos.sources import is_there, roots_of
 from eyespot.photos.videos.addresses import VIDEO
@@ -139,6 +140,8 @@ class _IndexJob:
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
         self._embed_planned()  # what a killed run left
+        if self.options.repair:
+            self.index.forget_unsourced()
         visited = self._visit(roots or [root for root in self.index.roots().values() if root.kind != "import"])
         self.index.make_plan(self.options.shard_rows, self.options.retry_failed, self.encoders)
         self._write_header()
@@ -187,7 +190,12 @@ class _IndexJob:
             number = self.index.add_root(root)
             root = visited[number] = self.index.roots()[number]
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.summary.notes += self.index.visit(number, root, self.summary.found.skipped)
+            self.summary.found.respelled += self.index.visit(number, root, self.summary.found.skipped)
+        if respelled := self.summary.found.respelled:
+            name, path = map(shown_name, respelled[0])
+            count = f"{len(respelled)} labels and sidecars match by another spelling"
+            why = "accents, upper and lower case, a name cut short"
+            self.summary.notes.append(f"{count} ({why}), such as {name} for {path}; --json lists them")
         return visited
 
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:

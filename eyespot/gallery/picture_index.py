@@ -20,8 +20,9 @@ from eyespot.gallery.picture_tables import PictureTables, StoredRow
 from eyespot.gallery.visits import ArchiveStamp
 from eyespot.photos.found import PlannedPicture, Seen
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.names import shown_name, stored_name
+from eyespot.photos.names import stored_name
 from eyespot.photos.places import Root, full_path
+from eyespot.photos.provenance import DATE_SOURCE, POSITION_SOURCE
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
@@ -159,16 +160,16 @@ class PictureIndex(PictureTables):
         for table in visits.TABLES:
             self.sql.execute(f"DELETE FROM temp.{table}")
 
-    def visit(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[str]:
+    def visit(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[tuple[str, str]]:
         """Compare a root with what is known of it; its problems and labels are adopted, its files are for `make_plan`.
 
-        Gives a note where labels were matched by another spelling of a path.
+        Gives names in labels, and names of sidecars, each with the path of its picture that is spelled otherwise.
 
         A tar that is as it was when a run last read it is not read.
         """
         self._visited[number] = time.time_ns()
         stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
-        left, notes = SkippedFiles(), list[str]()
+        left, respelled = SkippedFiles(), list[tuple[str, str]]()
         if stamp and known and stamp.text == known.text:
             left = known.skipped
         else:
@@ -184,14 +185,12 @@ class PictureIndex(PictureTables):
             finally:
                 self.sql.execute("COMMIT")
             comparison.write()
-            for label in comparison.respelled[:1]:
-                count = f"{len(comparison.respelled)} labels and sidecars in {root.place} match by another spelling"
-                notes.append(f"{count} (accents, upper and lower case, a name cut short), as of {shown_name(label)}")
+            respelled = comparison.respelled
             if stamp and not comparison.problems:
                 self._stamps[number] = ArchiveStamp(stamp.text, left)
         if skipped is not None:
             skipped.add_all(left)
-        return notes
+        return respelled
 
     def gone(self, number: int) -> tuple[int, int, int]:
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
@@ -215,6 +214,25 @@ class PictureIndex(PictureTables):
             self.sql.execute(f"DELETE FROM paths WHERE (folder, name) IN (SELECT folder, name {gone})", (number,))
             self.sql.execute("DELETE FROM tallies")
             self.sql.execute(f"DELETE {gone}", (number,))
+
+    def forget_unsourced(self) -> None:
+        """Let the next visit read pictures again whose date or position has no source: an older eyespot read them.
+
+        With them go pictures without a date, which it looked for in fewer places.
+        """
+        facts = {DATE_SOURCE: "taken", POSITION_SOURCE: "latitude"}
+        old = " OR ".join(
+            f"({fact} IS NOT NULL AND json_extract(more, '$.{name}') IS NULL)" for name, fact in facts.items()
+        )
+        if not self.sql.execute(f"SELECT 1 FROM pictures WHERE {old} LIMIT 1").fetchone():
+            return
+        photos = f"item IN (SELECT number FROM pictures WHERE {old} OR taken IS NULL) AND place > {VIDEO}"
+        with self.transaction():
+            self.sql.execute(
+                f"UPDATE pictures SET format = NULL WHERE number IN (SELECT item FROM paths WHERE {photos})"
+            )
+            self.sql.execute(f"UPDATE paths SET mtime = {RETRY} WHERE {photos}")
+            self.sql.execute("DELETE FROM stamps")
 
     # -- planning -------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from unicodedata import normalize
 
 from eyespot.gallery import video_frames
 from eyespot.gallery.disk import FACTS, stored_place
@@ -23,7 +22,7 @@ from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, 
 from eyespot.photos.found import Labels, Met, Seen, Unreadable
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.labels import LabelError, kind_of, label_rows, wider
-from eyespot.photos.names import folded
+from eyespot.photos.names import NamedFiles, folded, nearly
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root
 from eyespot.photos.raw import reads_raw
@@ -47,6 +46,7 @@ _BATCH = 10_000
 _GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FROM paths WHERE folder = ?"
 PICTURE = "eyespot:picture"  # in a list of facts, the id of the picture that a line speaks of
 _READER = 1  # one more, whenever tars, their sidecars or their tables are read in another way
+_HINTS = 20  # labels without a picture for which the nearest name is looked for
 _SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen
 
 
@@ -124,7 +124,8 @@ class RootComparison:
         self.problems: list[tuple[int, str, str]] = []
         self.columns: dict[str, str] = dict(sql.execute("SELECT name, kind FROM columns").fetchall())
         self.known_columns = dict(self.columns)
-        self.respelled: list[str] = []  # paths in labels that are spelled otherwise than the pictures that they mean
+        self.respelled: list[tuple[str, str]] = []  # names in labels, and the pictures that are spelled otherwise
+        self._here = {"n": number}
 
     def record(self, records: Iterable[Met]) -> None:
         """Compare what a walk meets."""
@@ -141,7 +142,7 @@ class RootComparison:
                 if one.offset == VIDEO:
                     self.here.videos.add(name)
             elif isinstance(one, Labels):
-                self.respelled += [one.path] if one.near else []
+                self.respelled += [(one.near, one.path)] if one.near else []
                 self._record_labels(one)
             else:
                 self.problems.append((self.number, one.path, one.reason))
@@ -216,24 +217,35 @@ class RootComparison:
             return
         # Label rows that name no picture are problems of their own, not silence
         named = {path for _, path, _ in self.problems}
-        self._match_spellings([path for (path,) in self.sql.execute(_WITHOUT_PICTURE, {"n": self.number})])
-        rows_without = self.sql.execute(_WITHOUT_PICTURE, {"n": self.number}).fetchall()
-        why = "named in the labels, but no such picture is there"
-        self.problems += [(self.number, path, why) for (path,) in rows_without if path not in named]
+        for path, found in self._match_spellings([path for (path,) in self.sql.execute(_WITHOUT_PICTURE, self._here)]):
+            if path not in named:
+                why = "named in the labels, but no such picture is there"
+                self.problems.append((self.number, path, f"{why}{found}"))
 
-    def _match_spellings(self, without: list[str]) -> None:
-        """Give labels without a picture to the only one whose path is theirs in another spelling."""
-        alike: dict[str, list[str]] = {folded(path): [] for path in without}
-        for (path,) in self.sql.execute(_PICTURES, {"n": self.number}) if without else ():
-            if (named := alike.get(folded(path))) is not None:
-                named.append(path)
+    def _match_spellings(self, without: list[str]) -> list[tuple[str, str]]:
+        """Give labels without a picture to the only one whose path is theirs in another spelling; the rest, and hints.
+
+        A hint names the pictures that fit equally, or the one of the same folder that nearly does.
+        """
+        pictures = self.sql.execute(_PICTURES, self._here) if without else ()
+        left: list[tuple[str, str]] = []
+        files = NamedFiles((path for (path,) in pictures), {folded(split(path)[1]) for path in without})
         for path in without:
-            found = alike[folded(path)]
-            composed = [one for one in found if normalize("NFC", one) == normalize("NFC", path)] or found
-            if len(composed) == 1:
-                self.respelled.append(path)
-                self.sql.execute(_RESPELLED, (composed[0], self.number, path))
+            found = files.called(path)
+            if len(found) == 1:
+                self.respelled.append((path, found[0]))
+                self.sql.execute(_RESPELLED, (found[0], self.number, path))
                 self.sql.execute("DELETE FROM seen_labels WHERE root = ? AND path = ?", (self.number, path))
+            else:
+                hint = f"; {len(found)} are spelled like it, such as {found[0]}" if found else ""
+                left.append((path, hint or (self._nearly(path) if len(left) < _HINTS else "")))
+        return left
+
+    def _nearly(self, path: str) -> str:
+        folder = split(path)[0]
+        inside = self._here | {"from": folder, "to": folder + _LAST}
+        rows = self.sql.execute(f"SELECT path FROM ({_PICTURES}) WHERE path >= :from AND path < :to LIMIT 2000", inside)
+        return nearly(path, [one for (one,) in rows if split(one)[0] == folder])
 
     def _protect_unreadable(self) -> None:
         """What lies at or below a path that cannot be read now is not gone, and has its old labels."""

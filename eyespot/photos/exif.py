@@ -103,6 +103,7 @@ class Exif:
         latitude = _degrees(tags.get(gps.GPSLatitude), tags.get(gps.GPSLatitudeRef), "NS")
         longitude = _degrees(tags.get(gps.GPSLongitude), tags.get(gps.GPSLongitudeRef), "EW")
         void = _clean(tags.get(gps.GPSStatus)).upper().startswith("V")
+        texts: dict[str, Any] = dict(embedded_texts(self.xmp, self.iptc, self.main, self.photo))
         place = best_position({"GPS": (latitude, longitude), "XMP": degrees_in(self.xmp)}, void)
         return PictureFacts(
             width=width,
@@ -115,7 +116,7 @@ class Exif:
             taken_from=date.source if date else None,
             date_changed=changed.when.isoformat() if changed else None,
             **place,
-            **embedded_texts(self.xmp, self.iptc, self.main, self.photo),
+            **texts,
         )
 
     def _dates(self) -> dict[str, list[str]]:

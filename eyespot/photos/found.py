@@ -28,11 +28,11 @@ class PlannedPicture(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Label columns for one picture of the root; `near` if the picture was found by a name that is only alike."""
+    """Label columns for one picture of the root; `near` is the name by which it was found, if that is only alike."""
 
     path: str
     facts: dict[str, Any]
-    near: bool = False
+    near: str = ""
 
 
 class Unreadable(NamedTuple):

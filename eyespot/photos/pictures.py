@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 from PIL import ExifTags, Image, ImageFile, _imaging
 
-from eyespot.photos.colours import LARGE, add_low_bytes, srgb_transform, to_rgb
+from eyespot.photos.colours import LARGE, add_low_bytes, read_code_points, srgb_transform, to_rgb
 from eyespot.photos.exif import Exif, PictureFacts
 from eyespot.photos.kinds import HEAD, is_picture
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
@@ -140,6 +140,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     data = raw.data if raw else data
     image = _recognised(data)
     pages = None if raw else _page_count(image)
+    read_code_points(image, data)
     # The size the header promises, before anything is decoded
     width, height = size = image.size
     # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
@@ -168,7 +169,8 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
 def _page_count(image: ImageFile.ImageFile) -> int | None:
     """The pages of a TIFF file of several; None for any other picture."""
     with suppress(Exception):  # of a damaged list of pages the first may be sound
-        return image.n_frames if image.format == "TIFF" and image.n_frames > 1 else None
+        pages = int(getattr(image, "n_frames", 1)) if image.format == "TIFF" else 1
+        return pages if pages > 1 else None
     return None
 
 

@@ -79,7 +79,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
 
     line, undated, unplaced, share, failed = indexed.stderr.splitlines()
     assert undated == "5 pictures without a date; eyespot search --undated lists them"
-    assert unplaced == "5 pictures without a position"
+    assert unplaced.startswith("5 pictures without a position; eyespot search --where")
     skipped = "16 skipped (2 .insv + 1 .lrv video,"
     assert line.startswith(f"5 pictures from 24 files: 5 embedded now, 2 exact copies, {skipped}")
     assert "; 1 .gpr RAW, export them as JPEG, or add the extra [raw];" in line
@@ -101,7 +101,8 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
     assert first["looked"].pop("searchable") == again["looked"].pop("searchable") == searchable(rows)
     assert first["looked"].pop("videos") == {"videos": 0, "files": 0, "frames": 0} == again["looked"].pop("videos")
     for report in (first, again):
-        assert [report["looked"].pop(name) for name in ("undated", "unplaced")] == [5, 5]
+        counted = [report["looked"].pop(name) for name in ("undated", "unplaced", "unsourced", "respelled")]
+        assert counted == [5, 5, 0, []]
     assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
     assert rows[0] == {
         "kind": "video",
