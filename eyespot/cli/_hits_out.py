@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,9 +18,11 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.formats.albums import AlbumReport
+    from eyespot.gallery.view import View
     from eyespot.types import Run
 
 OUTPUT = "Output"
+_RANK = re.compile("[1-9][0-9]{0,5}")
 
 
 class FilesOut(Settings):
@@ -93,6 +99,61 @@ class HitsOut(FilesOut):
             if not webbrowser.open(page.as_uri()):
                 warn(f"no browser was found; open {escaped(str(page))}")
         return failed
+
+
+# -- the last search ----------------------------------------------------------------------------------------
+
+
+def remember_hits(gallery: Path, ids: Sequence[str]) -> None:
+    """Keep what this user's last search showed, so that a rank may name a photo; where nothing may be written, not."""
+    with suppress(OSError, RuntimeError):
+        place = _last_search()
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.write_text(json.dumps({"gallery": os.path.realpath(gallery), "ids": [*ids]}), "utf-8")
+
+
+def ids_of(view: View, names: Sequence[str]) -> tuple[str, ...]:
+    """The ids of photos by an id, a rank of the last search, a path or a file name.
+
+    A name that no photo has, or several have, stays as it is. `UsageError` for a rank that was not shown.
+    """
+    if not names:
+        return ()
+    names = _without_ranks(view.gallery.path, names)
+    rows = view.rows_by_id(names).tolist()
+    return tuple(name if row >= 0 else _named(view, name) for name, row in zip(names, rows, strict=True))
+
+
+def _named(view: View, name: str) -> str:
+    from eyespot.photos.places import full_path
+    from eyespot.search.matching import matched
+
+    place = os.path.abspath(os.path.expanduser(name))
+    bases = [f"{full_path(root, '').rstrip('/')}/" for root in view.gallery.header.roots.values()]
+    inside = [place.removeprefix(base) for base in bases if place.startswith(base)]
+    for tried, way in (([*inside, name], "path"), ([name], "file_name")):
+        found = matched(view, tried, way)
+        there = {id for id in found.ids if id is not None}
+        if len(there) == 1 and not found.ambiguous:
+            return there.pop()
+    return name
+
+
+def _without_ranks(gallery: Path, names: Sequence[str]) -> Sequence[str]:
+    ids: list[str] = []
+    with suppress(OSError, RuntimeError, ValueError):
+        last = json.loads(_last_search().read_text("utf-8"))
+        ids = last["ids"] if last["gallery"] == os.path.realpath(gallery) else []
+    beyond = next((name for name in names if _RANK.fullmatch(name) and int(name) > len(ids)), None)
+    if beyond is not None:
+        shown = f"showed {len(ids)} photos" if ids else "was not in this gallery"
+        raise UsageError(f"the last search {shown}, so {beyond} is no rank of it; give a file name, or search first")
+    return [ids[int(name) - 1] if _RANK.fullmatch(name) else name for name in names]
+
+
+def _last_search() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    return Path(state) / "eyespot" / "last_search.json"
 
 
 def _name_times(hits: Sequence[dict[str, Any]]) -> None:

@@ -96,8 +96,8 @@ def _near(place: str, columns: Sequence[str]) -> Condition:
         return filters.near(*numbers)
     if len(numbers) != 4 or any(map(math.isnan, numbers)):
         raise SettingsConflict(
-            "{near} takes LAT,LON,KM, as in {near} 47.56,7.59,20, or SOUTH,WEST,NORTH,EAST, as in {near} "
-            "45.8,5.9,47.9,10.5, not {place!r}",
+            "{near} takes numbers and no names of places: LAT,LON,KM, as in {near} 47.56,7.59,20, or SOUTH,WEST,NORTH,"
+            "EAST, as in {near} 45.8,5.9,47.9,10.5, not {place!r}",
             place=place,
         )
     south, west, north, east = numbers
@@ -134,8 +134,8 @@ def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> 
     lacking = [id for id, row in zip(here, collection.view.rows_by_id(here).tolist(), strict=True) if row < 0]
     if lacking:
         raise SettingsConflict(
-            "the gallery has no picture {id!r} with vectors of {encoder}; {yes} and {no} take the id that eyespot "
-            "search --json prints",
+            "no picture, or more than one, is called {id!r} in the space of {encoder}; {yes} and {no} take an id, and at "
+            "the terminal also a rank of the last search, a path or a file name",
             id=lacking[0],
             encoder=collection.view.space.encoder,
         )
