@@ -17,7 +17,7 @@ from eyespot.cli._rerank_view import RerankView, SearchOutput, accuracy_of
 from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, print_raw, progress_bar, warn
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter
-from eyespot.search.query_language import format_query, has_minus_word
+from eyespot.search.query_language import MINUS_WORD, format_query
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
 from eyespot.settings.judge import DEPTH
 from eyespot.settings.search import FEW, BackendSettings, SearchSettings
@@ -42,7 +42,7 @@ class SearchCommand(PanelCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let such a query pass as an argument."""
         own = tuple(name for param in self.params for name in param.opts if not name.startswith("--"))
-        words = [arg for arg in args if arg.startswith("- ") or (has_minus_word(arg) and not arg.startswith(own))]
+        words = [arg for arg in args if arg.startswith("- ") or (_minus_words(arg) and not arg.startswith(own))]
         return super().parse_args(ctx, [f" {arg}" if arg in words else arg for arg in args])
 
 
@@ -81,7 +81,7 @@ def run(
         listed = collection.by_date(_allowed(collection, settings), few, grouped, settings)
         return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json)
     wanted = collection.query(words, image)
-    if has_minus_word(words or ""):
+    if _minus_words(words or ""):
         warn(f"searched as: {format_query(wanted)}; quotes around a word keep its minus")
     run, rewriting = _ranked(collection, wanted, settings, grouped)
     view = RerankView(settings, accuracy, collection.gallery.path)
@@ -153,6 +153,11 @@ def _shares(
     more = [Note("without labels", "photos changed the searched look; the parts leave that out")]
     end = more if learned or "moved" in run.header else []
     return {image: [*reasons.get(image, ()), *notes_of(parts.explain(vector)), *end] for image, vector in hits}
+
+
+def _minus_words(text: str) -> list[str]:
+    """The words with a minus right before them, as in `dog -people`."""
+    return [word for word in text.split() if MINUS_WORD.fullmatch(word)]
 
 
 def _words(query: Sequence[str] | None, others: Sequence[str]) -> str | None:

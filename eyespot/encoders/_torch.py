@@ -11,7 +11,7 @@ import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
 from eyespot.models import device
-from eyespot.models.text_caveats import joined, negated, uncounted
+from eyespot.models.text_caveats import joined, of_contrastive
 from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
 
 if TYPE_CHECKING:
@@ -112,8 +112,7 @@ class TorchEncoder:
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the model cannot read this text, or what it says is no help to such models."""
-        name = self.space.encoder
-        return joined(self.towers.caveat(text), uncounted(name, text), negated(name, text), self.cut(text))
+        return joined(self.towers.caveat(text), of_contrastive(self.space.encoder, text), self.cut(text))
 
     def cut(self, text: str) -> str | None:
         """What is said of a text that is longer than the text half."""

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from eyespot.models import hub
-from eyespot.models.text_caveats import cut_by, joined, mostly_unknown, negated, uncounted
+from eyespot.models.text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -171,8 +171,7 @@ class OnnxEncoder:
         word = getattr(tokenizer.model, "unk_token", None)
         number: int | None = tokenizer.token_to_id(word) if word else getattr(tokenizer.model, "unk_id", None)
         name = self.space.encoder
-        unknown = mostly_unknown(name, ids, number)
-        return joined(unknown, uncounted(name, text), negated(name, text), self.cut(text))
+        return joined(mostly_unknown(name, ids, number), of_contrastive(name, text), self.cut(text))
 
     def cut(self, text: str) -> str | None:
         """What is said of more tokens than `length`."""

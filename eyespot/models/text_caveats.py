@@ -71,6 +71,11 @@ def negated(name: str, text: str) -> str | None:
     return f'{name} reads past "{found[0]}"; write what is to be left out behind a minus, as in: {way_out}'
 
 
+def of_contrastive(name: str, text: str) -> str | None:
+    """The caveats of models that were trained to tell pairs of pictures and captions apart, as CLIP was."""
+    return joined(uncounted(name, text), negated(name, text))
+
+
 def cut_text(name: str, read: int, total: int, end: str) -> str | None:
     """What a model says of a text that is longer than it reads; None for one that it reads whole."""
     return (

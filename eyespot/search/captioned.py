@@ -220,12 +220,8 @@ def cells_of(view: View, column: str) -> list[object]:
         raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(known)) or 'none'}")
     cells: list[object] = []
     for shard, names in zip(view.shards, columns, strict=True):
-        there = column in names
-        cells += (
-            items_table.read_items(shard, [column])[column].to_pylist()
-            if there
-            else [None] * items_table.count_items(shard)
-        )
+        found = items_table.read_items(shard, [column])[column].to_pylist() if column in names else None
+        cells += [None] * items_table.count_items(shard) if found is None else found
     return cells
 
 

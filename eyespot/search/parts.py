@@ -134,8 +134,8 @@ def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> 
     lacking = [id for id, row in zip(here, collection.view.rows_by_id(here).tolist(), strict=True) if row < 0]
     if lacking:
         raise SettingsConflict(
-            "no picture, or more than one, is called {id!r} in the space of {encoder}; {yes} and {no} take an id, and at "
-            "the terminal also a rank of the last search, a path or a file name",
+            "no picture, or more than one, is called {id!r} in the space of {encoder}; {yes} and {no} take an id, and "
+            "at the terminal also a rank of the last search, a path or a file name",
             id=lacking[0],
             encoder=collection.view.space.encoder,
         )

@@ -32,7 +32,7 @@ _WEIGHT = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+):(?=[^\s0-9])"
 _QUOTED = r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*')(?!\S)"""
 _PIECE = re.compile(rf"(?P<sign>[+-])(?!\S)|(?P<run>(?:{_WEIGHT})?{_QUOTED}|\S+)")
 _WEIGHED = re.compile(rf"(?P<weight>{_WEIGHT})?(?P<body>.*)", re.DOTALL)
-_MINUS_WORD = re.compile(r"-[^\W\d_]\S+")
+MINUS_WORD = re.compile(r"-[^\W\d_]\S+")
 _QUOTE_OPENS = re.compile(rf"(?:{_WEIGHT})?[\"']")
 _QUOTED_RUN = re.compile(rf"(?:{_WEIGHT})?{_QUOTED}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -97,16 +97,11 @@ def refuse_halves(texts: Iterable[str]) -> None:
 
 def _terms(text: str) -> Iterator[tuple[str, str]]:
     """(sign, what is written) for each term; a missing sign is +, and words with a minus of their own come last."""
-    avoided = [m for m in _PIECE.finditer(text) if _MINUS_WORD.fullmatch(m["run"] or "")]
+    avoided = [m for m in _PIECE.finditer(text) if MINUS_WORD.fullmatch(m["run"] or "")]
     for m in reversed(avoided):
         text = text[: m.start()].rstrip() + text[m.end() :]
     yield from _signed(text) if text.strip() or not avoided else ()
     yield from (("-", m[0][1:]) for m in avoided)
-
-
-def has_minus_word(text: str) -> bool:
-    """Whether a word of a query has a minus of its own, as in `dog -people`."""
-    return any(_MINUS_WORD.fullmatch(m["run"] or "") for m in _PIECE.finditer(text))
 
 
 def _signed(text: str) -> Iterator[tuple[str, str]]:
