@@ -135,11 +135,9 @@ class Transformer:
 
     def cut(self, text: str) -> str | None:
         """Of the tokens that the model's tokenizer makes without a limit."""
-        read, total = (
-            self.tokenizer(text, verbose=False, **how).input_ids
-            for how in ({"truncation": True, "max_length": self.length}, {})
-        )
-        return cut_text(self.name, len(read), len(total), self.tokenizer.decode(read, skip_special_tokens=True))
+        read = self.tokenizer(text, truncation=True, max_length=self.length).input_ids
+        total = len(self.tokenizer(text, verbose=False).input_ids)
+        return cut_text(self.name, len(read), total, self.tokenizer.decode(read, skip_special_tokens=True))
 
     @property
     def match_floor(self) -> float | None:

@@ -108,10 +108,7 @@ class LinearAdapted:
 def reranked(
     view: View, run: Run, queries: Sequence[Query], depth: int | None, rescore: Callable[[int, list[int]], Any]
 ) -> Run:
-    """The run, the first `depth` hits of each query by what `rescore` gives for its place and their rows.
-
-    Equals stay in their order, and the rest follows as it is.
-    """
+    """The run, the first `depth` hits of each query by `rescore` of its place and their rows, the rest as it was."""
     ranked: dict[str, list[RankedImage]] = {}
     for at, query in enumerate(queries):
         hits = run[query.id]
