@@ -19,8 +19,7 @@ VERB_ENDINGS = (("ied", "y"), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e")
 MORE_ENDINGS = (("'s", ""), ("iest", "y"), ("ier", "y"), ("ly", ""), ("ness", ""), ("less", ""), ("like", ""))
 
 
-with Path(__file__).with_name("words.toml").open("rb") as opened:
-    LISTS = tomllib.load(opened)
+LISTS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 FUNCTION_WORDS, FOREIGN_WORDS = (frozenset(LISTS[name].split()) for name in ("function", "foreign"))
 UNSEEN = {kind: frozenset(words.split()) for kind, words in LISTS["unseen"].items()}
 PERSON = [5]  # the concept of all words that mean people and nothing else
@@ -126,15 +125,17 @@ def caveat(text: str, lexicon: Lexicon) -> str | None:
 def unseen(text: str, lexicon: Lexicon, named: bool) -> str | None:
     """What a text asks for that no class shows, by kinds. named: its unknown words are named already."""
     found = {"counts": counts_in(text), "emoji": [letter for letter in text if unicodedata.category(letter) == "So"]}
-    for word in plain_words(text):
-        if kind := unseen_kind(word, lexicon):
-            found.setdefault(kind, []).append(word)
+    words, start = plain_words(text), 0
+    while start < len(words):
+        length, _ = longest_noun(words[start : start + LONGEST_PHRASE], lexicon)
+        if length == 1 and (kind := unseen_kind(words[start], lexicon)):  # a black bear is no colour
+            found.setdefault(kind, []).append(words[start])
+        start += length
     kinds = [f"{kind} ({', '.join(dict.fromkeys(words))})" for kind, words in found.items() if words]
     if kinds:
         return f"starter finds things and animals; it hardly sees {', '.join(kinds)}"
-    if named or visible_nouns(text, lexicon):
-        return None
-    return "starter finds things and animals, and no word of this query names one that it can see"
+    known = named or visible_nouns(text, lexicon)
+    return None if known else "starter finds things and animals, and no word of this query names one that it can see"
 
 
 def unseen_kind(word: str, lexicon: Lexicon) -> str | None:
@@ -151,11 +152,11 @@ def unseen_kind(word: str, lexicon: Lexicon) -> str | None:
 def respelled(word: str, lexicon: Lexicon) -> str | None:
     """The name of a visible thing that is one slip away: two letters swapped, or one left out, added or mistaken.
 
-    As in Norvig's spelling corrector (2007), without frequencies: slips are tried in this order.
+    As in Norvig's spelling corrector (2007), in this order and without frequencies; the first letter is taken as right.
     """
     if len(word) < 5:  # of which most are near to some other word
         return None
-    parts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    parts = [(word[:at], word[at:]) for at in range(1, len(word) + 1)]
     slips = [left + right[1] + right[0] + right[2:] for left, right in parts if len(right) > 1]
     slips += [left + letter + right for left, right in parts for letter in LETTERS]
     slips += [left + right[1:] for left, right in parts if right]
