@@ -3,9 +3,8 @@
 The look is the direction that tells these photos from the gallery: their mean less the gallery's, with the directions
 in which all photos differ anyway counting less (linear discriminant analysis, with a shrunken covariance).
 
-How much the labels count is decided for each query by a held-out measure: how well each labelled photo is placed by
-the others. They count fully where that is better than the encoder's own vector of the words, less where the encoder
-knows them well or where they have little in common, and the fewer they are. One photo is no class and teaches nothing.
+How much the labels count is decided for each query: fully where the photos agree with each other better than the
+encoder's own vector of the words knows them, less where it knows them well or where the photos have little in common.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from eyespot.types import Vectors
 
 MOST = 256  # labelled photos that are looked at
-DOUBT = 2  # photos at chance that are added to what is held out, so that few photos are believed less
+ONE_PHOTO = 0.9  # how well one photo is taken to know what others of its kind look like
 LEAST = 0.05  # a smaller weight is none
 SMOOTHING = 0.01
 SHRINKAGE = 10.0  # times the mean variance, added to the variance in every direction
@@ -42,6 +41,8 @@ class Teaching(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the user should know."""
+        if self.photos == 1:
+            return "1 photo has these words in a label or name, and photos that look like it move up; one says little"
         return f"{self.photos:,} photos have these words in a label or name, and photos that look like them move up"
 
 
@@ -78,12 +79,11 @@ def learned(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vect
     """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length."""
     background = contrast.sample
     places = np.searchsorted(np.sort(background @ query), labelled @ query) / max(1, len(background))  # (n,)
-    known, agreed = places.mean(), 0.5
+    known, agreed = places.mean(), ONE_PHOTO
     if len(labelled) > 1:  # how well the mean of the others places each labelled photo, on average
         others = labelled.sum(axis=0) - labelled  # (n, dim)
         scores = np.einsum("nd,nd->n", others, labelled)
         agreed = float((background @ others.T < scores).mean()) if len(background) else 0.0
-        agreed = (len(labelled) * agreed + DOUBT * 0.5) / (len(labelled) + DOUBT)
     doubts = 1 - known + SMOOTHING, 1 - agreed + SMOOTHING
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing
