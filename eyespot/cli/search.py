@@ -41,8 +41,8 @@ class SearchCommand(PanelCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let such a query pass as an argument."""
-        own = tuple(name for param in self.params for name in param.opts if not name.startswith("--"))
-        words = [arg for arg in args if arg.startswith("- ") or (_minus_words(arg) and not arg.startswith(own))]
+        options = tuple(name for param in self.params for name in param.opts if not name.startswith("--"))
+        words = [arg for arg in args if arg.startswith("- ") or (_minus_words(arg) and not arg.startswith(options))]
         return super().parse_args(ctx, [f" {arg}" if arg in words else arg for arg in args])
 
 
