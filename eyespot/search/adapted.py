@@ -21,7 +21,7 @@ from eyespot.metrics import bootstrap, sign_flips
 from eyespot.models.device import card_in_use
 from eyespot.models.full_names import full_names
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.linear_adapted import LinearIndex, reordered
+from eyespot.search.linear_adapted import LinearIndex, reranked
 from eyespot.search.nearest import as_run, naming_damage
 from eyespot.search.searchable import Scan, Searchable
 from eyespot.types import (
@@ -33,7 +33,6 @@ from eyespot.types import (
     NearestRows,
     Note,
     Query,
-    RankedImage,
     Run,
     Space,
     UsageError,
@@ -119,15 +118,9 @@ class Adapted:
         """A new run, or the given one re-ranked."""
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
-            ranked: dict[str, list[RankedImage]] = {}
-            for query, view in zip(queries, adapted, strict=True):
-                hits = run[query.id]  # the first `depth` by their scores in the query's view, the rest as they were
-                rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
-                ranked[query.id] = reordered(hits, self.scan.rescore(view, rows))
-            made = Run(ranked)
-            made.facts = run.facts
-            made.header = run.header | {"adapted": True, "depth": self.depth}
-            made.notes = [*run.notes, *cautions(self.adapter)]
+            scan = self.scan
+            made = reranked(self.view, run, queries, self.depth, lambda at, rows: scan.rescore(adapted[at], rows))
+            made.notes += cautions(self.adapter)
             return made
         with naming_damage(self.view):
             nearest = self.scan.search(adapted, self.k, self.mask)

@@ -12,6 +12,7 @@ from eyespot.types.encoders import (
     Pixels,
     ProcessReadable,
     Space,
+    TextLimited,
     Vectors,
 )
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
@@ -86,6 +87,7 @@ __all__ = [
     "Stage",
     "Term",
     "TextBox",
+    "TextLimited",
     "TextReader",
     "Token",
     "UsageError",
