@@ -18,8 +18,8 @@ from eyespot.metrics._comparing import (
     corrected,
     sign_flips,
 )
-from eyespot.metrics._evaluating import evaluate
-from eyespot.metrics._floor import Floor, floor, simulated_floor, tie_spread
+from eyespot.metrics._evaluating import evaluate, self_hits, without_hits
+from eyespot.metrics._floor import Floor, floor, simulated_floor, tie_range
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OUTSIDE
 from eyespot.metrics._parsing import names, parse
@@ -63,7 +63,9 @@ __all__ = [
     "names",
     "parse",
     "preset",
+    "self_hits",
     "sign_flips",
     "simulated_floor",
-    "tie_spread",
+    "tie_range",
+    "without_hits",
 ]

@@ -101,11 +101,6 @@ class Aligned:
         hits = rows_between(self.offsets[:-1], lengths)
         return replace(self, offsets=offsets_of(lengths), grades=self.grades[hits], scores=self.scores[hits])
 
-    def tied_at(self, k: int) -> int:
-        """In how many queries equal scores stand on both sides of the cut at k."""
-        longer = self.offsets[:-1][self.lengths > k]
-        return int((self.scores[longer + k - 1] == self.scores[longer + k]).sum())
-
 
 def aligned(run: Run, qrels: Qrels, removed: Qrels | None = None) -> Aligned:
     """The rankings of the judged queries, in the order of the qrels.
@@ -138,8 +133,6 @@ def _of_queries(run: Run, rows: Ints, column: NDArray[Any]) -> Any:
 
 def _grades_of(run: Run, in_run: Ints, qrels: Qrels, judged: Ints) -> Grades:
     """The grade of each hit of these queries, -1 where there is none, (hits,)."""
-    if type(run).graded is not Run.graded:  # it joins in a way of its own, which needs no codes
-        return np.asarray(np.maximum(_of_queries(run, in_run, run.graded(qrels)), UNJUDGED))
     codes = _in_codes_of(run, qrels)[qrels.codes]  # (judged,)
     ranked = codes >= 0
     before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets]  # (queries of the qrels + 1,)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from eyespot.metrics._aligned import UNJUDGED, Aligned, aligned
+from eyespot.metrics._floor import tie_range, tied_queries
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OutsideMeasure
 from eyespot.metrics._parsing import parse
+from eyespot.metrics._relevant import Ints
 from eyespot.metrics._scores import Rules, Scores, labels_of
 from eyespot.runs.trec import trec_order
-from eyespot.types import Qrels, Run, UsageError
+from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 GIVEN = Rules()
+FEWEST = 10  # queries of which a bootstrap over queries says something
+SHOWN = 3  # measures that a note names
+TINY = 1e-9
 
 
 def evaluate(
@@ -33,7 +39,7 @@ def evaluate(
     else:
         if qrels is None:
             raise UsageError("a run is scored against qrels; give them")
-        rankings = aligned(trec_order(run) if rules.order == "trec" else run, qrels)
+        rankings = _with_hits(aligned(trec_order(run) if rules.order == "trec" else run, qrels), qrels)
     names = rankings.queries if qrels is None else qrels.queries
     everyone = [*names, *(query for query in rankings.missing if qrels is None)]
     # Queries without a relevant image
@@ -54,11 +60,21 @@ def evaluate(
         else:
             column = measure(rankings)
         values[label] = np.append(column, 0.0)[rows]
-    found = list(rankings.missing), list(rankings.unjudged), empty
-    return Scores(queries, values, labelled, rules, *found, notes=_notes(rankings, labelled, empty, rules))
+    notes = [*_notes(rankings, empty, rules, len(queries)), *_tie_notes(rankings, labelled, rows)]
+    return Scores(queries, values, labelled, rules, list(rankings.missing), list(rankings.unjudged), empty, notes)
 
 
-def _notes(rankings: Aligned, measures: Mapping[str, Measure], empty: Sequence[str], rules: Rules) -> list[str]:
+def _with_hits(rankings: Aligned, qrels: Qrels) -> Aligned:
+    """The rankings that hold something: a query with none is missing, in whatever format the run came."""
+    if rankings.lengths.all():
+        return rankings
+    silent = rankings.lengths == 0
+    lacking = {*rankings.missing, *(rankings.queries[row] for row in np.flatnonzero(silent))}
+    missing = [query for query in qrels.queries if query in lacking]
+    return replace(rankings.take(~silent), missing=missing, unjudged=rankings.unjudged)
+
+
+def _notes(rankings: Aligned, empty: Sequence[str], rules: Rules, scored: int) -> list[str]:
     whole = len(rankings.queries) + len(rankings.missing)
     fate = {"zero": "score 0", "skip": "are left out"}
     cases = [
@@ -69,12 +85,49 @@ def _notes(rankings: Aligned, measures: Mapping[str, Measure], empty: Sequence[s
     notes = [sentence.format(len(queries)) for queries, sentence in cases if queries]
     if len(rankings.grades) and (rankings.grades == UNJUDGED).all():
         notes.append("no image of the run is judged for its query: do the image ids of run and qrels match?")
-    cutoffs = sorted({measure.cutoff for measure in measures.values() if measure.cutoff is not None})
-    counts = ((k, rankings.tied_at(k)) for k in cutoffs)
-    texts = [
-        f"{count} of {len(rankings.queries)} queries have equal scores on both sides of rank {k}: "
-        "the order of the run decides which of them count"
-        for k, count in counts
-        if count
-    ]
-    return notes + texts
+    if 0 < scored < FEWEST:
+        notes.append(f"an interval of fewer than {FEWEST} queries holds less than 95 %, and these are {scored}")
+    return notes
+
+
+def _tie_notes(rankings: Aligned, measures: Mapping[str, Measure], rows: Ints) -> list[str]:
+    """Between what the order of equal scores leaves the means of `rows`, as a sentence, where it moves them."""
+    if not len(rows) or not tied_queries(rankings).any():
+        return []
+    moved, ranges = np.zeros(len(rankings.queries), bool), []
+    for label, measure in measures.items():
+        if not measure.needs_ids:
+            worst, best = tie_range(measure, rankings)
+            moved |= best - worst > TINY
+            low, high = (float(np.append(ends, 0.0)[rows].mean()) for ends in (worst, best))
+            ranges += [f"{label} between {low:.4f} and {high:.4f}"] * (high - low > TINY)
+    shown = [*ranges[:SHOWN], *[f"and so {len(ranges) - SHOWN} more measures"] * (len(ranges) > SHOWN)]
+    count = f"{moved.sum()} of {len(rankings.queries)} queries"
+    return [f"equal scores of relevant and other images in {count} leave {', '.join(shown)}"] if ranges else []
+
+
+# -- queries that find themselves -------------------------------------------------------------------------------
+
+
+def self_hits(run: Run, qrels: Qrels) -> dict[str, int]:
+    """Of queries that rank an image of their own id, the row of that hit; none where it is judged relevant."""
+    names = set(run.queries)
+    codes = {image: code for code, image in enumerate(run.images.tolist()) if image in names}
+    found: dict[str, int] = {}
+    for row, query in enumerate(run.queries if codes else ()):
+        start, stop = run.offsets[row : row + 2].tolist()
+        places = np.flatnonzero(run.codes[start:stop] == codes.get(query, -1))
+        if len(places) and not (query in qrels and qrels[query].get(query, 0) > 0):
+            found[query] = start + int(places[0])
+    return found
+
+
+def without_hits(run: Run, rows: Iterable[int]) -> Run:
+    """The run without the hits of these rows; a query that has no other is not in it."""
+    kept = np.ones(len(run.score), bool)
+    kept[list(rows)] = False
+    names = np.array([*run.queries, None], dtype=object)[:-1]
+    queries = np.repeat(np.arange(len(run)), np.diff(run.offsets))[kept]
+    made = Run.from_columns(IdColumn(names, queries), IdColumn(run.images, run.codes[kept]), run.score[kept])
+    made.facts, made.header, made.notes = run.facts, run.header, run.notes
+    return made

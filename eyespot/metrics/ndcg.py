@@ -30,7 +30,6 @@ class NDCG(Measure):
 
     name: ClassVar[str] = "nDCG"
     says: ClassVar[str] = "normalised discounted gain; gain=linear (trec_eval), exponential or binary (INQUIRE)"
-    aliases: ClassVar[tuple[str, ...]] = ("NDCG", "ndcg")
 
     def __post_init__(self) -> None:
         super().__post_init__()

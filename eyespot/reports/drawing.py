@@ -19,7 +19,7 @@ from eyespot.reports.figures import (
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.summary import Summary
+from eyespot.reports.summary import Summary, summary_beside
 from eyespot.reports.tables import is_fraction, number
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator
 
     First how well, then what was asked.
     """
+    summaries = [summaries[0], *(summary_beside(summaries[0], other) for other in summaries[1:])]
     ways = {result.task.name: result for result in evaluation.results if "subtask" in result.groups}
     for label in next(iter(ways.values())).scores.values if ways else ():
         sides = {way: _methods(summaries, way, "subtask", label).bars for way in ways}

@@ -44,6 +44,38 @@ def read_summary(place: Path) -> dict[str, Any]:
     return found
 
 
+def summary_beside(ours: Summary, other: Summary) -> dict[str, Any]:
+    """Another report as it may stand beside ours: its tasks of the same judgements, its measures under our labels.
+
+    Measures are joined by their definitions, since a label depends on what else was measured. `left_out` has a sentence
+    for what is not of the same judgements, or of another definition under our label.
+    """
+    tasks, left_out, system = [], list(other.get("left_out", ())), other["system"]
+    pairs = [(mine, one) for mine in ours["tasks"] for one in other["tasks"] if one["task"] == mine["task"]]
+    for mine, task in pairs:
+        if task.get("judgements") != mine["judgements"]:
+            left_out.append(f"{system} was evaluated on other queries or judgements and is left out of {mine['task']}")
+            continue
+        definitions = {label: found["definition"] for label, found in task["measures"].items()}
+        names: dict[str, str] = {}  # ours, and theirs of the same definition
+        for label, found in mine["measures"].items():
+            same = next((name for name, definition in definitions.items() if definition == found["definition"]), "")
+            if same:
+                names[label] = same
+            elif label in definitions:
+                left_out.append(f"{system} has another definition of {label}, which is left out")
+
+        def renamed(values: Mapping[str, Any], names: Mapping[str, str] = names) -> dict[str, Any]:
+            return {label: values[name] for label, name in names.items() if name in values}
+
+        groups = {
+            by: [{**g, "means": renamed(g["means"]), "intervals": renamed(g["intervals"])} for g in several]
+            for by, several in task["groups"].items()
+        }
+        tasks.append({**task, "measures": renamed(task["measures"]), "groups": groups})
+    return {**other, "tasks": tasks, "left_out": left_out}
+
+
 def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
     papers = beside(evaluation, result)
     measures: dict[str, dict[str, Any]] = {}
@@ -59,6 +91,7 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
         "task": result.task.name,
         "queries": len(result.scores.queries),
         "asked": len(result.task.judged.queries),
+        "judgements": result.judgements,
         "pool": result.pool,
         "measures": measures,
         "groups": {
