@@ -73,10 +73,6 @@ class LargestCost:
     requests: int = 0
     spent: Spent = field(default_factory=Spent)
 
-    def and_one(self, cost: Spent) -> LargestCost:
-        """With one more request of this cost."""
-        return LargestCost(self.requests + 1, largest_of(self.spent, cost))
-
 
 def largest_of(one: Spent, other: Spent) -> Spent:
     """The larger of each part, for one request."""
@@ -137,7 +133,8 @@ class MemoryStore:
                 del self._reserved[number]
             self._settled = self._settled.plus(paid)
             if any(paid[1:]):  # a request that was turned away says nothing of the price
-                self._dearest[model] = self.dearest(model).and_one(paid)
+                known = self.dearest(model)
+                self._dearest[model] = LargestCost(known.requests + 1, largest_of(known.spent, paid))
 
 
 def total_of(several: Iterable[Spent]) -> Spent:

@@ -25,6 +25,7 @@ from eyespot.types.language_models import (
     Reply,
     Spent,
     Token,
+    Tokens,
 )
 from eyespot.types.messages import (
     EyespotError,
@@ -88,6 +89,7 @@ __all__ = [
     "TextBox",
     "TextReader",
     "Token",
+    "Tokens",
     "UsageError",
     "Vectors",
     "Verdict",
