@@ -114,7 +114,8 @@ def _write_page(
 ) -> None:
     """The page, with pictures from the folder, and what it lacks from the gallery that is named or the nearest one."""
     from eyespot.html import checked_address
-    from eyespot.reports.moved import from_folder, from_gallery, linked, shown_images, summary, write_html
+    from eyespot.reports.moved import as_html, from_folder, from_gallery, linked, shown_images, summary
+    from eyespot.storage.atomic import write_whole
 
     wanted = shown_images(chosen)
     pictures = from_folder(shown.images, wanted) if shown.images else {}
@@ -127,4 +128,5 @@ def _write_page(
     chosen, pictures = linked(checked_address(shown.page), chosen, pictures)
     first = _first_measure(comparison)
     title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
-    write_html(html, title, chosen, pictures, [summary(pair) for pair in first])
+    page = as_html(title, chosen, pictures, [summary(pair) for pair in first]).encode()
+    write_whole(html, lambda file: file.write(page))

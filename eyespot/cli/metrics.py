@@ -70,11 +70,10 @@ def scoring_of(settings: ScoringSettings) -> tuple[list[Measure], Rules]:
 
 def itself_aside(run: Run, qrels: Qrels, settings: ScoringSettings, name: str = "") -> Run:
     """The run as it is scored: with `--ignore-self` no query finds an image of its own id; a warning says it else."""
-    from eyespot.metrics import self_hits, without_hits
-
-    found = self_hits(run, qrels)
+    own = run.self_hits()
+    found = {query: row for query, row in own.items() if not (query in qrels and qrels[query].get(query, 0) > 0)}
     if found and settings.ignore_self:
-        return without_hits(run, found.values())
+        return run.without(found.values())
     if found:
         ranked = f"{len(found)} of {len(run)} queries rank an image of their own id, which counts as not relevant"
         warn(f"{f'{name}: ' * bool(name)}{ranked}; --ignore-self leaves it out")

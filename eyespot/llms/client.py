@@ -251,8 +251,8 @@ class Endpoint:
         meter.pay(*tokens, self.price.of(*tokens, cached_of(answer)) if self.price else 0.0)
         estimated = f"{self.name} does not count all tokens; they are estimated from pictures and letters"
         unpriced = f"no price is known for {self.model}, so its money counts as 0; add it to {own_table()}"
-        for sentence, told in ((estimated, answer is not data), (unpriced, not (self.price or self.free))):
-            self.notes += [sentence] * (told and sentence not in self.notes)
+        for sentence, holds in ((estimated, answer is not data), (unpriced, not (self.price or self.free))):
+            self.notes.extend([sentence] * (holds and sentence not in self.notes))
         LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *tokens, time.monotonic() - began)
         return answer
 

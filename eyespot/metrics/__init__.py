@@ -18,7 +18,7 @@ from eyespot.metrics._comparing import (
     corrected,
     sign_flips,
 )
-from eyespot.metrics._evaluating import evaluate, self_hits, without_hits
+from eyespot.metrics._evaluating import evaluate
 from eyespot.metrics._floor import Floor, floor, simulated_floor, tie_range
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OUTSIDE
@@ -63,9 +63,7 @@ __all__ = [
     "names",
     "parse",
     "preset",
-    "self_hits",
     "sign_flips",
     "simulated_floor",
     "tie_range",
-    "without_hits",
 ]

@@ -15,7 +15,7 @@ from eyespot.metrics._parsing import parse
 from eyespot.metrics._relevant import Ints
 from eyespot.metrics._scores import Rules, Scores, labels_of
 from eyespot.runs.trec import trec_order
-from eyespot.types import IdColumn, Qrels, Run, UsageError
+from eyespot.types import Qrels, Run, UsageError
 
 GIVEN = Rules()
 FEWEST = 10  # queries of which a bootstrap over queries says something
@@ -104,30 +104,3 @@ def _tie_notes(rankings: Aligned, measures: Mapping[str, Measure], rows: Ints) -
     shown = [*ranges[:SHOWN], *[f"and so {len(ranges) - SHOWN} more measures"] * (len(ranges) > SHOWN)]
     count = f"{moved.sum()} of {len(rankings.queries)} queries"
     return [f"equal scores of relevant and other images in {count} leave {', '.join(shown)}"] if ranges else []
-
-
-# -- queries that find themselves -------------------------------------------------------------------------------
-
-
-def self_hits(run: Run, qrels: Qrels) -> dict[str, int]:
-    """Of queries that rank an image of their own id, the row of that hit; none where it is judged relevant."""
-    names = set(run.queries)
-    codes = {image: code for code, image in enumerate(run.images.tolist()) if image in names}
-    found: dict[str, int] = {}
-    for row, query in enumerate(run.queries if codes else ()):
-        start, stop = run.offsets[row : row + 2].tolist()
-        places = np.flatnonzero(run.codes[start:stop] == codes.get(query, -1))
-        if len(places) and not (query in qrels and qrels[query].get(query, 0) > 0):
-            found[query] = start + int(places[0])
-    return found
-
-
-def without_hits(run: Run, rows: Iterable[int]) -> Run:
-    """The run without the hits of these rows; a query that has no other is not in it."""
-    kept = np.ones(len(run.score), bool)
-    kept[list(rows)] = False
-    names = np.array([*run.queries, None], dtype=object)[:-1]
-    queries = np.repeat(np.arange(len(run)), np.diff(run.offsets))[kept]
-    made = Run.from_columns(IdColumn(names, queries), IdColumn(run.images, run.codes[kept]), run.score[kept])
-    made.facts, made.header, made.notes = run.facts, run.header, run.notes
-    return made

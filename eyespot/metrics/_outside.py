@@ -50,6 +50,8 @@ class OutsideMeasure(Measure):
 
     def values(self, run: Run, qrels: Qrels, queries: Sequence[str]) -> Reals:
         """The value of each of these queries, all of them in the run and in the qrels, (q,)."""
+        if qrels.grade.dtype.kind == "f":
+            raise UsageError(f"{self} takes whole grades, and the qrels have others; leave it out")
         if self.called == "ERR" and qrels.grade.max(initial=0) > GRADES:
             raise UsageError(
                 f"{self} takes grades up to {GRADES}, and the qrels have {qrels.grade.max()}; leave it out"

@@ -62,8 +62,8 @@ def names() -> dict[str, str]:
 
 @cache
 def _kinds() -> dict[str, type[Measure]]:
-    kinds = (rooms.load("metrics", member).__class__ for member in rooms.names("metrics"))
-    return {kind.name: kind for kind in kinds}
+    kinds = [rooms.load("metrics", member).__class__ for member in rooms.names("metrics")]
+    return {kind.name: kind for each in kinds for kind in (each, *each.__subclasses__())}
 
 
 def _parameters(inside: str, spelling: str) -> dict[str, Any]:

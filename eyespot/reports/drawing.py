@@ -106,8 +106,10 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
             continue
         label = next(iter(result.scores.values))
         methods = _methods(summaries, task, column, label)
-        caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.note}"
-        figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
+        ordered = any(by.name == column and getattr(by, "ordered", False) for by in result.task.by)
+        caption = f"{title}{'' if ordered else ', the hardest first'}. Lines: 95% intervals.{methods.note}"
+        axis = column if ordered else ""
+        figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published, axis)
         yield ReportFigure(name, caption, figure)
 
 
@@ -158,7 +160,7 @@ def _methods(
     for summary in summaries:
         for one in _tasks(summary, task):
             bars = []
-            for group in (group for group in one["groups"].get(column, ()) if label in group["means"]):
+            for group in (g for g in one["groups"].get(column, ()) if g["queries"] and label in g["means"]):
                 ends = group["intervals"].get(label, (None, None)) if group["queries"] > 1 else (None, None)
                 bars.append(_bar(group["value"], label, group["means"][label], ends, group["queries"]))
             if bars:

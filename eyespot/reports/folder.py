@@ -156,8 +156,8 @@ def _values(evaluation: Evaluation, folder: Path) -> Path:
             row = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
             rows.append(row | dict(zip(columns_of, scores, strict=True)))
     labels = dict.fromkeys(label for result in evaluation.results for label in result.scores.values)
-    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in ("task", "query", "text")}
-    table = pa.table(columns | {label: pa.array([row.get(label) for row in rows], pa.float64()) for label in labels})
+    kinds = dict.fromkeys(("task", "query", "text"), pa.string()) | dict.fromkeys(labels, pa.float64())
+    table = pa.Table.from_pylist(rows, pa.schema(kinds.items()))
     path = folder / "per_query.parquet"
     write_whole(path, lambda file: pq.write_table(table, file))
     return path

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot.benchmarks import Evaluation, Printed, Result, beside
+from eyespot.storage.digests import json_sha256
 from eyespot.types import Note, UsageError, codes_of
 
 FILE = "summary.json"
@@ -51,29 +52,24 @@ def summary_beside(ours: Summary, other: Summary) -> dict[str, Any]:
     for what is not of the same judgements, or of another definition under our label.
     """
     tasks, left_out, system = [], list(other.get("left_out", ())), other["system"]
-    pairs = [(mine, one) for mine in ours["tasks"] for one in other["tasks"] if one["task"] == mine["task"]]
-    for mine, task in pairs:
+    for mine, task in ((m, t) for m in ours["tasks"] for t in other["tasks"] if t["task"] == m["task"]):
         if task.get("judgements") != mine["judgements"]:
             left_out.append(f"{system} was evaluated on other queries or judgements and is left out of {mine['task']}")
             continue
-        definitions = {label: found["definition"] for label, found in task["measures"].items()}
-        names: dict[str, str] = {}  # ours, and theirs of the same definition
-        for label, found in mine["measures"].items():
-            same = next((name for name, definition in definitions.items() if definition == found["definition"]), "")
-            if same:
-                names[label] = same
-            elif label in definitions:
-                left_out.append(f"{system} has another definition of {label}, which is left out")
-
-        def renamed(values: Mapping[str, Any], names: Mapping[str, str] = names) -> dict[str, Any]:
-            return {label: values[name] for label, name in names.items() if name in values}
-
-        groups = {
-            by: [{**g, "means": renamed(g["means"]), "intervals": renamed(g["intervals"])} for g in several]
-            for by, several in task["groups"].items()
-        }
-        tasks.append({**task, "measures": renamed(task["measures"]), "groups": groups})
+        labels = {json_sha256(found["definition"]): label for label, found in mine["measures"].items()}
+        names = {label: labels.get(json_sha256(found["definition"])) for label, found in task["measures"].items()}
+        other_ones = [label for label in names if label in mine["measures"] and label not in names.values()]
+        left_out += [f"{system} has another definition of {label}, which is left out" for label in other_ones]
+        tasks.append(_renamed(task, names))
     return {**other, "tasks": tasks, "left_out": left_out}
+
+
+def _renamed(value: Any, names: Mapping[str, str | None]) -> Any:
+    """The same with these keys under other names, and without those that have none."""
+    if isinstance(value, Mapping):
+        kept = ((names.get(key, key), part) for key, part in value.items())
+        return {name: _renamed(part, names) for name, part in kept if name is not None}
+    return [_renamed(part, names) for part in value] if isinstance(value, list) else value
 
 
 def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:

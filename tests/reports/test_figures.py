@@ -239,18 +239,22 @@ def crowd() -> list[MethodPoint]:
     return [MethodPoint(f"method number {at}", seconds, value) for at, (seconds, value) in enumerate(drawn)]
 
 
-def test_the_legend_names_every_point_or_its_group() -> None:
-    """On the front of a group, points that are far enough apart have their own label."""
+def test_ranges_stand_in_their_order_under_the_name_of_their_axis() -> None:
+    bars = {"ours": [Bar("0 to 18", 30.0), Bar("18 to 33", 10.0), Bar("33 and more", 20.0)]}
+
+    (axes,) = panels(grouped_bars(bars, AP, ordered="clutter"))
+
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0 to 18", "18 to 33", "33 and more"]
+    assert axes.get_ylabel() == "clutter"
+
+
+def test_the_legend_names_every_point() -> None:
     figure = time_accuracy(crowd(), AP)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [point.name for point in crowd()]
-    of_group = [MethodPoint(str(at), 10.0**at, 0.1 * at, group="graph") for at in range(4)]
-    figure = time_accuracy([*of_group, MethodPoint("near", 1001.0, 0.9, group="graph")], AP)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["graph"]
-    assert [text.get_text() for text in panels(figure)[0].texts] == ["0", "1", "2", "3"]
 
 
 def test_points_are_drawn_where_they_are() -> None:
-    points = [MethodPoint("exact", 0.9, 0.41, group="scan"), MethodPoint("HNSW", 0.004, 0.38, group="graph")]
+    points = [MethodPoint("exact", 0.9, 0.41), MethodPoint("HNSW", 0.004, 0.38)]
     (axes,) = panels(time_accuracy(points, AP))
     drawn = [tuple(marks.get_offsets()[0]) for marks in axes.collections if len(marks.get_offsets())]
 

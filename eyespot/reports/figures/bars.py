@@ -93,13 +93,19 @@ def hardest_first(sides: Iterable[Methods]) -> list[Row]:
 
 
 @house_style()
-def grouped_bars(methods: Methods, measure: str, title: str = "", published: Collection[str] = ()) -> Figure:
+def grouped_bars(
+    methods: Methods, measure: str, title: str = "", published: Collection[str] = (), ordered: str = ""
+) -> Figure:
     """A row for each bar's name (and parent), by the mean over methods from low to high; {method: bars}.
 
-    Lines through the bars are the 95% intervals. Methods named in `published` are outlined, ours are filled. Beyond
-    six methods each gets its own panel. `UsageError` without any bar.
+    Rows that are ranges of something stay in the order given; `ordered` names it on their axis. Lines through the bars
+    are the 95% intervals. Methods named in `published` are outlined, ours are filled. Beyond six methods each gets its
+    own panel. `UsageError` without any bar.
     """
-    return bars_figure({"": methods}, [hardest_first([methods])], measure, title, published)
+    rows = list(rows_of([methods])) if ordered else hardest_first([methods])
+    figure = bars_figure({"": methods}, [rows], measure, title, published)
+    figure.axes[0].set_ylabel(ordered)
+    return figure
 
 
 @house_style()
