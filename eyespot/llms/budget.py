@@ -2,7 +2,7 @@
 
 One rule for all of them. What is spent and what is in flight never pass a limit together. A request in flight counts as
 much as the dearest one to its model so far, or as what was expected if that is more. Because a dearer one may still
-come, no more requests are in flight than were paid for before. A store keeps the numbers: in memory (`MemoryStore`), or
+come, no more requests are in flight than were paid for before. A store keeps the numbers: in memory (`BudgetStore`), or
 in a file that survives a kill.
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Condition, Lock
-from typing import Protocol
 
 from eyespot.types import EyespotError, Spent, UsageError
 
@@ -80,28 +79,8 @@ def largest_of(one: Spent, other: Spent) -> Spent:
     return Spent(1, *tokens, max(one.money, other.money))
 
 
-class BudgetStore(Protocol):
-    """Keeps what a budget has spent and reserved."""
-
-    def total(self) -> Spent:
-        """All that is spent, and all that is reserved."""
-        ...
-
-    def dearest(self, model: str) -> LargestCost:
-        """The most that a request to this model cost so far."""
-        ...
-
-    def reserve(self, price: Spent) -> int:
-        """Count a request that is about to be sent with what it may cost; its number."""
-        ...
-
-    def settle(self, number: int | None, model: str, paid: Spent) -> None:
-        """Replace a reservation by what the request did cost; None: there was no reservation."""
-        ...
-
-
-class MemoryStore:
-    """Keeps the numbers as long as the process runs."""
+class BudgetStore:
+    """Keeps what a budget has spent and reserved, as long as the process runs; a subclass keeps it elsewhere."""
 
     def __init__(self) -> None:
         self._settled = Spent()
@@ -161,7 +140,7 @@ class Budget:
     ) -> None:
         self.limits = CostLimits(calls, tokens, money)
         self.calls, self.tokens, self.money = calls, tokens, money
-        self.store = MemoryStore() if store is None else store
+        self.store = BudgetStore() if store is None else store
         self._in_flight: dict[int, tuple[str, Spent]] = {}  # model and price of each reservation, by its number
         self._changed = Condition()
 

@@ -112,47 +112,17 @@ def aligned(run: Run, qrels: Qrels, removed: Qrels | None = None) -> Aligned:
     queries, rows = [qrels.queries[row] for row in judged], np.array(judged, dtype=np.int64)  # (q,)
     in_run = np.array([place[query] for query in queries], dtype=np.int64)  # (q,)
     lengths, known = np.diff(run.offsets)[in_run], set(qrels.queries)
-    as_they_are = np.array_equal(in_run, np.arange(len(run.queries)))
+    hits: Any = slice(None)
+    if not np.array_equal(in_run, np.arange(len(run.queries))):
+        hits = rows_between(run.offsets[in_run], lengths)
+    grades = run.graded(qrels)
     return Aligned(
         queries,
-        *(offsets_of(lengths), _grades_of(run, in_run, qrels, rows)),
-        run.score if as_they_are else run.score[rows_between(run.offsets[in_run], lengths)],
+        *(offsets_of(lengths), np.where(grades < 0, grades.dtype.type(UNJUDGED), grades)[hits], run.score[hits]),
         *_ideal(qrels, rows),
         [query for query in qrels.queries if query not in place],
         [query for query in run.queries if query not in known],
     )
-
-
-def _grades_of(run: Run, in_run: Ints, qrels: Qrels, judged: Ints) -> Grades:
-    """The grade of each hit of these queries, -1 where there is none, (hits,)."""
-    codes = _in_codes_of(run, qrels)[qrels.codes]  # (judged,)
-    ranked = codes >= 0
-    before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets]  # (queries of the qrels + 1,)
-    codes, grades = codes[ranked], qrels.grade[ranked]
-    grades = np.where(grades < 0, grades.dtype.type(UNJUDGED), grades)
-    grade_of = np.full(len(run.images), UNJUDGED, grades.dtype)  # of one query after the other
-    found = [np.empty(0, grades.dtype)]
-    bounds = np.stack([run.offsets[in_run], run.offsets[in_run + 1], before[judged], before[judged + 1]], axis=1)
-    for start, stop, begin, end in bounds.tolist():
-        grade_of[codes[begin:end]] = grades[begin:end]
-        found.append(grade_of[run.codes[start:stop]])
-        grade_of[codes[begin:end]] = UNJUDGED
-    return np.concatenate(found)
-
-
-def _in_codes_of(run: Run, qrels: Qrels) -> Grades:
-    """For each image of the qrels its code in the run, or -1, (images of the qrels,)."""
-    if run.images is qrels.images:
-        return np.arange(len(run.images), dtype=np.int32)
-    run_images, qrels_images = run.images.tolist(), qrels.images.tolist()
-    if len(run_images) <= len(qrels_images):
-        codes = dict(zip(run_images, range(len(run_images)), strict=True))
-        return np.array([codes.get(image, -1) for image in qrels_images], np.int32)
-    codes = dict(zip(qrels_images, range(len(qrels_images)), strict=True))
-    at = np.array([codes.get(image, -1) for image in run_images], np.int32)  # (images of the run,)
-    found = np.full(len(qrels_images), -1, np.int32)
-    found[at[at >= 0]] = np.flatnonzero(at >= 0)
-    return found
 
 
 def _ideal(qrels: Qrels, judged: Ints) -> tuple[Ints, Grades]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot.types.messages import UsageError
@@ -192,19 +193,33 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         """The grade of each hit, (hits,); -1 where the judgements say nothing of it."""
         import numpy as np
 
-        codes = {image: code for code, image in enumerate(qrels.images.tolist())}
-        image = np.array([codes.get(image, -1) for image in self.images.tolist()], np.int64)[self.codes]  # (hits,)
-        query = np.array([qrels._at.get(query, -1) for query in self.queries], np.int64)  # (queries,)
-        query = np.repeat(query, np.diff(self.offsets))  # (hits,)
-        judged = np.repeat(np.arange(len(qrels), dtype=np.int64), np.diff(qrels.offsets)) * len(codes) + qrels.codes
-        order = np.argsort(judged)
-        wanted = query * len(codes) + image
-        at = np.minimum(np.searchsorted(judged[order], wanted), max(len(order) - 1, 0))
-        there = (query >= 0) & (image >= 0) & bool(len(order))
-        there[there] = judged[order][at[there]] == wanted[there]
-        grades = np.full(len(wanted), -1, dtype=qrels.grade.dtype)
-        grades[there] = qrels.grade[order][at[there]]
-        return grades
+        codes = self._codes_of(qrels)[qrels.codes]  # (judged,)
+        ranked = codes >= 0
+        before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets].tolist()  # (queries of the qrels + 1,)
+        codes, grades = codes[ranked], qrels.grade[ranked]
+        grade_of = np.full(len(self.images), -1, grades.dtype)  # of one query after the other
+        found = np.full(len(self.codes), -1, grades.dtype)
+        for at, query in enumerate(qrels.queries):
+            if query in self._at:
+                judged, rows = slice(before[at], before[at + 1]), self._rows(query)
+                grade_of[codes[judged]] = grades[judged]
+                found[rows] = grade_of[self.codes[rows]]
+                grade_of[codes[judged]] = -1
+        return found
+
+    def _codes_of(self, qrels: Qrels) -> NDArray[np.int32]:
+        """For each image of the judgements its code here, or -1, (images of the qrels,)."""
+        import numpy as np
+
+        ours, theirs = self.images.tolist(), qrels.images.tolist()
+        if len(ours) <= len(theirs):
+            codes = dict(zip(ours, range(len(ours)), strict=True))
+            return np.fromiter(map(codes.get, theirs, repeat(-1)), np.int32, len(theirs))
+        codes = dict(zip(theirs, range(len(theirs)), strict=True))
+        at = np.fromiter(map(codes.get, ours, repeat(-1)), np.int32, len(ours))  # (images,)
+        found = np.full(len(theirs), -1, np.int32)
+        found[at[at >= 0]] = np.flatnonzero(at >= 0)
+        return found
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:
