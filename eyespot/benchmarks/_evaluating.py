@@ -23,7 +23,7 @@ from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
 from eyespot.judges import unknown
 from eyespot.llms.budget import BudgetSpent
-from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of, tie_range
+from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of
 from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, first_hits
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
@@ -58,19 +58,6 @@ class Result:
         qrels = self.task.judged.qrels
         rows = zip(qrels.query.tolist(), qrels.image.tolist(), qrels.grade.tolist(), strict=True)
         return json_sha256(sorted(rows))
-
-    @cached_property
-    def tie_spread(self) -> dict[str, float]:
-        """How far the order of equal scores moves each mean: between their best and their worst order."""
-        rankings = aligned(self.run, self.task.judged.qrels)
-        ranges = {
-            label: tie_range(measure, rankings)
-            for label, measure in self.scores.measures.items()
-            if not measure.needs_ids
-        }
-        return {
-            label: float((best - worst).sum()) / len(self.scores.queries) for label, (worst, best) in ranges.items()
-        }
 
 
 @dataclass(frozen=True)

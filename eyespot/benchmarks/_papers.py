@@ -170,7 +170,8 @@ def _ties_and_cut(result: Result, label: str) -> Iterator[Note]:
 
     What is not ranked is scored as if nothing relevant came after.
     """
-    spread, cut = result.tie_spread[label], result.scores.measures[label].cutoff
+    low, high = result.scores.ranges.get(label, (0.0, 0.0))
+    spread, cut = high - low, result.scores.measures[label].cutoff
     if spread > TELLING:
         text = f"the order of equal scores moves {label} by up to {100 * spread:.1f} %; give scores with more digits"
         yield Note("ties", text)

@@ -230,7 +230,7 @@ class EndpointJudgeSettings:
         # Models that think get more tokens, unless the user says how many an answer may have
         model = {
             "raise_token_limit": "answer_tokens" not in options,
-            "thinks": bool(options.get("extra")),  # whoever sets fields may want it
+            "thinks": judge != "openai" or bool(options.get("extra")),  # whoever sets fields may want it
             **{name: value for name, value in options.items() if name not in own},
         }
         return cls(**{name: value for name, value in options.items() if name in own}, model=model)

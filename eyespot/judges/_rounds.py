@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 from eyespot.ledger.judgements import Judgements, query_digest
@@ -34,14 +35,8 @@ class JudgeStats(NamedTuple):
 
     def and_then(self, more: JudgeStats) -> JudgeStats:
         """Both rounds as one."""
-        return JudgeStats(
-            self.known + more.known,
-            self.answers + more.answers,
-            self.refused + more.refused,
-            self.failed + more.failed,
-            self.spent.plus(more.spent),
-            self.priced and more.priced,
-        )
+        counts = map(add, self[:4], more[:4])
+        return JudgeStats(*counts, self.spent.plus(more.spent), self.priced and more.priced)
 
 
 class JudgingRound(Iterator[Judgement]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,15 +117,16 @@ class Endpoint:
                 reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
             except StatusError as trouble:
                 self._report(body, trouble=str(trouble))
-                self._learn_from(body, trouble)
+                self._learn_from(body, trouble, NO_THOUGHT.keys() & (body.keys() - wanted.keys()))
                 continue
             except NoReply as trouble:
                 self._report(body, trouble=str(trouble))
                 raise
-            thoughtless = body if self.thinks or not reply.thought else without_thought(body)
-            if thoughtless != body and self.unsupported.learn(without_thought):
-                self._report(body, reply)
-                continue
+            if reply.thought and not self.thinks:
+                self.unsupported.learn(without_thought)
+                if reply.unspoken and self.unsupported.adapted(wanted) != body:
+                    self._report(body, reply)
+                    continue
             reply = reply._replace(changes=changes(wanted, body))
             self._report(body, reply)
             if reply.unspoken and self._raised_limit(body, reply.thought):
@@ -174,10 +175,12 @@ class Endpoint:
         self.unsupported.learn(room_to_think)
         return True
 
-    def _learn_from(self, body: Mapping[str, Any], trouble: StatusError) -> None:
-        """Learn what to leave out from now on; raises what the trouble means if nothing can be left out."""
+    def _learn_from(self, body: Mapping[str, Any], trouble: StatusError, added: Collection[str]) -> None:
+        """Learn what to leave out from now on; raises what the trouble means if nothing can be left out.
+
+        `added` are fields that nobody asked for, which leave first.
+        """
         who = f"{self.model} at {self.address}"
-        added = [name for name in NO_THOUGHT if name in body and name not in self.extra]
         if refused_fields := [name for name in added if name in f"{trouble.param} {trouble.text}"]:
             self.unsupported.learn(without(*refused_fields))
             return

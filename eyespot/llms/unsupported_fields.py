@@ -152,12 +152,10 @@ class UnsupportedFields:
             body = amend(body)
         return body
 
-    def learn(self, amend: Amendment) -> bool:
-        """Amend all requests in this way from now on; whether that is new."""
+    def learn(self, amend: Amendment) -> None:
+        """Amend all requests in this way from now on."""
         with self._lock:
-            new = amend not in self._learned
-            self._learned += [amend] * new
-        return new
+            self._learned += [] if amend in self._learned else [amend]
 
     def record(self, several: Iterable[Adjustment]) -> None:
         """Remember what became of fields of a request that was answered."""

@@ -60,8 +60,10 @@ def evaluate(
         else:
             column = measure(rankings)
         values[label] = np.append(column, 0.0)[rows]
-    notes = [*_notes(rankings, empty, rules, len(queries)), *_tie_notes(rankings, labelled, rows)]
-    return Scores(queries, values, labelled, rules, list(rankings.missing), list(rankings.unjudged), empty, notes)
+    ranges = _tie_ranges(rankings, labelled, rows)
+    notes = [*_notes(rankings, empty, rules, len(queries)), *_tie_notes(ranges)]
+    missing, unjudged = list(rankings.missing), list(rankings.unjudged)
+    return Scores(queries, values, labelled, rules, missing, unjudged, empty, notes, ranges)
 
 
 def _with_hits(rankings: Aligned, qrels: Qrels) -> Aligned:
@@ -90,17 +92,18 @@ def _notes(rankings: Aligned, empty: Sequence[str], rules: Rules, scored: int) -
     return notes
 
 
-def _tie_notes(rankings: Aligned, measures: Mapping[str, Measure], rows: Ints) -> list[str]:
-    """Between what the order of equal scores leaves the means of `rows`, as a sentence, where it moves them."""
-    if not len(rows) or not tied_queries(rankings).any():
-        return []
-    moved, ranges = np.zeros(len(rankings.queries), bool), []
-    for label, measure in measures.items():
+def _tie_ranges(rankings: Aligned, measures: Mapping[str, Measure], rows: Ints) -> dict[str, tuple[float, float]]:
+    """Between what the order of equal scores leaves the means of `rows`, where it moves them."""
+    ranges: dict[str, tuple[float, float]] = {}
+    for label, measure in measures.items() if len(rows) and tied_queries(rankings).any() else ():
         if not measure.needs_ids:
-            worst, best = tie_range(measure, rankings)
-            moved |= best - worst > TINY
-            low, high = (float(np.append(ends, 0.0)[rows].mean()) for ends in (worst, best))
-            ranges += [f"{label} between {low:.4f} and {high:.4f}"] * (high - low > TINY)
-    shown = [*ranges[:SHOWN], *[f"and so {len(ranges) - SHOWN} more measures"] * (len(ranges) > SHOWN)]
-    count = f"{moved.sum()} of {len(rankings.queries)} queries"
-    return [f"equal scores of relevant and other images in {count} leave {', '.join(shown)}"] if ranges else []
+            low, high = (float(np.append(ends, 0.0)[rows].mean()) for ends in tie_range(measure, rankings))
+            ranges |= {label: (low, high)} if high - low > TINY else {}
+    return ranges
+
+
+def _tie_notes(ranges: Mapping[str, tuple[float, float]]) -> list[str]:
+    shown = [f"{label} between {low:.4f} and {high:.4f}" for label, (low, high) in [*ranges.items()][:SHOWN]]
+    more = [f"and so {len(ranges) - SHOWN} more measures"] * (len(ranges) > SHOWN)
+    sentence = "relevant and other images have equal scores, whose order leaves"
+    return [f"{sentence} {', '.join([*shown, *more])}"] if ranges else []

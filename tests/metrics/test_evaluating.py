@@ -91,7 +91,8 @@ def test_a_constant_scorer_is_told_from_a_perfect_one(first: bool) -> None:
     scores = evaluate(Run.from_rankings({"q": [(name, 0.5) for name in order]}), Qrels({"q": {"i0": 1}}), ["AP@50"])
 
     assert scores.mean("AP@50") == pytest.approx(1.0 if first else 0.1)
-    assert "1 of 1 queries leave AP@50 between 0.1000 and 1.0000" in scores.notes[-1]
+    assert "whose order leaves AP@50 between 0.1000 and 1.0000" in scores.notes[-1]
+    assert scores.ranges == {"AP@50": (pytest.approx(0.1), 1.0)}
 
 
 def test_a_query_that_finds_itself_is_seen_and_left_out() -> None:
@@ -123,7 +124,7 @@ def test_a_cut_through_equal_scores_and_ids_that_do_not_match_are_told() -> None
 
     *_, note = evaluate(run, Qrels({"q": {"b": 1}, "p": {"b": 1}}), ["P@1", "P@2"]).notes
 
-    assert "1 of 2 queries leave P@2 between 0.2500 and 0.5000" in note
+    assert "whose order leaves P@2 between 0.2500 and 0.5000" in note
     check_wording(evaluate(Run.from_orders({"q": ["x.jpg"]}), Qrels({"q": {"x": 1}}), ["RR"]).notes[-1])
 
 
