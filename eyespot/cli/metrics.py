@@ -70,8 +70,8 @@ def scoring_of(settings: ScoringSettings) -> tuple[list[Measure], Rules]:
 
 def itself_aside(run: Run, qrels: Qrels, settings: ScoringSettings, name: str = "") -> Run:
     """The run as it is scored: with `--ignore-self` no query finds an image of its own id; a warning says it else."""
-    own = run.self_hits()
-    found = {query: row for query, row in own.items() if not (query in qrels and qrels[query].get(query, 0) > 0)}
+    hits = run.self_hits()
+    found = {query: row for query, row in hits.items() if not (query in qrels and qrels[query].get(query, 0) > 0)}
     if found and settings.ignore_self:
         return run.without(found.values())
     if found:

@@ -47,13 +47,19 @@ def counted(request: Body, data: Body) -> Body:
     An answer that is none stays as it is.
     """
     counts, usage = _counts(data), usage_of(data)
-    said = data.get("content") or data.get("choices") or data.get("data") or data.get("results")
+    choices = data.get("choices")
+    messages = (
+        [one.get("message") or one for one in choices if isinstance(one, Mapping)]
+        if isinstance(choices, list)
+        else None
+    )
+    parts = data.get("content") or messages or data.get("data") or data.get("results")
     outward = "total_tokens" in counts or any(name in counts for name in OUT)
-    if not said or (usage.tokens_in and outward):
+    if not parts or (usage.tokens_in and outward):
         return data
     plain, pictures = without_pictures(request)
     usual = Tokens()
-    letters = (len(json.dumps(part, default=str)) // 4 for part in (plain, said))
+    letters = (len(json.dumps(part, default=str)) // 4 for part in (plain, parts))
     tokens_in, tokens_out = max(usual.words, next(letters)) + len(pictures) * usual.picture, next(letters)
     tokens = usage.tokens_in or tokens_in, usage.tokens_out if outward else tokens_out
     return {**data, "usage": dict(zip((IN[0], OUT[0]), tokens, strict=True))}

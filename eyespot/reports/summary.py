@@ -67,8 +67,8 @@ def summary_beside(ours: Summary, other: Summary) -> dict[str, Any]:
 def _renamed(value: Any, names: Mapping[str, str | None]) -> Any:
     """The same with these keys under other names, and without those that have none."""
     if isinstance(value, Mapping):
-        kept = ((names.get(key, key), part) for key, part in value.items())
-        return {name: _renamed(part, names) for name, part in kept if name is not None}
+        parts = ((names.get(key, key), part) for key, part in value.items())
+        return {name: _renamed(part, names) for name, part in parts if name is not None}
     return [_renamed(part, names) for part in value] if isinstance(value, list) else value
 
 

@@ -181,11 +181,11 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         """The run without the hits of these rows; its queries stay, also one that has no other."""
         import numpy as np
 
-        kept = np.ones(len(self.score), bool)
-        kept[list(rows)] = False
+        others = np.ones(len(self.score), bool)
+        others[list(rows)] = False
         names = np.array([*self.queries, None], dtype=object)[:-1]
-        queries = np.repeat(np.arange(len(self)), np.diff(self.offsets))[kept]
-        made = Run.from_columns(IdColumn(names, queries), IdColumn(self.images, self.codes[kept]), self.score[kept])
+        queries = np.repeat(np.arange(len(self)), np.diff(self.offsets))[others]
+        made = Run.from_columns(IdColumn(names, queries), IdColumn(self.images, self.codes[others]), self.score[others])
         made.facts, made.header, made.notes = self.facts, self.header, self.notes
         return made
 

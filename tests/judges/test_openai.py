@@ -412,10 +412,10 @@ PICTURE = b64encode(b"heron").decode()
         ({"prompt_tokens": 100, "total_tokens": 120}, 100, 20, 0),
         ({"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 64}}, 100, 1, 64),
         ({"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 2}, 100, 2, 90),
-        (None, 1787, 247, 0),
-        ({"prompt_tokens": -1, "completion_tokens": "many"}, 1787, 247, 0),
+        (None, 1787, 244, 0),
+        ({"prompt_tokens": -1, "completion_tokens": "many"}, 1787, 244, 0),
         ({"prompt_tokens": True, "completion_tokens": 7}, 1787, 7, 0),
-        ({"prompt_tokens": 100}, 100, 247, 0),
+        ({"prompt_tokens": 100}, 100, 244, 0),
     ],
     ids=range(9),
 )
