@@ -48,11 +48,8 @@ def counted(request: Body, data: Body) -> Body:
     """
     counts, usage = _counts(data), usage_of(data)
     choices = data.get("choices")
-    messages = (
-        [one.get("message") or one for one in choices if isinstance(one, Mapping)]
-        if isinstance(choices, list)
-        else None
-    )
+    rows = choices if isinstance(choices, list) else ()
+    messages = [row.get("message") or row for row in rows if isinstance(row, Mapping)]
     parts = data.get("content") or messages or data.get("data") or data.get("results")
     outward = "total_tokens" in counts or any(name in counts for name in OUT)
     if not parts or (usage.tokens_in and outward):
