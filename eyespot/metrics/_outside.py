@@ -145,6 +145,8 @@ def _provider(measure: Any, wanted: str) -> Any:
         if fits:
             brought = provider.NAME in PROGRAMS  # by the extra
             missing = missing or (install_line("ir") if brought else str(provider.install_instructions()))
+    if wanted in providers and not missing:
+        raise UsageError(f"{wanted} does not compute {measure}; write ir: for any program that does")
     stated = f"state its parameters ({', '.join(measure.SUPPORTED_PARAMS)}), as in ERR@10 or RBP(p=0.5)"
     raise UsageError(f"ir-measures has no program here for {measure}; {f'get it: {missing}' if missing else stated}")
 

@@ -125,7 +125,7 @@ def test_a_cut_through_equal_scores_and_ids_that_do_not_match_are_told() -> None
     *_, note = evaluate(run, Qrels({"q": {"b": 1}, "p": {"b": 1}}), ["P@1", "P@2"]).notes
 
     assert "whose order leaves P@2 between 0.2500 and 0.5000" in note
-    check_wording(evaluate(Run.from_orders({"q": ["x.jpg"]}), Qrels({"q": {"x": 1}}), ["RR"]).notes[-1])
+    check_wording(evaluate(Run.from_orders({"q": ["x.jpg"]}), Qrels({"q": {"x": 1}}), ["RR"]).notes[0])
 
 
 def test_two_measures_of_one_name_are_spelled_out_and_the_same_one_stands_once() -> None:
