@@ -170,7 +170,7 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
     def self_hits(self) -> dict[str, int]:
         """Of queries that rank an image of their own id, the row of that hit."""
         codes = {image: code for code, image in enumerate(self.images.tolist()) if image in self._at}
-        found = {}
+        found: dict[str, int] = {}
         for query, code in codes.items():
             rows = self._rows(query)
             places = (self.codes[rows] == code).nonzero()[0].tolist()
