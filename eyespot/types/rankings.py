@@ -211,13 +211,13 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         """For each image of the judgements its code here, or -1, (images of the qrels,)."""
         import numpy as np
 
-        ours, theirs = self.images.tolist(), qrels.images.tolist()
-        if len(ours) <= len(theirs):
+        ours, judged = self.images.tolist(), qrels.images.tolist()
+        if len(ours) <= len(judged):
             codes = dict(zip(ours, range(len(ours)), strict=True))
-            return np.fromiter(map(codes.get, theirs, repeat(-1)), np.int32, len(theirs))
-        codes = dict(zip(theirs, range(len(theirs)), strict=True))
+            return np.fromiter(map(codes.get, judged, repeat(-1)), np.int32, len(judged))
+        codes = dict(zip(judged, range(len(judged)), strict=True))
         at = np.fromiter(map(codes.get, ours, repeat(-1)), np.int32, len(ours))  # (images,)
-        found = np.full(len(theirs), -1, np.int32)
+        found = np.full(len(judged), -1, np.int32)
         found[at[at >= 0]] = np.flatnonzero(at >= 0)
         return found
 
