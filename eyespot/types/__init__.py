@@ -26,6 +26,7 @@ from eyespot.types.language_models import (
     Reply,
     Spent,
     Token,
+    Tokens,
 )
 from eyespot.types.messages import (
     EyespotError,
@@ -90,6 +91,7 @@ __all__ = [
     "TextLimited",
     "TextReader",
     "Token",
+    "Tokens",
     "UsageError",
     "Vectors",
     "Verdict",

@@ -189,8 +189,8 @@ def test_the_full_spelling_reads_back(spelling: str) -> None:
 
 
 def test_other_spellings() -> None:
-    others = ["MAP", "MRR@10", "Recall@5", "NDCG@3", "Precision@1", "MAP@R", "RPrec"]
-    ours = ["AP", "RR@10", "R@5", "nDCG@3", "P@1", "mAP@R", "Rprec"]
+    others = ["MAP", "map", "MRR@10", "Recall@5", "NDCG@3", "ndcg@10", "Precision@1", "MAP@R", "map@r", "RPrec"]
+    ours = ["AP", "AP", "RR@10", "R@5", "nDCG@3", "nDCG@10", "P@1", "mAP@R", "mAP@R", "Rprec"]
 
     assert [parse(one) for one in others] == [parse(one) for one in ours]
 
