@@ -123,7 +123,7 @@ class GallerySearcher:
             run.header |= {"listed": task.listed.title}
             notes += [f"{task.listed.sentence(listed)}; they cannot be found"] * (listed.there < listed.total)
         run.header |= {"missing": missing} if missing else {}
-        run.notes = list(dict.fromkeys([*notes, *source_notes, *cautions(self.adapter), *run.notes]))
+        run.notes = list(dict.fromkeys([*notes, *source_notes, *cautions(self.adapter, sources.values()), *run.notes]))
         return run
 
     def rerank(self, task: Task, run: Run, depth: int) -> Run:

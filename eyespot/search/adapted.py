@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -127,13 +127,13 @@ class Adapted:
             made = Run(ranked)
             made.facts = run.facts
             made.header = run.header | {"adapted": True, "depth": self.depth}
-            made.notes = [*run.notes, *cautions(self.adapter)]
+            made.notes = [*run.notes, *cautions(self.adapter, queries)]
             return made
         with naming_damage(self.view):
             nearest = self.scan.search(adapted, self.k, self.mask)
         made = as_run(queries, nearest, self.view)
         made.header |= {"exact": self.scan.exact, "adapted": True}
-        made.notes += cautions(self.adapter)
+        made.notes += cautions(self.adapter, queries)
         return made
 
 
@@ -178,9 +178,11 @@ def seen_through(adapter: AnyAdapter, query: Vectors, vectors: Vectors) -> tuple
     return view.query, seen_by(view, vectors)
 
 
-def cautions(adapter: AnyAdapter | None) -> list[str]:
-    """A note if the adapter was not shown to find more than the vectors as they are."""
-    return [] if adapter is None or adapter.caution is None else [Note("adapter", adapter.caution)]
+def cautions(adapter: AnyAdapter | None, queries: Iterable[Query]) -> list[str]:
+    """Notes if the adapter was not shown to find more than the vectors as they are, or finds less by pictures."""
+    by_picture = any(term.image is not None for query in queries for term in query.terms)
+    about = (getattr(adapter, "caution", None), by_picture and getattr(adapter, "picture_caution", None))
+    return [Note("adapter", sentence) for sentence in about if sentence]
 
 
 def refuse_other_space(adapter: AnyAdapter, space: Space) -> None:
