@@ -35,7 +35,6 @@ class Linear:
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
     space: str | None = None
-
     caution: None = None  # no validation is known of it
 
     @property

@@ -210,7 +210,7 @@ def _crops(data: Data, held_out: Pairs) -> Pairs | None:
     from eyespot.adapters.quari.training import Pairs
     from eyespot.search.captioned import reading
 
-    if data.collection is None:
+    if data.collection is None or held_out.images is not data.pairs.images:
         return None
     view, encoder = data.collection.view, data.collection.encoder
     rows, vectors = np.unique(held_out.of)[:MOST_CROPS], []

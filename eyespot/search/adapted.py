@@ -181,7 +181,8 @@ def seen_through(adapter: AnyAdapter, query: Vectors, vectors: Vectors) -> tuple
 def cautions(adapter: AnyAdapter | None, queries: Iterable[Query]) -> list[str]:
     """Notes if the adapter was not shown to find more than the vectors as they are, or finds less by pictures."""
     by_picture = any(term.image is not None for query in queries for term in query.terms)
-    about = (getattr(adapter, "caution", None), by_picture and getattr(adapter, "picture_caution", None))
+    card = getattr(adapter, "card", None) if by_picture else None  # a linear one has none
+    about = (adapter and adapter.caution, card and card.picture_caution)
     return [Note("adapter", sentence) for sentence in about if sentence]
 
 

@@ -68,11 +68,6 @@ class Quari:
         return None if self.card is None else self.card.caution
 
     @property
-    def picture_caution(self) -> str | None:
-        """One sentence for a search by a picture, if the training showed that it finds less."""
-        return None if self.card is None else self.card.picture_caution
-
-    @property
     def space(self) -> str | None:
         """The encoder whose vectors it takes, if the checkpoint says."""
         return self.config.feature_extractor

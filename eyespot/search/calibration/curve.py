@@ -245,8 +245,7 @@ def next_ranks(curve: Curve, n: int, k: int | None = None) -> Ints:
 
     Each verdict goes to the stratum where it is expected to lessen the variance of `count(k)` most; within the stratum
     every hit without a verdict has the same chance, also one beyond k. A stratum counts as known by its own verdicts
-    and one more at most: what the curve infers from its neighbours does not starve it. Raises `UsageError` for an n
-    below 0.
+    and one more at most, so that its neighbours do not starve it. Raises `UsageError` for an n below 0.
     """
     if n < 0:
         raise UsageError("the number of further verdicts is 0 or more")

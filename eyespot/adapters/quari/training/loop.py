@@ -170,7 +170,8 @@ class _Training:
                 self.network.take(weights)
                 comparison = compare(testing, self.network, self.material.test)
                 pictures = picture_queries(self.material, testing, self.settings.seed)
-                by_picture = compare(pictures, self.network, self.material.test)
+                if len(pictures.own):
+                    by_picture = compare(pictures, self.network, self.material.test)
         counts = {name: getattr(self, name) for name in ("step", "total", "best", "best_step", "loss")}
         model = self.out / checkpoints.MODEL
         done = TrainingResult(model, **counts, frozen=frozen, comparison=comparison, by_picture=by_picture)
@@ -201,9 +202,8 @@ class _Training:
         """The held-out queries that choose a step, and those that test it."""
         if self.material.held_out is None:
             return None
-        return held_out_queries(
-            self.material, 2 * self.config.embedding_dim * self.config.low_rank_dim, self.settings.seed
-        )
+        work = 2 * self.config.embedding_dim * self.config.low_rank_dim
+        return held_out_queries(self.material, work, self.settings.seed)
 
     @property
     def patient(self) -> bool:

@@ -206,9 +206,4 @@ def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
     return rows
 
 
-READERS: Mapping[str, Callable[[Path], PairsRead]] = {
-    ".npz": _npz,
-    ".pt": _pt,
-    ".pth": _pt,
-    ".parquet": _parquet,
-}
+READERS: Mapping[str, Callable[[Path], PairsRead]] = {".npz": _npz, ".pt": _pt, ".pth": _pt, ".parquet": _parquet}

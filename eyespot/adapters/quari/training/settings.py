@@ -78,8 +78,7 @@ class TrainingSettings:
 
     def validation_steps(self, total: int) -> int:
         """How many of all steps lie between two validations."""
-        published = max(1, self.validate_every // self.accumulate)
-        return min(published, max(1, total // VALIDATIONS))
+        return max(1, min(self.validate_every // self.accumulate, total // VALIDATIONS))
 
 
 # -- learning rates as a share of the highest: by step, of so many in all and an epoch, so there is no state to keep --
