@@ -92,7 +92,6 @@ def test_a_missing_package_is_told_as_the_extra_to_install(
 @requires("torch")
 def test_a_torchvision_that_does_not_fit_is_said_wherever_a_package_is_needed() -> None:
     """transformers says only that a module of its own could not be imported."""
-    pytest.importorskip("torchvision")
     misfit = pytest.raises(EyespotError, match=r"does not fit torch.*--force-reinstall torch torchvision")
     with misfit, rooms.needs("the mteb bridge"):
         raise ModuleNotFoundError("PreTrainedModel") from RuntimeError("operator torchvision::nms does not exist")
