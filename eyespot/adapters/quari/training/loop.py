@@ -13,13 +13,13 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-import eyespot
 from eyespot.adapters.quari import files
 from eyespot.adapters.quari.card import AdapterCard, FrozenComparison
 from eyespot.adapters.quari.config import Config
@@ -192,7 +192,7 @@ class _Training:
             preset="identity" if self.settings.start == "identity" else self.config.preset,
             step=self.best_step or self.step,
             seed=self.settings.seed,
-            version=eyespot.__version__,
+            version=next((found.version for found in distributions(name="eyespot")), "unknown"),
             validation=done.comparison,
             by_picture=done.by_picture,
         )
