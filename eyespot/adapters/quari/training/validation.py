@@ -133,16 +133,16 @@ def held_out_queries(material: TrainingData, work: int, seed: int) -> tuple[Held
 
 def picture_queries(material: TrainingData, testing: HeldOutQueries, seed: int) -> HeldOutQueries:
     """The images of these held-out queries, altered, as queries: crops where the material has some, else with noise."""
-    own = np.unique(testing.own)
+    shown = np.unique(testing.own)
     if material.crops is not None:
         gallery_rows = np.unique(material.pairs.image)
         found = np.searchsorted(gallery_rows, material.pairs.image[material.crops.of])
-        rows = np.flatnonzero(np.isin(found, own))
-        queries, own = unit(material.crops.texts[rows]), found[rows]
+        rows = np.flatnonzero(np.isin(found, shown))
+        queries, shown = unit(material.crops.texts[rows]), found[rows]
     else:
-        noise = np.random.default_rng([seed, 3]).standard_normal((len(own), testing.gallery.shape[1]))
-        queries = unit(COPY * testing.gallery[own] + (1 - COPY**2) ** 0.5 * unit(noise))
-    return HeldOutQueries(queries, testing.gallery, own, own, np.zeros((0, 2), np.int64))
+        noise = np.random.default_rng([seed, 3]).standard_normal((len(shown), testing.gallery.shape[1]))
+        queries = unit(COPY * testing.gallery[shown] + (1 - COPY**2) ** 0.5 * unit(noise))
+    return HeldOutQueries(queries, testing.gallery, shown, shown, np.zeros((0, 2), np.int64))
 
 
 def compare(queries: HeldOutQueries, network: TorchHypernetwork, test: PairedTest) -> FrozenComparison:
