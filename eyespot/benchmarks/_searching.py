@@ -123,7 +123,8 @@ class GallerySearcher:
             run.header |= {"listed": task.listed.title}
             notes += [f"{task.listed.sentence(listed)}; they cannot be found"] * (listed.there < listed.total)
         run.header |= {"missing": missing} if missing else {}
-        run.notes = list(dict.fromkeys([*notes, *source_notes, *cautions(self.adapter), *run.notes]))
+        caution = cautions(self.adapter, [source.terms for source in sources.values()])
+        run.notes = list(dict.fromkeys([*notes, *source_notes, *caution, *run.notes]))
         return run
 
     def rerank(self, task: Task, run: Run, depth: int) -> Run:

@@ -36,7 +36,9 @@ class JudgeStats(NamedTuple):
     def and_then(self, more: JudgeStats) -> JudgeStats:
         """Both rounds as one."""
         counts = map(add, self[:4], more[:4])
-        return JudgeStats(*counts, self.spent.plus(more.spent), self.priced and more.priced)
+        known, answers, refused, failed = counts
+        spent, priced = self.spent.plus(more.spent), self.priced and more.priced
+        return JudgeStats(known, answers, refused, failed, spent, priced)
 
 
 class JudgingRound(Iterator[Judgement]):

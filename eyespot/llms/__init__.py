@@ -10,7 +10,7 @@ from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDow
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, Underway
 from eyespot.llms.images import JpegEncoder
 from eyespot.llms.prices import read_prices
-from eyespot.llms.protocols import image_message, text_message
+from eyespot.llms.protocols import ChatCompletions, image_message, text_message
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.settings import EndpointSettings, is_language_model, load
 from eyespot.types import LanguageModel, Reply
@@ -21,6 +21,7 @@ __all__ = [
     "BudgetSpent",
     "BudgetStore",
     "CancellableSleep",
+    "ChatCompletions",
     "CircuitBreaker",
     "Declined",
     "Endpoint",

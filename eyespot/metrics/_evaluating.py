@@ -71,7 +71,7 @@ def _with_hits(rankings: Aligned, qrels: Qrels) -> Aligned:
     if rankings.lengths.all():
         return rankings
     silent = rankings.lengths == 0
-    lacking = {*rankings.missing, *(rankings.queries[row] for row in np.flatnonzero(silent))}
+    lacking = {*rankings.missing, *(rankings.queries[row] for row in np.flatnonzero(silent).tolist())}
     missing = [query for query in qrels.queries if query in lacking]
     return replace(rankings.take(~silent), missing=missing, unjudged=rankings.unjudged)
 

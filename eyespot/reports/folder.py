@@ -129,7 +129,8 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
 
     `UsageError` if one is of another benchmark or split.
     """
-    taken, found, ours = [evaluation.system], [], summary_of(evaluation) if beside else {}
+    found: list[Summary] = []
+    taken, ours = [evaluation.system], summary_of(evaluation) if beside else {}
     for summary in beside:
         other, wanted = (summary["benchmark"], summary.get("split")), (evaluation.benchmark.name, evaluation.split)
         if other != wanted:

@@ -225,7 +225,7 @@ class _Tile:
     image: str
     ranks: tuple[int | None, ...]
     mark: str
-    grade: int
+    grade: float
     run: int = 0  # whose strip it stands in
 
     @property
@@ -304,7 +304,7 @@ def _relevant(section: Section) -> list[str]:
     return [image for image, grade in _grades(section).items() if grade >= section.pair.rel]
 
 
-def _grades(section: Section) -> Mapping[str, int]:
+def _grades(section: Section) -> Mapping[str, float]:
     return section.pair.qrels.get(section.query, {})
 
 
