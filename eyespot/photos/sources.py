@@ -1,4 +1,4 @@
-"""What the paths on the command line hold: folders, webdataset tars, lists of paths, single pictures.
+"""What the paths on the command line hold: folders, webdataset tars, parquet, lists of paths, single pictures.
 
 `scan` walks one root in a fixed order and yields what it meets: a picture (`Seen`), labels for one (`Labels`), or
 something that cannot be read and why (`Unreadable`), a file that is no picture (`Skipped`), or what is not looked
@@ -34,6 +34,7 @@ from eyespot.photos.kinds import (
 )
 from eyespot.photos.labels import LabelError, label_rows
 from eyespot.photos.names import real_name, stored_name
+from eyespot.photos.parquet_pictures import picture_column, scan_parquet
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, stat_of
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
@@ -68,7 +69,7 @@ def root_of(path: str) -> Root:
     if suffix == ".tar":
         return Root(stored, "tar")
     if suffix in LIST_SUFFIXES:
-        return Root(stored, "list")
+        return Root(stored, "parquet" if suffix == ".parquet" and picture_column(place) else "list")
     if suffix in VIDEO_SUFFIXES and not reads_video() and os.path.isfile(place):
         raise UsageError(needed(path, "av"))
     if suffix in SUFFIXES | VIDEO_SUFFIXES or (os.path.isfile(place) and is_picture(head_of(place) or b"")):
@@ -99,6 +100,8 @@ def scan(root: Root) -> Iterator[Record]:
         from eyespot.photos.tars import scan_with_table
 
         yield from scan_with_table(root.place)
+    elif root.kind == "parquet":
+        yield from scan_parquet(root.place)
     elif root.kind == "list":
         for row in label_rows(Path(root.place)):
             if isinstance(row, LabelError):

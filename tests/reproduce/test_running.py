@@ -21,7 +21,7 @@ from tests.wording import raises
 
 def command(id: str, code: str, makes: str = "") -> TableCommand:
     """A line of Python in the work folder."""
-    return TableCommand(id, f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}", makes, "", None)
+    return TableCommand(id, f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}", makes, "")
 
 
 def note(text: str) -> str:
@@ -75,7 +75,7 @@ def test_what_a_line_made_must_still_be_there(tmp_path: Path) -> None:
 def test_a_download_that_was_killed_is_not_one_put_there_by_hand(tmp_path: Path) -> None:
     """The folder of a repository is there from its first byte on; only the end of the line says that it is whole."""
     line = "eyespot download hub:datasets/owner/set --out data/set"
-    get = TableCommand("get", line, "data/set", "", None)
+    get = TableCommand("get", line, "data/set", "")
     (tmp_path / "data" / "set").mkdir(parents=True)
     assert not WorkState(tmp_path).is_finished(get)  # nobody puts an empty folder there
     (tmp_path / "data" / "set" / "queries.csv").write_text("id")

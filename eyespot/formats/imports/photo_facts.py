@@ -25,7 +25,7 @@ from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.photos.found import is_utf8
 from eyespot.photos.names import real_name
-from eyespot.photos.places import tar_of
+from eyespot.photos.places import archive_of
 from eyespot.storage.atomic import make_folder, new_file
 
 FOLDER = "facts"  # of a gallery, for lists that imports leave
@@ -136,7 +136,7 @@ def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) ->
         return photo.failure
     if len(found) > 1:
         return f"{len(found)} photos of the gallery may be meant, such as {found[0]}"
-    if tar_of(real_name(found[0])) is not None:
+    if archive_of(real_name(found[0])) is not None:
         return "lies in an archive, where a list of facts names nothing; unpack it"
     if found[0] in taken:
         return f"{found[0]} has the facts of an earlier entry"
