@@ -116,6 +116,7 @@ class GallerySearcher:
         seconds = _each(encoding, started, len(sources))
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
         run.header |= {"adapted": True} if self.adapter is not None else {}
+        run.header |= {"view": view} if (view := self.view.space.picture_view) else {}
         missing = sum(name in needed for name in matching.unmatched) + len(task_queries(task)) - len(sources)
         if task.listed is not None:
             listed = task.listed.rows(self.view, self.match, self.allow_missing)

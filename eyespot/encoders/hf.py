@@ -1,11 +1,15 @@
 """Models of the transformers library: `hf:ORG/NAME[@revision]` or `hf:FOLDER`; CLIP, SigLIP, SigLIP 2 and their kin.
 
 Preprocessing is the model's own; so are the prompt rules: SigLIP was trained on lower-cased texts padded to 64.
+With `#long=384` behind the name a vision transformer sees the whole picture: its longer side is fitted to 384 pixels and
+positions are interpolated, as ILIAS's extractor does it (github.com/ilias-vrg/ilias, feature_extraction).
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
-SPELLING = "hf:ORG/NAME[@REVISION] or hf:FOLDER"
+SPELLING = "hf:ORG/NAME[@REVISION][#long=SIDE] or hf:FOLDER[#long=SIDE]"
 NEEDS = "the extra [torch]; weights from the model hub or a folder"
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 SIGLIP = ("siglip", "siglip2")
@@ -39,16 +43,20 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
     Raises: UsageError if the model is of another kind, EyespotError if it cannot be had or its files are not whole.
     """
     with hub.loading(f"hf:{spec}"):
-        where = Device(device)
+        where, fitted = Device(device), re.search(r"#long=(\d{2,4})$", spec)
+        spec, end = spec.removesuffix(fitted[0] if fitted else ""), fitted[0] if fitted else ""
         checkpoint, name = checkpoint_of("hf", spec)
-        towers = Transformer.create(name, checkpoint.folder, where)
+        towers = Transformer.create(name + end, checkpoint.folder, where)
+        towers.long = int(fitted[1]) if fitted else None
+        if towers.long and towers.patch is None:
+            raise UsageError(f"{name} is no vision transformer with patches of one size; leave out {end}")
         # The probe is a text: what the text half gives is as wide as the space
         import torch
 
         with torch.inference_mode():
             probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
         weights = hub.digest(checkpoint.weights)
-        space = Space(name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
+        space = Space(towers.name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
         return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
 
 
@@ -60,6 +68,7 @@ class Transformer:
     model: Any
     processor: Any
     tokenizer: Any
+    long: int | None = None  # pixels that the longer side is fitted to
 
     @classmethod
     def create(cls, name: str, folder: Path, device: Device) -> Transformer:
@@ -91,10 +100,27 @@ class Transformer:
     @property
     def read(self) -> Callable[[Image], Pixels]:
         """A picture through the model's own processor, (3, height, width), or patches as `packed`."""
+        if self.long and self.patch:
+            normal = self.processor.image_mean, self.processor.image_std
+            return partial(_fitted, self.long, self.patch, *normal)
         return partial(_processed, self.processor)
+
+    @property
+    def patch(self) -> int | None:
+        """The side of a patch in pixels; None for a tower without patches, or with patches of any aspect ratio."""
+        side = getattr(self.model.config.vision_config, "patch_size", None)
+        return side if isinstance(side, int) and not hasattr(self.processor, "max_num_patches") else None
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, ...) as `read` gave them to (n, dim)."""
+        if self.long:
+            import torch
+
+            there = ~pixels[:, 0].isnan()  # (n, side, side)
+            sides = [(int(one.any(1).sum()), int(one.any(0).sum())) for one in there]
+            cut = [one[None, :, :rows, :columns] for one, (rows, columns) in zip(pixels, sides, strict=True)]
+            interpolated: Any = partial(self.model.get_image_features, interpolate_pos_encoding=True)
+            return torch.cat([_rows(interpolated(pixel_values=one)) for one in cut])
         inputs = {"pixel_values": pixels} if pixels.ndim == 4 else unpacked(pixels)
         return _rows(self.model.get_image_features(**inputs))
 
@@ -115,7 +141,7 @@ class Transformer:
         tower = getattr(self.model, "vision_model", None)
         layers = getattr(getattr(tower, "encoder", None), "layers", None)
         patch = getattr(self.model.config.vision_config, "patch_size", None) if layers is not None else None
-        if layers is None or not isinstance(patch, int):
+        if layers is None or not isinstance(patch, int) or self.long:
             return None
         if pixels.ndim == 2:  # patches as `packed`
             rows, columns = (int(number) for number in pixels[0, HEIGHT:])
@@ -146,6 +172,20 @@ def _processed(processor: Any, picture: Image) -> Pixels:
         return packed(found)
     pixels: Pixels = found["pixel_values"][0].numpy()
     return pixels
+
+
+def _fitted(long: int, patch: int, mean: Sequence[float], std: Sequence[float], picture: Image) -> Pixels:
+    """A picture whose longer side is `long`, with grey around it to whole patches; what is left of a square is NaN."""
+    width, height = picture.size
+    ratio = height / width
+    sides = (long, max(1, int(long * ratio))) if ratio <= 1 else (max(1, int(long / ratio)), long)
+    shown = (np.asarray(picture.resize(sides), np.float32) / 255 - mean) / std  # (rows, columns, 3)
+    lacks = [-edge % patch for edge in shown.shape[:2]]
+    around = [(edge // 2, edge - edge // 2) for edge in lacks]
+    shown = np.pad(shown, [*around, (0, 0)])
+    made = np.full((3, *2 * (math.ceil(long / patch) * patch,)), np.nan, np.float32)
+    made[:, : shown.shape[0], : shown.shape[1]] = shown.transpose(2, 0, 1)
+    return made
 
 
 def packed(found: Any) -> Pixels:
@@ -190,6 +230,7 @@ def _preprocessing(towers: Transformer, folder: Path) -> str:
     torchvision's) resize a little differently, so the class counts."""
     settings = towers.processor.to_dict()
     image = {key: settings[key] for key in sorted(settings) if not key.startswith("_")}
+    image |= {"longer_side": towers.long} if towers.long else {}
     names = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "merges.txt")
     vocabulary = [folder / name for name in names if (folder / name).is_file()]
     words = {"files": hub.digest(vocabulary), "length": towers.length, "lower": towers.is_siglip}

@@ -45,7 +45,10 @@ def reports_of(recipe: TableRecipe, work: Path, sample: bool) -> dict[str, list[
 
 
 def cells(recipe: TableRecipe, work: Path, failed: Mapping[str, str] | None = None) -> list[TableCell]:
-    """A cell for every printed number of the table; `failed`: why a system has no report, by its name."""
+    """A cell for every printed number of the table, then what systems that it does not have measured.
+
+    `failed`: why a system has no report, by its name.
+    """
     reports, found = reports_of(recipe, work, False), []
     for name in recipe.benchmarks:
         for row in benchmark(name).printed():
@@ -60,7 +63,9 @@ def cells(recipe: TableRecipe, work: Path, failed: Mapping[str, str] | None = No
                     lacking = f"it is not run by itself: {system.by_hand}; then: {line}"
                 lacking = (failed or {}).get(whose, lacking)
                 found.append(_cell(recipe, row, system, summaries, lacking))
-    return found
+    printed = {cell.method for cell in found}
+    more = {one.method: reports.get(one.name, []) for one in recipe.systems if one.method not in printed}
+    return [*found, *_unprinted(more, recipe.name, "not printed")]
 
 
 def _cell(
@@ -114,17 +119,21 @@ def _interval(row: Printed, task: Mapping[str, Any]) -> tuple[float, float] | No
 def sample_cells(recipe: TableRecipe, work: Path) -> Iterator[TableCell]:
     """What the miniature measured; nothing printed stands beside it."""
     reports = reports_of(recipe, work, True)
-    for system in recipe.sample_systems:
-        for summary in reports.get(system.name, []):
-            # With the split and the depth of a judge, by which reports of one system differ
-            given = summary["made"].get("arguments", {})
-            split = "" if summary["split"] == "test" else f", {summary['split']}"
-            rest = split + (f", top {given['depth']}" if given.get("rerank") else "")
-            for task in summary["tasks"]:
-                what = f"{summary['benchmark']} {task['task']}{rest}"
-                for label, value in task["measures"].items():
-                    ends, mean = (number(value["interval"][0]), number(value["interval"][1])), number(value["mean"])
-                    yield TableCell("sample", system.method, what, label, None, mean, ends, "of the sample")
+    methods = {one.method: reports.get(one.name, []) for one in recipe.sample_systems}
+    return _unprinted(methods, "sample", "of the sample")
+
+
+def _unprinted(reports: Mapping[str, list[Summary]], source: str, verdict: str) -> Iterator[TableCell]:
+    for method, summary in ((method, one) for method, several in reports.items() for one in several):
+        # With the split and the depth of a judge, by which reports of one system differ
+        given = summary["made"].get("arguments", {})
+        split = "" if summary["split"] == "test" else f", {summary['split']}"
+        rest = split + (f", top {given['depth']}" if given.get("rerank") else "")
+        for task in summary["tasks"]:
+            what = f"{summary['benchmark']} {task['task']}{rest}"
+            for label, value in task["measures"].items():
+                ends, mean = (number(value["interval"][0]), number(value["interval"][1])), number(value["mean"])
+                yield TableCell(source, method, what, label, None, mean, ends, verdict)
 
 
 def as_table(recipe: TableRecipe, found: list[TableCell], sample: bool) -> ReportTable:

@@ -23,7 +23,8 @@ from tests.wording import raises
 
 NAMES = reproduce.names()
 ASKED = {
-    *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "quari-1a", "quari-1b", "quari-3a", "quari-3b", "quari-4"),
+    *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "inquire-e"),
+    *("quari-1a", "quari-1b", "quari-2", "quari-3a", "quari-3b", "quari-4"),
     *("ilias", "rmir-2", "recos-2", "recos-3"),
 }
 ONE_A_PAPER = ("inquire-2", "quari-1a", "rmir-2", "recos-3")  # the others run each night
@@ -123,7 +124,7 @@ def test_a_new_table_is_one_file_of_known_keys(tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_text(text + 'colour = "red"\n')
 
     assert read_table(tmp_path / "mine.toml").commands(sample=False) == [
-        TableCommand("index a", "eyespot index photos -g g -e starter", "", "", "a")
+        TableCommand("index a", "eyespot index photos -g g -e starter", "", "", ("a",))
     ]
     with raises(UsageError):
         read_table(tmp_path / "odd.toml")
