@@ -151,7 +151,9 @@ def grounds_of(result: Result, rows: Sequence[Printed], official: bool) -> list[
     notes = [Note("queries", queries), Note("images", images), Note("ties", ties), Note("cut", "rankings to the cut")]
     if view := result.run.header.get("view"):
         unknown = any(row.view is None for row in rows)
-        notes.append(Note("view", f"pictures: {view}" + (" (how the paper's were seen is not known)" if unknown else "")))
+        notes.append(
+            Note("view", f"pictures: {view}" + (" (how the paper's were seen is not known)" if unknown else ""))
+        )
     return notes
 
 

@@ -56,7 +56,9 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
         with torch.inference_mode():
             probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
         weights = hub.digest(checkpoint.weights)
-        space = Space(towers.name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
+        space = Space(
+            towers.name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1]
+        )
         return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
 
 

@@ -81,7 +81,7 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> di
             state.begin(command)
             start = time.monotonic()
             with (work / "logs" / f"{number:02d}.out").open("wb") as file:
-                running = subprocess.Popen(_words(command.line, work), cwd=work, stdout=file, pass_fds=tuple(handles))
+                running = subprocess.Popen(words_of(command.line, work), cwd=work, stdout=file, pass_fds=tuple(handles))
                 code = _waited(running)
             if code in WELL:
                 state.finish(command, code, time.monotonic() - start)
@@ -94,8 +94,8 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> di
     return failed
 
 
-def _words(line: str, work: Path) -> list[str]:
-    """No shell: a name with a quote in it means itself, and patterns mean the files that are there."""
+def words_of(line: str, work: Path) -> list[str]:
+    """The words of a line, without a shell: a name with a quote in it means itself, and patterns mean the files that are there."""
     words: list[str] = []
     for word in shlex.split(line):
         found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []

@@ -1,0 +1,141 @@
+"""What the papers' tables need, in miniature under the real names: data in their official layouts, models of the true
+architectures with random weights in the hub's cache."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eyespot import sample
+from eyespot.reproduce.sample_world import KINDS, _ilias, _recos, _rmir, make_world, photos_of
+from eyespot.storage.tables import write_csv
+from tests import tiny_models
+from tests.encoders import tiny_multimodal
+from tests.worlds import judge_models
+from tests.worlds.adapters import checkpoint
+
+PROMPTS = '''
+def get_lmm_prompt(query, model_name):
+    if model_name.startswith("openai-gpt"):
+        prompt = f'Can "{query}" be seen?'
+    elif model_name.startswith("google/") or model_name.startswith("Salesforce/"):
+        prompt = f"Is {query} there? Answer: "
+    elif model_name.startswith("llava-hf/") or model_name.startswith("Efficient-Large-Model/VILA"):
+        prompt = f"USER: <image>\\nIs {query} there?\\nASSISTANT:"
+    return prompt
+'''
+CLIPS = ("openai/clip-vit-base-patch32", "openai/clip-vit-base-patch16", "openai/clip-vit-large-patch14")
+CLIPS += ("openai/clip-vit-large-patch14-336", "laion/CLIP-ViT-L-14-laion2B-s32B-b82K")
+SIGLIPS = tuple(f"google/siglip{name}" for name in ("-base-patch16-512", "2-base-patch16-512", "-large-patch16-384"))
+SIGLIPS += ("google/siglip2-large-patch16-512", "google/siglip-so400m-patch14-384")
+QUARI = {"clip-vit-base-patch16": 16, "google-siglip2-base-patch16-512": 32, "google-siglip2-large-patch16-512": 32}
+MODELS: dict[Callable[[Path], Path], Sequence[str]] = {
+    tiny_models.hf_clip: CLIPS,
+    tiny_models.hf_siglip: SIGLIPS,
+    judge_models.blip2_t5: ("Salesforce/blip2-flan-t5-xxl",),
+    judge_models.instructblip_t5: ("Salesforce/instructblip-flan-t5-xxl",),
+    judge_models.paligemma: ("google/paligemma-3b-mix-448",),
+    judge_models.llava: ("llava-hf/llava-1.5-13b-hf",),
+    judge_models.llava_next: ("llava-hf/llava-v1.6-mistral-7b-hf", "llava-hf/llava-v1.6-34b-hf"),
+    judge_models.qwen25_vl: ("Qwen/Qwen2.5-VL-3B-Instruct", "Qwen/Qwen2.5-VL-7B-Instruct"),
+    judge_models.qwen3_vl: ("Qwen/Qwen3-VL-2B-Instruct", "Qwen/Qwen3-VL-4B-Instruct"),
+    tiny_multimodal.vlm2vec: ("TIGER-Lab/VLM2Vec-Qwen2VL-2B", "TIGER-Lab/VLM2Vec-Qwen2VL-7B"),
+    tiny_multimodal.qwen2_vl: ("VLM2Vec/VLM2Vec-V2.0",),
+    tiny_multimodal.ume_r1: ("zhibinlan/UME-R1-2B", "zhibinlan/UME-R1-7B"),
+}
+ARCHITECTURES = {  # of open_clip, and where their weights lie on the hub
+    "RN50": "timm/resnet50_clip.openai",
+    "RN50x16": "timm/resnet50x16_clip.openai",
+    "ViT-B-16": "apple/DFN2B-CLIP-ViT-B-16",
+    "ViT-L-14-quickgelu": "apple/DFN2B-CLIP-ViT-L-14",
+    "ViT-H-14-378-quickgelu": "apple/DFN5B-CLIP-ViT-H-14-378",
+    "ViT-L-14-336": "timm/vit_large_patch14_clip_336.openai",
+    "ViT-L-16-SigLIP-384": "timm/ViT-L-16-SigLIP-384",
+    "ViT-SO400M-14-SigLIP-384": "timm/ViT-SO400M-14-SigLIP-384",
+}
+
+
+def models(cache: Path, home: Path) -> None:
+    """Every model of the recipes in the hub's cache; open_clip's architectures become small ones of their names."""
+    import open_clip
+
+    for make, names in MODELS.items():
+        for name in names:
+            tiny_models.published(cache, name, make(home / name.replace("/", "--")))
+    for name, dim in QUARI.items():
+        tiny_models.published(cache, f"EricX003/QuARI-{name}", checkpoint(home / name, dim))
+    configs = tiny_models.open_clip_configs(home / "open_clip")
+    for name in (*ARCHITECTURES, "ViT-B-16-quickgelu"):
+        config = tiny_models.siglip_config(configs / "words") if "SigLIP" in name else tiny_models.clip_config()
+        if name.startswith("RN"):
+            config["vision_cfg"] = {"image_size": 32, "layers": [1, 1, 1, 1], "width": 16}
+        (configs / f"{name}.json").write_text(json.dumps(config))
+    open_clip.add_model_config(configs)
+    for name, hub in ARCHITECTURES.items():
+        (folder := home / name).mkdir()
+        tiny_models.open_clip_weights(folder / "open_clip_pytorch_model.bin", name)
+        tiny_models.published(cache, hub, folder)
+    (folder := home / "bioclip").mkdir()
+    config = {"model_cfg": tiny_models.clip_config(), "preprocess_cfg": {"mean": [0.5, 0.5, 0.5]}}
+    (folder / "open_clip_config.json").write_text(json.dumps(config))
+    tiny_models.open_clip_weights(folder / "open_clip_pytorch_model.bin", "ViT-B-16")
+    tiny_models.published(cache, "imageomics/bioclip", folder)
+
+
+# -- data -----------------------------------------------------------------------------------------------------
+
+
+def packed(archive: Path, *folders: Path, mode: str = "w") -> None:
+    """Folders and files into a tar, by their own names."""
+    with tarfile.open(archive, mode) as tar:
+        for folder in folders:
+            tar.add(folder, folder.name)
+
+
+def inquire(data: Path) -> None:
+    """iNat24's archives, INQUIRE's files, INQUIRE-Rerank with its pictures inside, a clone of its code, WildCLIP."""
+    kinds = list(KINDS)[:3]
+    names = [(kind, name) for kind in kinds for name in photos_of(kind)]
+    (data / "train" / "00001_Animalia").mkdir(parents=True)
+    images, pairs = [], []
+    queries = [(at, at, KINDS[kind], "Context", "Things", "Birds") for at, kind in enumerate(kinds[:2])]
+    for number, (kind, name) in enumerate(names):
+        place, bytes_ = f"train/00001_Animalia/{name}", (sample.photos() / name).read_bytes()
+        (data / place).write_bytes(bytes_)
+        images.append({"id": 1000 + number, "file_name": place, "width": 320, "height": 240, "license": 0})
+        for at, *_, text, kind_of, category, group in (query[:1] + query[2:] for query in queries):
+            pair = {"query": text, "relevant": int(kind == kinds[at]), "clip_score": 1 - number / 100}
+            pair |= {"inat24_image_id": 1000 + number, "inat24_file_name": place, "image": {"bytes": bytes_, "path": None}}
+            pairs.append(pair | {"supercategory": kind_of, "category": category, "iconic_group": group})
+    listed = {"images": images, "annotations": [], "categories": [], "licenses": [{"id": 0, "name": "CC0", "url": ""}]}
+    (data / "train.json").write_text(json.dumps(listed))
+    packed(data / "train.json.tar.gz", data / "train.json", mode="w:gz")
+    packed(data / "train.tar.gz", data / "train", mode="w:gz")
+    columns = ("", "query_id", "query_text", "supercategory", "category", "iconic_group")
+    write_csv(data / "inquire_queries_test.csv", [columns, *queries])
+    relevant = [
+        (at, image["id"], image["file_name"])
+        for at, kind in enumerate(kinds[:2])
+        for image, (of, _) in zip(images, names, strict=True)
+        if of == kind
+    ]
+    write_csv(data / "inquire_annotations.csv", [("query_id", "image_id", "image_path"), *relevant])
+    (data / "rerank" / "data").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(pairs), data / "rerank" / "data" / "test-00000-of-00001.parquet")
+    (data / "INQUIRE" / "src").mkdir(parents=True)
+    (data / "INQUIRE" / "src" / "lmm_utils.py").write_text(PROMPTS)
+    for gone in (data / "train.json", *sorted((data / "train").rglob("*"), reverse=True), data / "train"):
+        gone.rmdir() if gone.is_dir() else gone.unlink()
+
+
+def wildclip(data: Path) -> None:
+    """A checkpoint as WildCLIP's."""
+    tiny_models.open_clip_weights(data / "wildclip_vitb16_t1.pth", "ViT-B-16-quickgelu")
