@@ -10,6 +10,7 @@ import typer
 from eyespot.cli.console import escaped, exit_if_failed, print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import ReadSettings
+from eyespot.types import NothingFound
 
 
 def run(
@@ -21,6 +22,10 @@ def run(
     count: int = typer.Option(
         100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."
     ),
+    run_file: Path = typer.Option(
+        None, "--run", metavar="FILE", help="Only pictures that this run ranks, as those that are re-ranked."
+    ),
+    depth: int = typer.Option(1000, "--depth", min=1, help="With --run, the number of first hits of each query."),
     json: bool = json_option(),
 ) -> None:
     """Compute the local descriptors of every picture once; run it again after you index more."""
@@ -29,7 +34,9 @@ def run(
 
     place, made_by = gallery_here(gallery, writes=True), rooms.load("descriptors", extractor)
     with progress_bar() as progress:
-        options = Describing(count, reading.workers or os.cpu_count() or 1, reading.retry_failed, progress)
+        only = None if run_file is None else _ranked(place, run_file, depth)
+        workers = reading.workers or os.cpu_count() or 1
+        options = Describing(count, workers, reading.retry_failed, only=only, progress=progress)
         summary = describe(place, made_by, options)
     failures = [failure._asdict() for failure in summary.failures]
     report = {"gallery": str(place), "extractor": made_by.name, "pictures": summary.pictures}
@@ -39,3 +46,21 @@ def run(
     if summary.failures:
         warn(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
     exit_if_failed(failures)
+
+
+def _ranked(gallery: Path, file: Path, depth: int) -> set[str]:
+    """The ids of the first hits of a run that the gallery has, found by their names; `NothingFound` if it has none."""
+    from eyespot.gallery.view import Gallery
+    from eyespot.runs import read_run
+    from eyespot.search.matching import UNMATCHED, matched
+
+    run, opened = read_run(file), Gallery(gallery)
+    images = {hit.image for query in run for hit in run[query][:depth]}
+    ids = {image.removeprefix(UNMATCHED) for image in images if image.startswith(UNMATCHED)}
+    names = sorted(image for image in images if not image.startswith(UNMATCHED))
+    found = matched(opened.view(opened.stem(run.header.get("encoder"))), names)
+    if not (ids := ids | {id for id in found.ids if id is not None}):
+        raise NothingFound(f"{gallery} has no picture that {file} ranks; choose the gallery of the run with -g")
+    if found.unmatched:
+        warn(f"{len(found.unmatched):,} pictures of the run are not in the gallery (such as {found.unmatched[0]!r})")
+    return ids

@@ -68,11 +68,7 @@ def run(
         raise NothingFound(f"{recipe.title} needs {first.what} ({first.about}); {first.way}; all: --check")
     if sample:
         make_world(recipe.world, folder)
-    failed = run_commands(commands, folder, warn)
-    _table(recipe, folder, sample, failed=failed, json=json)
-    for system, why in failed.items():
-        warn(f"{system} is not in the table: {why}; run the same line again to go on from there")
-    exit_if_failed(failed)
+    _table(recipe, folder, sample, failed=run_commands(commands, folder, warn), json=json)
 
 
 def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
@@ -102,3 +98,6 @@ def _table(recipe: TableRecipe, folder: Path, sample: bool, *, failed: Mapping[s
     rows = [cell._asdict() for cell in found]
     fields = {"table": recipe.name, "sample": sample, "note": table.note, "cells": rows, "failed": failed}
     print_result(fields, [as_text(table)], json)
+    for system, why in failed.items():
+        warn(f"{system} is not in the table: {why}; run the same line again to go on from there")
+    exit_if_failed(failed)

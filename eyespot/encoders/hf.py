@@ -1,8 +1,8 @@
 """Models of the transformers library: `hf:ORG/NAME[@revision]` or `hf:FOLDER`; CLIP, SigLIP, SigLIP 2 and their kin.
 
 Preprocessing is the model's own; so are the prompt rules: SigLIP was trained on lower-cased texts padded to 64.
-With `#long=384` behind the name a vision transformer sees the whole picture: its longer side is fitted to 384 pixels and
-positions are interpolated, as ILIAS's extractor does it (github.com/ilias-vrg/ilias, feature_extraction).
+With `#long=384` behind the name a vision transformer sees the whole picture: its longer side is fitted to 384 pixels,
+and positions are interpolated, as ILIAS's extractor does it (github.com/ilias-vrg/ilias, feature_extraction).
 """
 
 from __future__ import annotations

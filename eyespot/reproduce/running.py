@@ -95,7 +95,7 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> di
 
 
 def words_of(line: str, work: Path) -> list[str]:
-    """The words of a line, without a shell: a name with a quote in it means itself, and patterns mean the files that are there."""
+    """A line in words. No shell: a name with a quote in it means itself, and patterns mean the files that are there."""
     words: list[str] = []
     for word in shlex.split(line):
         found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []

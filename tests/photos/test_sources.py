@@ -334,7 +334,9 @@ def test_pictures_inside_parquet_are_read_by_their_row_in_any_order(tmp_path: Pa
     assert problems(found) == {"000009/a.jpg": "holds no picture"}
     order = np.random.default_rng(0).permutation(len(seen)).tolist()
     with ThreadPoolExecutor(4) as pool:
-        for one, data in zip((seen[at] for at in order), pool.map(lambda at: read_bytes(root, seen[at]), order), strict=True):
+        for one, data in zip(
+            (seen[at] for at in order), pool.map(lambda at: read_bytes(root, seen[at]), order), strict=True
+        ):
             assert data == f"picture {one.offset}".encode()
     assert read_again(full_path(root, seen[50].path)) == f"picture {seen[50].offset}".encode()
     pq.write_table(pa.table({"image": held[:5]}), place)

@@ -27,6 +27,14 @@ DATA: dict[str, Sequence[Callable[[Path], None]]] = {
     "inquire-e": [tables.inquire],
     "quari-2": [tables.inquire],
     "quari-3b": [tables.inquire],
+    "ilias": [tables.ilias],
+    "quari-1a": [tables.ilias],
+    "quari-1b": [tables.ilias, tables.labelled],
+    "quari-3a": [tables.ilias, tables.captioned],
+    "quari-4": [tables.inquire, tables.ilias, tables.captioned],
+    "rmir-2": [tables.rmir],
+    "recos-2": [tables.recos],
+    "recos-3": [tables.recos],
 }
 
 
@@ -55,7 +63,7 @@ def run(recipe: TableRecipe, work: Path, **env: str) -> None:
         assert done.returncode in WELL, f"{command.line}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("name", list(DATA))
+@pytest.mark.parametrize("name", reproduce.names())
 def test_every_line_of_a_table_runs_and_each_row_is_in_it(name: str, tiny_hub: None, tmp_path: Path) -> None:
     recipe = reproduce.recipe(name)
     small = {key: recipe.sample_values[key] for key in ("training", "draw", "width", "epochs") if key in recipe.values}

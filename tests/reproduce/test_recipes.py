@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def test_every_table_has_a_recipe() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_line_is_one_that_eyespot_takes(name: str, sample: bool) -> None:
     """Each command line is parsed by the command that it names; its encoders and judges are in their rooms."""
-    commands = reproduce.recipe(name).commands(sample)
+    commands = reproduce.recipe(name).every_command(sample)
 
     assert commands
     for command in commands:
@@ -65,26 +66,52 @@ def parse(words: list[str]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_that_are_asked_for_are_those_of_a_command(name: str) -> None:
+    """Each model of a row is listed, and nothing else is."""
     of_open_clip = {"timm/ViT-SO400M-14-SigLIP-384": "ViT-SO400M-14-SigLIP-384/webli"}
     of_open_clip |= {"apple/DFN5B-CLIP-ViT-H-14-378": "ViT-H-14-378-quickgelu/dfn5b"}
     of_open_clip |= {"openai/clip-vit-large-patch14-336": "ViT-L-14-336/openai"}
+    of_open_clip |= {"timm/resnet50_clip.openai": "RN50/openai", "timm/resnet50x16_clip.openai": "RN50x16/openai"}
+    of_open_clip |= {
+        "apple/DFN2B-CLIP-ViT-B-16": "ViT-B-16/dfn2b",
+        "timm/ViT-L-16-SigLIP-384": "ViT-L-16-SigLIP-384/webli",
+    }
+    of_open_clip |= {"apple/DFN2B-CLIP-ViT-L-14": "ViT-L-14-quickgelu/dfn2b"}
     recipe = reproduce.recipe(name)
-    lines = " ".join(command.line for command in recipe.commands(False))
+    lines = [word for command in recipe.commands(False) for word in command.line.split()]
 
+    ids = {one.hub: {one.hub, of_open_clip.get(one.hub, one.hub)} for one in recipe.weights}
+    assert [hub for hub, names in ids.items() if not any(name in line for name in names for line in lines)] == []
+    models = [one for one in lines if re.match(r"(open_clip|hf|transformers|mllm|hub):[^.]*/", one)]
+    known = [name for names in ids.values() for name in names]
     assert [
-        one.hub for one in recipe.weights if not (one.hub in lines or of_open_clip.get(one.hub, one.hub) in lines)
+        one
+        for one in models
+        if "tuned/" not in one and not any(name in one for name in known) and "datasets" not in one
     ] == []
 
 
 def test_local_descriptors_that_re_rank_are_those_of_the_paper_and_a_step_makes_them() -> None:
-    """QuARI's table 3a has Chamfer similarity of DINOv2's patches, and spatial verification."""
+    """QuARI's table 3a has Chamfer similarity and spatial verification of DINOv2's patches (section 5.2)."""
     lines = [command.line for command in reproduce.recipe("quari-3a").commands(False)]
-    made = {line.partition("--with ")[2] or "sift" for line in lines if line.startswith("eyespot describe")}
-    used = {
-        word.partition("@")[2] for line in lines for word in line.split() if word.startswith(("chamfer", "spatial"))
-    }
+    (made,) = (line.split() for line in lines if line.startswith("eyespot describe"))
+    used = {word.partition("@") for line in lines for word in line.split() if word.startswith(("chamfer", "spatial"))}
 
-    assert made == used == {"sift", "dinov2:facebook/dinov2-base"}
+    assert {one[0] for one in used} == {"chamfer", "spatial"}
+    assert {one[2] for one in used} == {made[made.index("--with") + 1]} == {"dinov2:facebook/dinov2-base"}
+    assert made[-4:] == ["--run", "reports/first/run-i2i.parquet", "--depth", "1000"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_by_hand_is_run_by_its_name_and_advice_names_what_eyespot_takes(name: str) -> None:
+    recipe = reproduce.recipe(name)
+    lines = re.findall(
+        r"eyespot [a-z]+ [^;)]*", " ; ".join([*recipe.missing.values(), *(one.how for one in recipe.data)])
+    )
+
+    for system in (one.name for one in recipe.systems if one.by_hand):
+        assert all(system not in one.systems for one in recipe.commands(False))
+        assert any(system in one.systems for one in recipe.commands(False, [system]))
+    assert all(line.startswith("eyespot build captions with") for line in lines), lines
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,25 +4,26 @@ architectures with random weights in the hub's cache."""
 from __future__ import annotations
 
 import gzip
-import io
 import json
+import shutil
 import tarfile
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eyespot import sample
-from eyespot.reproduce.sample_world import KINDS, _ilias, _recos, _rmir, make_world, photos_of
+from eyespot.reproduce.sample_world import KINDS, WORLDS, photos_of
 from eyespot.storage.tables import write_csv
 from tests import tiny_models
 from tests.encoders import tiny_multimodal
 from tests.worlds import judge_models
 from tests.worlds.adapters import checkpoint
+from tests.worlds.pairs import metadata, shard
 
-PROMPTS = '''
+PROMPTS = """
 def get_lmm_prompt(query, model_name):
     if model_name.startswith("openai-gpt"):
         prompt = f'Can "{query}" be seen?'
@@ -31,7 +32,7 @@ def get_lmm_prompt(query, model_name):
     elif model_name.startswith("llava-hf/") or model_name.startswith("Efficient-Large-Model/VILA"):
         prompt = f"USER: <image>\\nIs {query} there?\\nASSISTANT:"
     return prompt
-'''
+"""
 CLIPS = ("openai/clip-vit-base-patch32", "openai/clip-vit-base-patch16", "openai/clip-vit-large-patch14")
 CLIPS += ("openai/clip-vit-large-patch14-336", "laion/CLIP-ViT-L-14-laion2B-s32B-b82K")
 SIGLIPS = tuple(f"google/siglip{name}" for name in ("-base-patch16-512", "2-base-patch16-512", "-large-patch16-384"))
@@ -49,6 +50,9 @@ MODELS: dict[Callable[[Path], Path], Sequence[str]] = {
     judge_models.qwen3_vl: ("Qwen/Qwen3-VL-2B-Instruct", "Qwen/Qwen3-VL-4B-Instruct"),
     tiny_multimodal.vlm2vec: ("TIGER-Lab/VLM2Vec-Qwen2VL-2B", "TIGER-Lab/VLM2Vec-Qwen2VL-7B"),
     tiny_multimodal.qwen2_vl: ("VLM2Vec/VLM2Vec-V2.0",),
+    tiny_multimodal.phi4: ("microsoft/Phi-4-multimodal-instruct",),
+    judge_models.blip_itm: ("Salesforce/blip-itm-large-coco",),
+    tiny_models.dinov2: ("facebook/dinov2-base",),
     tiny_multimodal.ume_r1: ("zhibinlan/UME-R1-2B", "zhibinlan/UME-R1-7B"),
 }
 ARCHITECTURES = {  # of open_clip, and where their weights lie on the hub
@@ -69,7 +73,11 @@ def models(cache: Path, home: Path) -> None:
 
     for make, names in MODELS.items():
         for name in names:
-            tiny_models.published(cache, name, make(home / name.replace("/", "--")))
+            commit = tiny_models.published(cache, name, make(home / name.replace("/", "--")))
+            (request := cache / f"models--{name.replace('/', '--')}" / "refs" / "refs" / "pr" / "70").parent.mkdir(
+                parents=True
+            )
+            request.write_text(commit)
     for name, dim in QUARI.items():
         tiny_models.published(cache, f"EricX003/QuARI-{name}", checkpoint(home / name, dim))
     configs = tiny_models.open_clip_configs(home / "open_clip")
@@ -113,7 +121,11 @@ def inquire(data: Path) -> None:
         images.append({"id": 1000 + number, "file_name": place, "width": 320, "height": 240, "license": 0})
         for at, *_, text, kind_of, category, group in (query[:1] + query[2:] for query in queries):
             pair = {"query": text, "relevant": int(kind == kinds[at]), "clip_score": 1 - number / 100}
-            pair |= {"inat24_image_id": 1000 + number, "inat24_file_name": place, "image": {"bytes": bytes_, "path": None}}
+            pair |= {
+                "inat24_image_id": 1000 + number,
+                "inat24_file_name": place,
+                "image": {"bytes": bytes_, "path": None},
+            }
             pairs.append(pair | {"supercategory": kind_of, "category": category, "iconic_group": group})
     listed = {"images": images, "annotations": [], "categories": [], "licenses": [{"id": 0, "name": "CC0", "url": ""}]}
     (data / "train.json").write_text(json.dumps(listed))
@@ -139,3 +151,79 @@ def inquire(data: Path) -> None:
 def wildclip(data: Path) -> None:
     """A checkpoint as WildCLIP's."""
     tiny_models.open_clip_weights(data / "wildclip_vitb16_t1.pth", "ViT-B-16-quickgelu")
+
+
+def sample_data(world: str, data: Path) -> list[Path]:
+    """The data of a miniature of eyespot's own, and its photos."""
+    (data / "photos").mkdir()
+    for kind in KINDS:
+        for name in photos_of(kind):
+            shutil.copy(sample.photos() / name, data / "photos" / name)
+    for make in WORLDS[world]:
+        make(data)
+    return sorted((data / "photos").iterdir())
+
+
+def ilias(data: Path) -> None:
+    """ILIAS as its download script leaves it, and mini-ILIAS."""
+    sample_data("ilias", data)
+    packed(data / "ilias_core.tar", data / "ilias_core")
+    shutil.rmtree(data / "ilias_core")
+    (data / "yfcc100m").mkdir()
+    with tarfile.open(data / "yfcc100m" / "yfcc100m_0001.tar", "w") as tar:
+        for photo in sorted((data / "distractors").iterdir()):
+            tar.add(photo, photo.name)
+    (data / "distractors").rename(data / "mini_ilias")
+    listed = data / "image_ids" / "distractor_ids.txt"
+    (data / "image_ids" / "distractor_ids.txt.gz").write_bytes(gzip.compress(listed.read_bytes()))
+    listed.unlink()
+
+
+def labelled(data: Path) -> None:
+    """UnED's lists and pictures."""
+    entries = []
+    for number, kind in enumerate(sorted((data / "labelled").iterdir())):
+        entries += [{"path": f"met/{kind.name}/{one.name}", "class_id": number} for one in sorted(kind.iterdir())]
+    (data / "labelled").rename(data / "images")
+    (data / "images" / "met").mkdir()
+    for kind in [one for one in (data / "images").iterdir() if one.name != "met"]:
+        kind.rename(data / "images" / "met" / kind.name)
+    with zipfile.ZipFile(data / "info_files.zip", "w") as packed_lists:
+        packed_lists.writestr("info_files/met/train.json", json.dumps(entries))
+
+
+def captioned(data: Path) -> None:
+    """COCO, CC12M and BioTrove, and the captions written for some of it."""
+    photos = sorted((data / "photos").iterdir())
+    (data / "photos").rename(data / "train2017")
+    images = [{"id": at, "file_name": one.name} for at, one in enumerate(photos)]
+    written = [{"image_id": at, "id": at, "caption": f"a photo of {one.stem}"} for at, one in enumerate(photos)]
+    (data / "captions_train2017.json").write_text(json.dumps({"images": images, "annotations": written}))
+    taken = [(data / "train2017" / one.name).read_bytes() for one in photos]
+    files = {f"{at:03}.jpg": one for at, one in enumerate(taken[:8])} | {f"{at:03}.txt": b"a thing" for at in range(8)}
+    shard(data / "cc12m" / "00000.tar", files)
+    (data / "biotrove").mkdir()
+    (data / "biotrove_photos").mkdir()
+    metadata(data / "biotrove" / "chunk_0.parquet", range(8))
+    for at, one in enumerate(taken[8:16]):
+        (data / "biotrove_photos" / f"{at}.jpg").write_bytes(one)
+    pq.write_table(pa.table({"file_name": ["0.jpg"], "caption": ["a grey heron"]}), data / "written.parquet")
+
+
+def rmir(data: Path) -> None:
+    sample_data("rmir", data)
+    (data / "photos").rename(data / "images")
+
+
+def recos(data: Path) -> None:
+    """The splits in their archive, and the pictures of each set in its folder."""
+    photos = sample_data("recos", data)
+    for name in ("val2014", "flickr30k_images"):
+        (data / name).mkdir()
+    for at, photo in enumerate(photos):
+        shutil.copy(photo, data / ("val2014", "flickr30k_images")[at % 2] / photo.name)
+    (data / "photos").rename(data / "recos_images")
+    with zipfile.ZipFile(data / "caption_datasets.zip", "w") as splits:
+        for name in ("dataset_coco.json", "dataset_flickr30k.json"):
+            splits.write(data / name, name)
+            (data / name).unlink()
