@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eyespot import sample
-from eyespot.reproduce.sample_world import KINDS, WORLDS, photos_of
+from eyespot.reproduce.sample_world import MARK, make_world
 from eyespot.storage.tables import write_csv
 from tests import tiny_models
 from tests.encoders import tiny_multimodal
@@ -110,17 +110,19 @@ def packed(archive: Path, *folders: Path, mode: str = "w") -> None:
 
 def inquire(data: Path) -> None:
     """iNat24's archives, INQUIRE's files, INQUIRE-Rerank with its pictures inside, a clone of its code, WildCLIP."""
-    kinds = list(KINDS)[:3]
-    names = [(kind, name) for kind in kinds for name in photos_of(kind)]
+    kinds = {"fish": "a fish", "windmill": "a windmill", "hammer": "a hammer"}
+    names = [
+        (kind, one.name) for kind in kinds for one in sorted(sample.photos().glob(f"categorization__{kind}*.jpg"))[:5]
+    ]
     (data / "train" / "00001_Animalia").mkdir(parents=True)
     images, pairs = [], []
-    queries = [(at, at, KINDS[kind], "Context", "Things", "Birds") for at, kind in enumerate(kinds[:2])]
+    queries = [(at, at, kinds[kind], "Context", "Things", "Birds") for at, kind in enumerate(list(kinds)[:2])]
     for number, (kind, name) in enumerate(names):
         place, bytes_ = f"train/00001_Animalia/{name}", (sample.photos() / name).read_bytes()
         (data / place).write_bytes(bytes_)
         images.append({"id": 1000 + number, "file_name": place, "width": 320, "height": 240, "license": 0})
         for at, *_, text, kind_of, category, group in (query[:1] + query[2:] for query in queries):
-            pair = {"query": text, "relevant": int(kind == kinds[at]), "clip_score": 1 - number / 100}
+            pair = {"query": text, "relevant": int(kind == list(kinds)[at]), "clip_score": 1 - number / 100}
             pair |= {
                 "inat24_image_id": 1000 + number,
                 "inat24_file_name": place,
@@ -135,7 +137,7 @@ def inquire(data: Path) -> None:
     write_csv(data / "inquire_queries_test.csv", [columns, *queries])
     relevant = [
         (at, image["id"], image["file_name"])
-        for at, kind in enumerate(kinds[:2])
+        for at, kind in enumerate(list(kinds)[:2])
         for image, (of, _) in zip(images, names, strict=True)
         if of == kind
     ]
@@ -154,14 +156,11 @@ def wildclip(data: Path) -> None:
 
 
 def sample_data(world: str, data: Path) -> list[Path]:
-    """The data of a miniature of eyespot's own, and its photos."""
-    (data / "photos").mkdir()
-    for kind in KINDS:
-        for name in photos_of(kind):
-            shutil.copy(sample.photos() / name, data / "photos" / name)
-    for make in WORLDS[world]:
-        make(data)
-    return sorted((data / "photos").iterdir())
+    """The data of a miniature of eyespot's own beside what is there, and its photos."""
+    make_world(world, data.parent / world)
+    (data.parent / world / "data" / MARK).unlink()
+    shutil.copytree(data.parent / world / "data", data, dirs_exist_ok=True)
+    return sorted((data / "photos").glob("*.jpg"))
 
 
 def ilias(data: Path) -> None:
@@ -194,7 +193,7 @@ def labelled(data: Path) -> None:
 
 def captioned(data: Path) -> None:
     """COCO, CC12M and BioTrove, and the captions written for some of it."""
-    photos = sorted((data / "photos").iterdir())
+    photos = sorted((data / "photos").glob("*.jpg"))
     (data / "photos").rename(data / "train2017")
     images = [{"id": at, "file_name": one.name} for at, one in enumerate(photos)]
     written = [{"image_id": at, "id": at, "caption": f"a photo of {one.stem}"} for at, one in enumerate(photos)]
