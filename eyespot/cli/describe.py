@@ -48,19 +48,16 @@ def run(
     exit_if_failed(failures)
 
 
-def _ranked(gallery: Path, file: Path, depth: int) -> set[str]:
+def _ranked(gallery: Path, file: Path, depth: int) -> set[str | None]:
     """The ids of the first hits of a run that the gallery has, found by their names; `NothingFound` if it has none."""
-    from eyespot.gallery.view import Gallery
+    from eyespot.reports.moved import from_gallery
     from eyespot.runs import read_run
-    from eyespot.search.matching import UNMATCHED, matched
 
-    run, opened = read_run(file), Gallery(gallery)
+    run = read_run(file)
     images = {hit.image for query in run for hit in run[query][:depth]}
-    ids = {image.removeprefix(UNMATCHED) for image in images if image.startswith(UNMATCHED)}
-    names = sorted(image for image in images if not image.startswith(UNMATCHED))
-    found = matched(opened.view(opened.stem(run.header.get("encoder"))), names)
-    if not (ids := ids | {id for id in found.ids if id is not None}):
+    found = from_gallery(gallery, images)
+    if not found:
         raise NothingFound(f"{gallery} has no picture that {file} ranks; choose the gallery of the run with -g")
-    if found.unmatched:
-        warn(f"{len(found.unmatched):,} pictures of the run are not in the gallery (such as {found.unmatched[0]!r})")
-    return ids
+    if lacking := len(images) - len(found):
+        warn(f"{lacking:,} pictures of the run are not in the gallery, and stay without local descriptors")
+    return {picture.id for picture in found.values()}

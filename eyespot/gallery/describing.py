@@ -33,7 +33,7 @@ class Describing:
     count: int = PER_IMAGE  # features a picture at most
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False
-    only: Collection[str] | None = None
+    only: Collection[str | None] | None = None
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None
 
 

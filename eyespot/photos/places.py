@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot.photos.found import Seen, reason, refuse_size
 from eyespot.photos.names import real_name, stored_name
-from eyespot.photos.parquet_pictures import read_row
 from eyespot.photos.videos.addresses import FRAGMENT, frame_of, is_video
+from eyespot.storage.parquet_bytes import read_row
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_bytes(root: Root, seen: Seen) -> bytes:
             archive.seek(seen.offset)
             return archive.read(seen.size)
     if root.kind == "parquet":
-        return read_row(root.place, seen.offset)
+        return bytes(read_row(root.place, seen.offset))
     place = full_path(root, seen.path)
     stat_of(place)
     with open(place, "rb") as file:
@@ -70,7 +70,7 @@ def read_again(place: str) -> bytes:
 
         inside = place[len(archive) + 1 :]
         row = None if archive.lower().endswith(".tar") else inside.partition("/")[0]
-        return read_member(archive, inside) if row is None else read_row(archive, int(row))
+        return read_member(archive, inside) if row is None else bytes(read_row(archive, int(row)))
     if (frame := frame_of(place)) is not None and not os.path.isfile(place):
         from eyespot.photos.videos.decoding import frame_bytes
 
