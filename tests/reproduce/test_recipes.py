@@ -28,6 +28,9 @@ ASKED = {
     *("quari-1a", "quari-1b", "quari-2", "quari-3a", "quari-3b", "quari-4"),
     *("ilias", "rmir-2", "recos-2", "recos-3"),
 }
+DOUBLED = (
+    '[[steps]]\nname = "evaluate"\nrun = "eyespot eval rmir -e {encoder} -g {name} --out reports/one"\neach = true\n'
+)
 ONE_A_PAPER = ("inquire-2", "quari-1a", "rmir-2", "recos-3")  # the others run each night
 
 
@@ -155,6 +158,22 @@ def test_a_new_table_is_one_file_of_known_keys(tmp_path: Path) -> None:
     ]
     with raises(UsageError):
         read_table(tmp_path / "odd.toml")
+    (tmp_path / "doubled.toml").write_text(text + steps + steps.split("[[steps]]")[0].replace('"a"', '"b"') + DOUBLED)
+    with raises(UsageError):
+        read_table(tmp_path / "doubled.toml")
+
+
+def test_rows_are_chosen_with_what_they_read() -> None:
+    """QuARI's table 3b re-ranks the first ranking, which is a row of its own."""
+    recipe = reproduce.recipe("quari-3b")
+
+    assert [one.name for one in recipe.rows(False, ["quari"])] == ["quari", "first"]
+    assert [one.name for one in recipe.rows(False, skip=["first"])] == ["quari"]
+    assert [one.name for one in reproduce.recipe("inquire-3").rows(False, ["best"])] == ["blip2", "best"]
+    with raises(UsageError):
+        recipe.commands(False, ["best"])
+    lines = {one.line.rpartition("--out ")[2]: one.line for one in recipe.commands(False) if "eval" in one.line}
+    assert "--adapt" not in lines["reports/first"] and "--run reports/first/run.parquet" in lines["reports/quari"]
 
 
 @pytest.mark.long

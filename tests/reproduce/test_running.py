@@ -62,6 +62,17 @@ def test_a_line_that_fails_stops_and_the_next_run_goes_on_there(tmp_path: Path) 
     assert order(tmp_path) == ["one", "two", "two", "three"]
 
 
+def test_a_line_of_a_row_that_fails_ends_that_row_alone(tmp_path: Path) -> None:
+    """What a line of two rows made is lacking to both; a row that does not need it goes on."""
+    fails = command("two", note("two") + "; raise SystemExit(5)")._replace(systems=("a", "b"))
+    rest = [command(name, note(name))._replace(systems=(name,)) for name in ("a", "b", "c")]
+
+    failed = run_commands([command("one", note("one")), fails, *rest], tmp_path, lambda _: None)
+
+    assert order(tmp_path) == ["one", "two", "c"]
+    assert failed.keys() == {"a", "b"} and "step 2 (two) ended with 5" in failed["a"]
+
+
 def test_what_a_line_made_must_still_be_there(tmp_path: Path) -> None:
     makes = command("made", note("made") + "; open('made.txt', 'w').write('x')", "made.txt")
     ran([makes], tmp_path)
