@@ -150,10 +150,8 @@ def grounds_of(result: Result, rows: Sequence[Printed], official: bool) -> list[
     ties = "equal scores averaged" if averaged else "no equal scores that count"
     notes = [Note("queries", queries), Note("images", images), Note("ties", ties), Note("cut", "rankings to the cut")]
     if view := result.run.header.get("view"):
-        unknown = any(row.view is None for row in rows)
-        notes.append(
-            Note("view", f"pictures: {view}" + (" (how the paper's were seen is not known)" if unknown else ""))
-        )
+        known = "" if all(row.view for row in rows) else " (how the paper's were seen is not known)"
+        notes.append(Note("view", f"pictures: {view}{known}"))
     return notes
 
 

@@ -98,8 +98,7 @@ class GallerySearcher:
         if why := unfit(task, self.stages):
             raise UsageError(why)
         matching = self._matched(*wanted(task))
-        # What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked
-        # or found
+        # Needed in the gallery for the benchmark's numbers: all that is to be ranked or found
         judged = task.judged
         if task.way == "i2t":
             needed = set()  # what a query asks with may lie in the data folder

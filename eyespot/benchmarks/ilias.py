@@ -131,16 +131,14 @@ def printed() -> list[Printed]:
             table("quari_ablation", "QuARI, table 4 (5 million photos)", ("method",), {"ilias_t2i_5m": T2I_5M}),
         )
     )
-    rows = [row._replace(split="mini" if row.images == MINI else "full") for row in rows]
-    # Numbers of ILIAS's authors: github.com/ilias-vrg/ilias, feature_extraction/scripts/models.sh
-    return [row._replace(view=_authors_view(row.method)) if row.source == ADAPTED else row for row in rows]
+    views = {row: _authors_view(row.method) for row in rows if row.source == ADAPTED}
+    return [row._replace(split="mini" if row.images == MINI else "full", view=views.get(row)) for row in rows]
 
 
 def _authors_view(method: str) -> str:
-    """How ILIAS's own extractor shows pictures to a model that is named by the side it was trained on."""
-    size = method.rpartition(" ")[2]
-    side = 384 if method.startswith("OpenCLIP") else {"224": 384, "336": 512, "384": 512, "512": 724}[size]
-    return f"longer side {side}, positions interpolated"
+    """How ILIAS's authors show pictures to a model (ilias-vrg/ilias, feature_extraction/scripts/models.sh)."""
+    side = {"224": 384, "336": 512, "384": 512, "512": 724}[method[-3:]]  # by the side that it was trained on
+    return f"longer side {384 if method.startswith('OpenCLIP') else side}, positions interpolated"
 
 
 def load() -> Benchmark:

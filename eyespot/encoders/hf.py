@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,13 +42,15 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
     Raises: UsageError if the model is of another kind, EyespotError if it cannot be had or its files are not whole.
     """
     with hub.loading(f"hf:{spec}"):
-        where, fitted = Device(device), re.search(r"#long=(\d{2,4})$", spec)
-        spec, end = spec.removesuffix(fitted[0] if fitted else ""), fitted[0] if fitted else ""
+        where = Device(device)
+        spec, mark, side = spec.partition("#long=")
         checkpoint, name = checkpoint_of("hf", spec)
-        towers = Transformer.create(name + end, checkpoint.folder, where)
-        towers.long = int(fitted[1]) if fitted else None
-        if towers.long and towers.patch is None:
-            raise UsageError(f"{name} is no vision transformer with patches of one size; leave out {end}")
+        towers = Transformer.create(name + mark + side, checkpoint.folder, where)
+        if mark and (towers.patch is None or not side.isdecimal() or int(side) < towers.patch):
+            raise UsageError(
+                f"{mark}{side} needs pixels, and a vision transformer with patches of one size, not {name}"
+            )
+        towers.long = int(side) if mark else None
         # The probe is a text: what the text half gives is as wide as the space
         import torch
 
@@ -103,8 +104,7 @@ class Transformer:
     def read(self) -> Callable[[Image], Pixels]:
         """A picture through the model's own processor, (3, height, width), or patches as `packed`."""
         if self.long and self.patch:
-            normal = self.processor.image_mean, self.processor.image_std
-            return partial(_fitted, self.long, self.patch, *normal)
+            return partial(_fitted, self.long, self.patch, self.processor.image_mean, self.processor.image_std)
         return partial(_processed, self.processor)
 
     @property
@@ -119,10 +119,9 @@ class Transformer:
             import torch
 
             there = ~pixels[:, 0].isnan()  # (n, side, side)
-            sides = [(int(one.any(1).sum()), int(one.any(0).sum())) for one in there]
-            cut = [one[None, :, :rows, :columns] for one, (rows, columns) in zip(pixels, sides, strict=True)]
+            cut = [one[:, mask.any(1)][..., mask.any(0)] for one, mask in zip(pixels, there, strict=True)]
             interpolated: Any = partial(self.model.get_image_features, interpolate_pos_encoding=True)
-            return torch.cat([_rows(interpolated(pixel_values=one)) for one in cut])
+            return torch.cat([_rows(interpolated(pixel_values=one[None])) for one in cut])
         inputs = {"pixel_values": pixels} if pixels.ndim == 4 else unpacked(pixels)
         return _rows(self.model.get_image_features(**inputs))
 
@@ -182,8 +181,7 @@ def _fitted(long: int, patch: int, mean: Sequence[float], std: Sequence[float], 
     ratio = height / width
     sides = (long, max(1, int(long * ratio))) if ratio <= 1 else (max(1, int(long / ratio)), long)
     shown = (np.asarray(picture.resize(sides), np.float32) / 255 - mean) / std  # (rows, columns, 3)
-    lacks = [-edge % patch for edge in shown.shape[:2]]
-    around = [(edge // 2, edge - edge // 2) for edge in lacks]
+    around = [(-edge % patch // 2, -edge % patch - -edge % patch // 2) for edge in shown.shape[:2]]
     shown = np.pad(shown, [*around, (0, 0)])
     made = np.full((3, *2 * (math.ceil(long / patch) * patch,)), np.nan, np.float32)
     made[:, : shown.shape[0], : shown.shape[1]] = shown.transpose(2, 0, 1)
