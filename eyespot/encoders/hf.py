@@ -1,8 +1,7 @@
 """Models of the transformers library: `hf:ORG/NAME[@revision]` or `hf:FOLDER`; CLIP, SigLIP, SigLIP 2 and their kin.
 
 Preprocessing is the model's own; so are the prompt rules: SigLIP was trained on lower-cased texts padded to 64.
-With `#long=384` behind the name a vision transformer sees the whole picture: its longer side is fitted to 384 pixels,
-and positions are interpolated, as ILIAS's extractor does it (github.com/ilias-vrg/ilias, feature_extraction).
+`#long=384` behind the name fits a picture's longer side and interpolates positions, as ILIAS's extractor does.
 """
 
 from __future__ import annotations
@@ -177,8 +176,7 @@ def _processed(processor: Any, picture: Image) -> Pixels:
 
 def _fitted(long: int, patch: int, mean: Sequence[float], std: Sequence[float], picture: Image) -> Pixels:
     """A picture whose longer side is `long`, with grey around it to whole patches; what is left of a square is NaN."""
-    width, height = picture.size
-    ratio = height / width
+    ratio = picture.size[1] / picture.size[0]  # height to width
     sides = (long, max(1, int(long * ratio))) if ratio <= 1 else (max(1, int(long / ratio)), long)
     shown = (np.asarray(picture.resize(sides), np.float32) / 255 - mean) / std  # (rows, columns, 3)
     around = [(-edge % patch // 2, -edge % patch - -edge % patch // 2) for edge in shown.shape[:2]]
