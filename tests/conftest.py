@@ -42,7 +42,7 @@ def child_env() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in path if part)}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def hub_cache() -> Path:
     """The model hub's cache of this test run, where `tiny_models.published` puts models."""
     return Path(HUB_CACHE.name)

@@ -76,6 +76,20 @@ def hf_naflex(folder: Path, seed: int = 0) -> Path:
     return _saved(folder, transformers.Siglip2Model, config, transformers.Siglip2Processor(image, words), seed)
 
 
+def dinov2(folder: Path, family: str = "Dinov2", seed: int = 0) -> Path:
+    """A DINOv2 with its processor, saved; `family` is transformers' name of the model."""
+    import torch
+    import transformers
+
+    torch.manual_seed(seed)
+    config = getattr(transformers, f"{family}Config")(
+        **{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56, "patch_size": 14}
+    )
+    getattr(transformers, f"{family}Model")(config).eval().save_pretrained(folder)
+    transformers.BitImageProcessor().save_pretrained(folder)
+    return folder
+
+
 def exported_clip(model: Path, folder: Path) -> Path:
     """The two towers and the tokenizer of a saved CLIPModel as ONNX files."""
     import torch

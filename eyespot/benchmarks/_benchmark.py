@@ -108,6 +108,7 @@ class Printed(NamedTuple):
     images: int | None = None  # that each query ranked; None: those of the official set
     wording: str | None = None  # of the prompt that its model answers
     first_stage: str | None = None  # the row of the same table with the ranking that it re-ranks
+    view: str | None = None  # how its encoder saw pictures, as `Space.picture_view`; None: not known
 
 
 class Official(NamedTuple):

@@ -4,7 +4,7 @@ The one rule for all benchmarks: numbers of the same queries, split and images. 
 measured (`Benchmark.official`, and of single rows `Printed.split` and `Printed.images`); whatever is known to differ
 keeps a row away, with the reasons. Of the rows that stand beside, some are printed without a difference.
 
-The codes of reasons: `set`, `split`, `queries`, `judgements` and `images` keep a row away; `cell`, `wording`,
+The codes of reasons: `set`, `split`, `queries`, `judgements` and `images` keep a row away; `cell`, `wording`, `view`,
 `first-stage`, `ties` and `cut` take the difference from it.
 """
 
@@ -114,7 +114,7 @@ PROMPTED = ("anthropic", "openai", "transformers")  # judges that answer a promp
 def reasons_of(
     evaluation: Evaluation, result: Result, rows: Sequence[Printed], odd: Mapping[Printed, str]
 ) -> dict[Printed, list[Note]]:
-    """The rows that are not compared, each with what keeps them apart: `odd` cell, prompt, first stage, ties, cut."""
+    """Rows that are not compared, each with why: `odd` cell, prompt, view of pictures, first stage, ties, or cut."""
     judge = str(result.run.header.get("judge", ""))
     used = str(evaluation.made.get("arguments", {}).get("wording") or "")
     of_measure = {label: list(_ties_and_cut(result, label)) for label in {row.measure for row in rows}}
@@ -128,12 +128,14 @@ def reasons_of(
                 f"the paper's models answer its own prompts, {judge} another; --wording {row.wording}:CLONE asks theirs"
             )
             found[row].append(Note("wording", text))
+        if row.view and (view := result.run.header.get("view")) and view != row.view:
+            found[row].append(Note("view", f"the paper's encoder saw pictures otherwise ({row.view}, here {view})"))
         found[row] += [*(first_stages[row.source] if row.first_stage else ()), *of_measure[row.measure]]
     return {row: reasons for row, reasons in found.items() if reasons}
 
 
-def grounds_of(result: Result, rows: Iterable[Printed], official: bool) -> list[Note]:
-    """In what a result is known to agree with these rows: queries, images, ties and cut."""
+def grounds_of(result: Result, rows: Sequence[Printed], official: bool) -> list[Note]:
+    """In what a result is known to agree with these rows: queries, images, ties and cut; and how pictures were seen."""
     queries = f"{len(result.scores.queries):,} queries"
     if result.task.verified:
         queries += f" (SHA-256 of {', '.join(result.task.verified)})"
@@ -146,7 +148,11 @@ def grounds_of(result: Result, rows: Iterable[Printed], official: bool) -> list[
     measures = {row.measure for row in rows} & result.scores.measures.keys()
     averaged = all(result.scores.measures[label].definition["ties"] == "average" for label in measures)
     ties = "equal scores averaged" if averaged else "no equal scores that count"
-    return [Note("queries", queries), Note("images", images), Note("ties", ties), Note("cut", "rankings to the cut")]
+    notes = [Note("queries", queries), Note("images", images), Note("ties", ties), Note("cut", "rankings to the cut")]
+    if view := result.run.header.get("view"):
+        known = "" if all(row.view for row in rows) else " (how the paper's were seen is not known)"
+        notes.append(Note("view", f"pictures: {view}{known}"))
+    return notes
 
 
 def _first_stage(result: Result, rows: Sequence[Printed], source: str) -> list[Note]:

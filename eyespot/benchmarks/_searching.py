@@ -98,8 +98,7 @@ class GallerySearcher:
         if why := unfit(task, self.stages):
             raise UsageError(why)
         matching = self._matched(*wanted(task))
-        # What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked
-        # or found
+        # Needed in the gallery for the benchmark's numbers: all that is to be ranked or found
         judged = task.judged
         if task.way == "i2t":
             needed = set()  # what a query asks with may lie in the data folder
@@ -116,6 +115,7 @@ class GallerySearcher:
         seconds = _each(encoding, started, len(sources))
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
         run.header |= {"adapted": True} if self.adapter is not None else {}
+        run.header |= {"view": view} if (view := self.view.space.picture_view) else {}
         missing = sum(name in needed for name in matching.unmatched) + len(task_queries(task)) - len(sources)
         if task.listed is not None:
             listed = task.listed.rows(self.view, self.match, self.allow_missing)

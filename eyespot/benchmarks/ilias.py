@@ -32,6 +32,7 @@ OFFICIAL = {
     for task, queries in (("i2i", 1232), ("t2i", 1000))
 }
 MODEL = ("model", "backbone", "resolution")
+ADAPTED = "QuARI, table 1b (task adaptation)"
 RERANKED = "QuARI, table 3a (re-ranked, SigLIP)"
 
 
@@ -124,14 +125,21 @@ def printed() -> list[Printed]:
         chain(
             table("quari_ilias", "QuARI, table 1a", MODEL, {"i2i_100m": I2I, "t2i_100m": T2I}),
             table("quari_ilias", "QuARI, table 1a (5 million photos)", MODEL, {"t2i_5m": T2I_5M}),
-            table("quari_ta", "QuARI, table 1b (task adaptation)", MODEL, {"i2i_100m_ta": I2I}),
+            table("quari_ta", ADAPTED, MODEL, {"i2i_100m_ta": I2I}),
             table("quari_ta", "QuARI, table 1b (QuARI on the same data)", MODEL, {"i2i_100m_quari_on_ta_data": I2I}),
             table("quari_rerank_i2i", RERANKED, ("method",), {"ilias_map1k": I2I}, "Initial ranking"),
             table("quari_ablation", "QuARI, table 4", ("method",), {"ilias_i2i_100m": I2I}),
             table("quari_ablation", "QuARI, table 4 (5 million photos)", ("method",), {"ilias_t2i_5m": T2I_5M}),
         )
     )
-    return [row._replace(split="mini" if row.images == MINI else "full") for row in rows]
+    views = {row: _authors_view(row.method) for row in rows if row.source == ADAPTED}
+    return [row._replace(split="mini" if row.images == MINI else "full", view=views.get(row)) for row in rows]
+
+
+def _authors_view(method: str) -> str:
+    """How ILIAS's authors show pictures to a model (ilias-vrg/ilias, feature_extraction/scripts/models.sh)."""
+    side = {"224": 384, "336": 512, "384": 512, "512": 724}[method[-3:]]  # by the side that it was trained on
+    return f"longer side {384 if method.startswith('OpenCLIP') else side}, positions interpolated"
 
 
 def load() -> Benchmark:

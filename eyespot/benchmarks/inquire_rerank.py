@@ -39,8 +39,7 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     chosen = of_split if named else found
     for file in chosen:
         names = {each.name for each in chosen}
-        # Of test-00001-of-00004.parquet all four must be there: a part of the queries would score without a
-        # word
+        # Of test-00001-of-00004.parquet all four must be there: a part would score without a word
         parts = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})\.parquet)", file.name)
         wanted = [f"{parts[1]}{at:05}{parts[2]}" for at in range(int(parts[3]))] if parts else []
         lacking = [name for name in wanted if name not in names]

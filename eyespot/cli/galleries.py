@@ -20,7 +20,7 @@ from eyespot.cli.console import (
 from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import ReadSettings
 from eyespot.storage.systems import usable_cores
-from eyespot.types import UsageError
+from eyespot.types import NothingFound, UsageError
 
 FEWEST = 1_000  # rows of a segment
 
@@ -65,6 +65,10 @@ def describe(
     count: int = typer.Option(
         100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."
     ),
+    run_file: Path = typer.Option(
+        None, "--run", metavar="FILE", help="Only pictures that this run ranks, as those that are re-ranked."
+    ),
+    depth: int = typer.Option(1000, "--depth", min=1, help="With --run, the number of first hits of each query."),
     json: bool = json_option(),
 ) -> None:
     """Compute the local descriptors of every picture once; run it again after you index more."""
@@ -73,7 +77,9 @@ def describe(
 
     place, made_by = gallery_here(gallery, writes=True), rooms.load("descriptors", extractor)
     with progress_bar() as progress:
-        options = Describing(count, reading.workers or usable_cores(), reading.retry_failed, progress)
+        only = None if run_file is None else _ranked(place, run_file, depth)
+        workers = reading.workers or usable_cores()
+        options = Describing(count, workers, reading.retry_failed, only=only, progress=progress)
         summary = describe(place, made_by, options)
     failures = [failure._asdict() for failure in summary.failures]
     report = {"gallery": str(place), "extractor": made_by.name, "pictures": summary.pictures}
@@ -83,6 +89,21 @@ def describe(
     if summary.failures:
         warn(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
     exit_if_failed(failures)
+
+
+def _ranked(gallery: Path, file: Path, depth: int) -> set[str | None]:
+    """The ids of the first hits of a run that the gallery has, found by their names; `NothingFound` if it has none."""
+    from eyespot.reports.moved import from_gallery
+    from eyespot.runs import read_run
+
+    run = read_run(file)
+    images = {hit.image for query in run for hit in run[query][:depth]}
+    found = from_gallery(gallery, images)
+    if not found:
+        raise NothingFound(f"{gallery} has no picture that {file} ranks; choose the gallery of the run with -g")
+    if lacking := len(images) - len(found):
+        warn(f"{lacking:,} pictures of the run are not in the gallery, and stay without local descriptors")
+    return {picture.id for picture in found.values()}
 
 
 def failures(gallery: Path = gallery_option("The gallery."), json: bool = json_option()) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, print_result, progress_bar, warn
+from eyespot.cli.console import escaped, exit_if_failed, print_result, progress_bar, warn
 from eyespot.cli.settings import flag, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -27,6 +28,12 @@ def run(
     sample: bool = flag(
         "--sample", "A miniature of the table, with made-up queries over sample photos; needs no download."
     ),
+    only: list[str] = typer.Option(
+        [], "--only", metavar="SYSTEM", help="Only this row; give it several times for several.", show_default=False
+    ),
+    skip: list[str] = typer.Option(
+        [], "--skip", metavar="SYSTEM", help="Leave this row out; may be given several times.", show_default=False
+    ),
     json: bool = json_option(),
 ) -> None:
     """Reproduce a table of a paper: needs, downloads, commands, and the result beside what is printed; resumes."""
@@ -44,7 +51,7 @@ def run(
     if check and sample:
         raise UsageError("--check is about the table itself, --sample needs nothing; give one of them")
     folder = work or Path("reproduce") / (f"{table}-sample" if sample else table)
-    commands = recipe.commands(sample)
+    commands = recipe.commands(sample, only, skip)
     if dry_run:
         place = shlex.quote(str(folder))
         lines = [f"mkdir -p {place} && cd {place}", *(command.line for command in commands)]
@@ -61,8 +68,7 @@ def run(
         raise NothingFound(f"{recipe.title} needs {first.what} ({first.about}); {first.way}; all: --check")
     if sample:
         make_world(recipe.world, folder)
-    run_commands(commands, folder, warn)
-    _table(recipe, folder, sample, json)
+    _table(recipe, folder, sample, failed=run_commands(commands, folder, warn), json=json)
 
 
 def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
@@ -79,19 +85,22 @@ def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
         raise NothingFound(f"{lacking} of {len(needs)} needs have to be met by hand first; see above")
 
 
-def _table(recipe: TableRecipe, folder: Path, sample: bool, json: bool) -> None:
+def _table(recipe: TableRecipe, folder: Path, sample: bool, *, failed: Mapping[str, str], json: bool) -> None:
     """The table on stdout, and as table.md in the work folder."""
     from eyespot.reports.tables import as_markdown, as_text
     from eyespot.reproduce.comparison import as_table, cells, sample_cells
     from eyespot.storage.atomic import write_whole
 
-    found = list(sample_cells(recipe, folder)) if sample else cells(recipe, folder)
+    found = list(sample_cells(recipe, folder)) if sample else cells(recipe, folder, failed)
     table = as_table(recipe, found, sample)
     text = as_markdown([table])
     write_whole(folder / "table.md", lambda file: file.write(text.encode()))
     rows = [cell._asdict() for cell in found]
-    fields = {"table": recipe.name, "sample": sample, "note": table.note, "cells": rows}
+    fields = {"table": recipe.name, "sample": sample, "note": table.note, "cells": rows, "failed": failed}
     print_result(fields, [as_text(table)], json)
+    for system, why in failed.items():
+        warn(f"{system} is not in the table: {why}; run the same line again to go on from there")
+    exit_if_failed(failed)
 
 
 def download(

@@ -1,11 +1,13 @@
 """Models of the transformers library: `hf:ORG/NAME[@revision]` or `hf:FOLDER`; CLIP, SigLIP, SigLIP 2 and their kin.
 
 Preprocessing is the model's own; so are the prompt rules: SigLIP was trained on lower-cased texts padded to 64.
+`#long=384` behind the name fits a picture's longer side and interpolates positions, as ILIAS's extractor does.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
-SPELLING = "hf:ORG/NAME[@REVISION] or hf:FOLDER"
+SPELLING = "hf:ORG/NAME[@REVISION][#long=SIDE] or hf:FOLDER[#long=SIDE]"
 NEEDS = "the extra [torch]; weights from the model hub or a folder"
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 SIGLIP = ("siglip", "siglip2")
@@ -40,15 +42,23 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
     """
     with hub.loading(f"hf:{spec}"):
         where = Device(device)
+        spec, mark, side = spec.partition("#long=")
         checkpoint, name = checkpoint_of("hf", spec)
-        towers = Transformer.create(name, checkpoint.folder, where)
+        towers = Transformer.create(name + mark + side, checkpoint.folder, where)
+        if mark and (towers.patch is None or not side.isdecimal() or int(side) < towers.patch):
+            raise UsageError(
+                f"{mark}{side} needs pixels, and a vision transformer with patches of one size, not {name}"
+            )
+        towers.long = int(side) if mark else None
         # The probe is a text: what the text half gives is as wide as the space
         import torch
 
         with torch.inference_mode():
             probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
         weights = hub.digest(checkpoint.weights)
-        space = Space(name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
+        space = Space(
+            towers.name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1]
+        )
         return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
 
 
@@ -60,6 +70,7 @@ class Transformer:
     model: Any
     processor: Any
     tokenizer: Any
+    long: int | None = None  # pixels that the longer side is fitted to
 
     @classmethod
     def create(cls, name: str, folder: Path, device: Device) -> Transformer:
@@ -91,10 +102,25 @@ class Transformer:
     @property
     def read(self) -> Callable[[Image], Pixels]:
         """A picture through the model's own processor, (3, height, width), or patches as `packed`."""
+        if self.long and self.patch:
+            return partial(_fitted, self.long, self.patch, self.processor.image_mean, self.processor.image_std)
         return partial(_processed, self.processor)
+
+    @property
+    def patch(self) -> int | None:
+        """The side of a patch in pixels; None for a tower without patches, or with patches of any aspect ratio."""
+        side = getattr(self.model.config.vision_config, "patch_size", None)
+        return side if isinstance(side, int) and not hasattr(self.processor, "max_num_patches") else None
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, ...) as `read` gave them to (n, dim)."""
+        if self.long:
+            import torch
+
+            there = ~pixels[:, 0].isnan()  # (n, side, side)
+            cut = [one[:, mask.any(1)][..., mask.any(0)] for one, mask in zip(pixels, there, strict=True)]
+            interpolated: Any = partial(self.model.get_image_features, interpolate_pos_encoding=True)
+            return torch.cat([_rows(interpolated(pixel_values=one[None])) for one in cut])
         inputs = {"pixel_values": pixels} if pixels.ndim == 4 else unpacked(pixels)
         return _rows(self.model.get_image_features(**inputs))
 
@@ -115,7 +141,7 @@ class Transformer:
         tower = getattr(self.model, "vision_model", None)
         layers = getattr(getattr(tower, "encoder", None), "layers", None)
         patch = getattr(self.model.config.vision_config, "patch_size", None) if layers is not None else None
-        if layers is None or not isinstance(patch, int):
+        if layers is None or not isinstance(patch, int) or self.long:
             return None
         if pixels.ndim == 2:  # patches as `packed`
             rows, columns = (int(number) for number in pixels[0, HEIGHT:])
@@ -152,6 +178,18 @@ def _processed(processor: Any, picture: Image) -> Pixels:
         return packed(found)
     pixels: Pixels = found["pixel_values"][0].numpy()
     return pixels
+
+
+def _fitted(long: int, patch: int, mean: Sequence[float], std: Sequence[float], picture: Image) -> Pixels:
+    """A picture whose longer side is `long`, with grey around it to whole patches; what is left of a square is NaN."""
+    ratio = picture.size[1] / picture.size[0]  # height to width
+    sides = (long, max(1, int(long * ratio))) if ratio <= 1 else (max(1, int(long / ratio)), long)
+    shown = (np.asarray(picture.resize(sides), np.float32) / 255 - mean) / std  # (rows, columns, 3)
+    around = [(-edge % patch // 2, -edge % patch - -edge % patch // 2) for edge in shown.shape[:2]]
+    shown = np.pad(shown, [*around, (0, 0)])
+    made = np.full((3, *2 * (math.ceil(long / patch) * patch,)), np.nan, np.float32)
+    made[:, : shown.shape[0], : shown.shape[1]] = shown.transpose(2, 0, 1)
+    return made
 
 
 def packed(found: Any) -> Pixels:
@@ -196,6 +234,7 @@ def _preprocessing(towers: Transformer, folder: Path) -> str:
     torchvision's) resize a little differently, so the class counts."""
     settings = towers.processor.to_dict()
     image = {key: settings[key] for key in sorted(settings) if not key.startswith("_")}
+    image |= {"longer_side": towers.long} if towers.long else {}
     names = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "merges.txt")
     vocabulary = [folder / name for name in names if (folder / name).is_file()]
     words = {"files": hub.digest(vocabulary), "length": towers.length, "lower": towers.is_siglip}

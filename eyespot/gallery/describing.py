@@ -5,7 +5,7 @@ Killed at any moment and run again, it goes on with the first shard that is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,11 +28,12 @@ PER_IMAGE = 100
 
 @dataclass(frozen=True)
 class Describing:
-    """How to describe; the defaults are those of the papers."""
+    """How to describe; the defaults are those of the papers. `only`: the ids of pictures, None for all."""
 
     count: int = PER_IMAGE  # features a picture at most
     workers: int = field(default_factory=usable_cores)
     retry_failed: bool = False
+    only: Collection[str | None] | None = None
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None
 
 
@@ -86,7 +87,8 @@ class _DescribeJob:
         for shard in shards or disk.shard_paths(gallery.path):
             items = self.shards[shard] = []
             for row in items_table.read_items(shard, ["id", "live", "roots", "paths"]).to_pylist():
-                places = zip(row["roots"], row["paths"], strict=True) if row["live"] else ()
+                is_due = row["live"] and (options.only is None or row["id"] in options.only)
+                places = zip(row["roots"], row["paths"], strict=True) if is_due else ()
                 items.append((row["id"], [place_of(gallery.root(root), path) for root, path in places]))
         self.seen, self.out_of_reach, self._counting = 0, 0, Lock()
         self.summary = DescribeSummary(sum(bool(places) for items in self.shards.values() for _, places in items))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from eyespot.gallery.index_tables import HAS_ROW, SHARD_OF, packed, split, unpacked
 from eyespot.photos.found import Skipped
-from eyespot.photos.places import Root, full_path
+from eyespot.photos.places import ARCHIVES, Root, full_path
 from eyespot.photos.raw import RAW_SUFFIXES, reads_raw
 from eyespot.photos.videos.addresses import FRAGMENT, VIDEO, VIDEO_SUFFIXES, reads_video
 
@@ -40,7 +40,7 @@ def protect_files_of_extras(sql: sqlite3.Connection, number: int, root: Root) ->
         return
     has_ending = " OR ".join(f"path LIKE '%{ending}'" for ending in sorted(endings))
     rows = sql.execute(f"SELECT path FROM gone WHERE root = ? AND ({has_ending})", (number,)).fetchall()
-    there = [(number, path) for (path,) in rows if root.kind == "tar" or os.path.exists(full_path(root, path))]
+    there = [(number, path) for (path,) in rows if root.kind in ARCHIVES or os.path.exists(full_path(root, path))]
     sql.executemany("DELETE FROM gone WHERE root = ? AND path = ?", there)
 
 

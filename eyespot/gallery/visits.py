@@ -24,7 +24,7 @@ from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.labels import LabelError, kind_of, label_rows, wider
 from eyespot.photos.names import NamedFiles, folded, nearly
 from eyespot.photos.pictures import SUFFIXES
-from eyespot.photos.places import Root
+from eyespot.photos.places import ARCHIVES, Root
 from eyespot.photos.raw import reads_raw
 from eyespot.photos.sources import LABEL_FILES
 from eyespot.photos.tars import table_beside
@@ -62,10 +62,10 @@ class ArchiveStamp(NamedTuple):
 
     @classmethod
     def of(cls, root: Root) -> ArchiveStamp | None:
-        """That of a root as it lies there now; None for one that is no tar, and for one just written."""
-        if root.kind != "tar":
+        """That of a root as it lies there now; None for one that is no archive, and for one just written."""
+        if root.kind not in ARCHIVES:
             return None
-        table = table_beside(root.place)
+        table = table_beside(root.place) if root.kind == "tar" else None
         try:
             found = [os.stat(root.place), *([os.stat(table)] if table else [])]
         except OSError:  # the walk says why

@@ -56,7 +56,7 @@ def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelErr
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
         for line, column, row in _READERS.get(place.suffix.lower(), _delimited)(place, keyed):
-            yield LabelError(line, row) if isinstance(row, str) else _label_row(row, column, line)
+            yield LabelError(line, row) if isinstance(row, str) else label_row(row, column, line)
     except UnicodeDecodeError:
         lost = "not UTF-8; save it as UTF-8 and run again"
     except OSError as error:
@@ -67,7 +67,8 @@ def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelErr
         yield LabelError(0, LABELS_LOST + lost)
 
 
-def _label_row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
+def label_row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
+    """A row whose `column` names the picture; the rest of it are its labels."""
     file, facts = row.pop(column), _label_columns(row)
     if not isinstance(file, str) or not file.strip():
         return LabelError(line, f"has an empty {column}")
@@ -186,27 +187,24 @@ def _coco(place: Path, _keyed: bool) -> Iterator[RawRow]:
 
 
 def _parquet(place: Path, keyed: bool) -> Iterator[RawRow]:
-    """Plain columns only, in the forms that JSON has; pictures inside the file are not read."""
+    columns = _parquet_columns(place)
+    column = "key" if keyed else _file_column([*columns])
+    if column is None:
+        raise ValueError(_no_file_column([*columns]))
+    yield from ((line, column, row) for line, row in enumerate(parquet_rows(place), 1))
+
+
+def parquet_rows(place: Path) -> Iterator[dict[str, Any]]:
+    """Plain columns only, in the forms that JSON has, and the paths of pictures; ValueError where it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = _parquet_columns(place)
-    column = "key" if keyed else _file_column([*columns])
-    if column is None:
-        raise ValueError(
-            f"{_no_file_column([*columns])}; pictures inside a parquet file have to be saved as files first"
-        )
-    inside = f"its {column} lies inside the parquet file; save it as a file first"
-    before = 0
     try:
         with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
             for batch in file.iter_batches(_BATCH, columns=[*columns.values()]):
                 values = [_plain(batch.column(batch.schema.names.index(name))).to_pylist() for name in columns]
-                for line, row in enumerate(zip(*values, strict=True), before + 1):
-                    named = dict(zip(columns, row, strict=True))
-                    has_none = named[column] is None and columns[column] != column
-                    yield line, column, inside if has_none else named
-                before += len(batch)
+                yield from (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
     except pa.ArrowException as error:
         raise ValueError(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""Where pictures lie, and their bytes: in folders, in tars, and as lists name them."""
+"""Where pictures lie, and their bytes: in folders, in tars and parquet files, and as lists name them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from eyespot.photos.found import Seen, reason, refuse_size
 from eyespot.photos.names import NamedFiles, real_name, stored_name
 from eyespot.photos.videos.addresses import FRAGMENT, frame_of, is_video
+from eyespot.storage.parquet_bytes import read_row
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+ARCHIVES = ("tar", "parquet")  # kinds of roots whose pictures are no files of their own
+
+
 class Root(NamedTuple):
     """One place that was indexed; its kind says how to read it again."""
 
     path: str  # absolute, as `names.py` stores it
-    kind: str  # folder | tar | list | file
+    kind: str  # folder | tar | parquet | list | file
 
     @property
     def place(self) -> str:
@@ -34,10 +38,10 @@ class Root(NamedTuple):
 
 
 def full_path(root: Root, path: str) -> str:
-    """Where a picture lies, as the file system names it; inside a tar it is `archive.tar/member`."""
+    """Where a picture lies, as the file system names it; inside a tar or parquet file it is `archive.tar/member`."""
     if root.kind == "file":
         return root.place + (path[-FRAGMENT:] if frame_of(path) else "")
-    if root.kind == "tar":
+    if root.kind in ARCHIVES:
         return f"{root.place}/{real_name(path)}"  # not joined: a member may call itself /etc/passwd
     base = os.path.dirname(root.place) if root.kind in ("list", "facts") else root.place
     return os.path.join(base, real_name(path))
@@ -49,6 +53,8 @@ def read_bytes(root: Root, seen: Seen) -> bytes:
         with open(root.place, "rb") as archive:
             archive.seek(seen.offset)
             return archive.read(seen.size)
+    if root.kind == "parquet":
+        return bytes(read_row(root.place, seen.offset))
     place = full_path(root, seen.path)
     stat_of(place)
     with open(place, "rb") as file:
@@ -58,12 +64,15 @@ def read_bytes(root: Root, seen: Seen) -> bytes:
 def read_again(place: str) -> bytes:
     """The bytes of a picture by its full path; OSError if it is gone.
 
-    Inside a tar that path is `archive.tar/member`; of a frame of a video, `clip.mp4#t=00:01:23.500`, it is a JPEG.
+    Inside a tar or parquet file that path is `archive.tar/member`; of a frame of a video, `clip.mp4#t=00:01:23.500`, it
+    is a JPEG.
     """
-    if (archive := tar_of(place)) is not None:
+    if (archive := archive_of(place)) is not None:
         from eyespot.photos.tars import read_member
 
-        return read_member(archive, place[len(archive) + 1 :])
+        inside = place[len(archive) + 1 :]
+        row = None if archive.lower().endswith(".tar") else inside.partition("/")[0]
+        return read_member(archive, inside) if row is None else bytes(read_row(archive, int(row)))
     if (frame := frame_of(place)) is not None and not os.path.isfile(place):
         from eyespot.photos.videos.decoding import frame_bytes
 
@@ -123,9 +132,9 @@ def reread(id: str, places: Sequence[str], min_side: int | None) -> Image | NotR
     return NotReread(whys[0], is_away or has_changed, is_away)
 
 
-def tar_of(place: str) -> str | None:
-    """The tar that a full path leads into; None for a file of its own."""
-    ends = (end.end() for end in re.finditer(r"\.tar(?=/)", place, re.IGNORECASE))
+def archive_of(place: str) -> str | None:
+    """The tar or parquet file that a full path leads into; None for a file of its own."""
+    ends = (end.end() for end in re.finditer(r"\.(?:tar(?=/)|parquet(?=/\d))", place, re.IGNORECASE))
     return next((place[:end] for end in ends if os.path.isfile(place[:end])), None)
 
 

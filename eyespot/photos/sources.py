@@ -1,4 +1,4 @@
-"""What the paths on the command line hold: folders, webdataset tars, lists of paths, single pictures.
+"""What the paths on the command line hold: folders, webdataset tars, parquet, lists of paths, single pictures.
 
 `scan` walks one root in a fixed order and yields what it meets: a picture (`Seen`), labels for one (`Labels`), or
 something that cannot be read and why (`Unreadable`), a file that is no picture (`Skipped`), or what is not looked
@@ -32,18 +32,20 @@ from eyespot.photos.kinds import (
     why_left_out,
     why_left_out_below,
 )
-from eyespot.photos.labels import LabelError, label_rows
+from eyespot.photos.labels import FILE_COLUMNS, LabelError, label_row, label_rows, parquet_rows
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, place_alike, stat_of
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_of, is_video, place_of_frame, reads_video
+from eyespot.storage.parquet_bytes import bytes_column, sizes
 from eyespot.storage.systems import is_inside, with_slashes
 from eyespot.types import UsageError
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
 SHARD = re.compile(r"[0-9]{5,}\.tar")  # as img2dataset and webdataset number them; 2019.tar is somebody's archive
 LIST_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".json")
+_OF_QUERY = {"query", "relevant", "clip_score", "supercategory", "category", "iconic_group"}  # in INQUIRE-Rerank
 
 
 def roots_of(path: str) -> list[Root]:
@@ -68,7 +70,7 @@ def root_of(path: str) -> Root:
     if suffix == ".tar":
         return Root(stored, "tar")
     if suffix in LIST_SUFFIXES:
-        return Root(stored, "list")
+        return Root(stored, "parquet" if suffix == ".parquet" and bytes_column(place) else "list")
     if suffix in VIDEO_SUFFIXES and not reads_video() and os.path.isfile(place):
         raise UsageError(needed(path, "av"))
     if suffix in SUFFIXES | VIDEO_SUFFIXES or (os.path.isfile(place) and is_picture(head_of(place) or b"")):
@@ -99,21 +101,49 @@ def scan(root: Root) -> Iterator[Record]:
         from eyespot.photos.tars import scan_with_table
 
         yield from scan_with_table(root.place)
+    elif root.kind == "parquet":
+        yield from _scan_parquet(root.place)
     elif root.kind == "list":
-        for row in label_rows(Path(root.place)):
-            if isinstance(row, LabelError):
-                yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
-            elif "://" in row.file:
-                yield Unreadable(row.file, "eyespot fetches no addresses; download the picture first")
-            else:
-                place = full_path(root, path := stored_name(row.file))
-                if alike := place_alike(place):
-                    place = alike if os.path.isabs(row.file) else os.path.relpath(alike, os.path.dirname(root.place))
-                    path = stored_name(place)
-                yield seen_at(full_path(root, path), path)
-                yield Labels(path, row.facts, row.file if alike else "")
+        yield from _scan_list(root)
     else:
         yield seen_at(root.place, os.path.basename(root.path))
+
+
+def _scan_list(root: Root) -> Iterator[Record]:
+    for row in label_rows(Path(root.place)):
+        if isinstance(row, LabelError):
+            yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
+        elif "://" in row.file:
+            yield Unreadable(row.file, "eyespot fetches no addresses; download the picture first")
+        else:
+            place = full_path(root, path := stored_name(row.file))
+            if alike := place_alike(place):
+                place = alike if os.path.isabs(row.file) else os.path.relpath(alike, os.path.dirname(root.place))
+                path = stored_name(place)
+            yield seen_at(full_path(root, path), path)
+            yield Labels(path, row.facts, row.file if alike else "")
+
+
+def _scan_parquet(place: str) -> Iterator[Record]:
+    """Every picture inside the file, called by its row and its name there, and the labels of each."""
+    column, status = bytes_column(place) or "", os.stat(place)
+    try:
+        for number, (row, size) in enumerate(zip(parquet_rows(Path(place)), sizes(place), strict=True)):
+            names = [column, *FILE_COLUMNS, "id", "_id", "key", *(one for one in row if one.endswith("file_name"))]
+            name = next((str(row[name]) for name in names if row.get(name) not in (None, "")), "")
+            path = f"{number:06}/{stored_name(name.strip('/'))}".removesuffix("/")  # so two of one name are two
+            if {"query", "relevant"} <= row.keys():  # of a pair: as a label it would answer the query
+                row = {name: value for name, value in row.items() if name not in _OF_QUERY}
+            labels = label_row({**row, column: path}, column, number + 1)
+            if isinstance(labels, LabelError):
+                yield Unreadable(path, f"its row {labels.reason}")
+            elif size is None:
+                yield Unreadable(path, "holds no picture")
+            else:
+                yield Seen(path, size, clamped(status.st_mtime_ns), number)
+                yield Labels(path, labels.facts)
+    except (OSError, ValueError) as error:
+        yield Unreadable("", f"the parquet file cannot be read to its end ({error})")
 
 
 def scan_counting(

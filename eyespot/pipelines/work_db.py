@@ -25,22 +25,7 @@ from eyespot.types import Adjustment, Exchange, EyespotError, Spent
 
 FILE = "work.sqlite"
 GROUP, PAUSE = 8192, 0.25  # outcomes, seconds: whichever is reached first makes a group durable
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS outcomes(step TEXT, record BLOB, outcomes TEXT NOT NULL, failed INTEGER NOT NULL,
-    PRIMARY KEY(step, record)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS answers(prompt TEXT PRIMARY KEY, answer TEXT NOT NULL, asked TEXT NOT NULL, at REAL NOT NULL)
-    WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS provenance(prompt TEXT PRIMARY KEY, served TEXT NOT NULL, changes TEXT NOT NULL)
-    WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS uses(step TEXT, prompt TEXT, PRIMARY KEY(step, prompt)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS costs(name TEXT, step TEXT, seconds REAL NOT NULL, calls INTEGER NOT NULL,
-    tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, step))
-    WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS unpaid(id INTEGER PRIMARY KEY, name TEXT NOT NULL, tokens_in INTEGER NOT NULL,
-    tokens_out INTEGER NOT NULL, money REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS dearest(name TEXT, model TEXT, requests INTEGER NOT NULL, tokens_in INTEGER NOT NULL,
-    tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, model)) WITHOUT ROWID;
-"""
+_SCHEMA = Path(__file__).with_name("work_db.sql").read_text("utf-8")
 _PAY = """INSERT INTO costs(name, step, seconds, calls, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds, calls = calls + excluded.calls,
     tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,

@@ -37,26 +37,40 @@ class TableCell(NamedTuple):
 def reports_of(recipe: TableRecipe, work: Path, sample: bool) -> dict[str, list[Summary]]:
     """The reports that are here, by the name of their system."""
     found: dict[str, list[Summary]] = {}
-    for command in recipe.commands(sample):
-        if command.report and command.system and (work / command.report / FILE).is_file():
-            found.setdefault(command.system, []).append(read_summary(work / command.report))
+    for command in recipe.every_command(sample):
+        if command.report and (work / command.report / FILE).is_file():
+            for system in command.systems:
+                found.setdefault(system, []).append(read_summary(work / command.report))
     return found
 
 
-def cells(recipe: TableRecipe, work: Path) -> list[TableCell]:
-    """A cell for every printed number of the table."""
+def cells(recipe: TableRecipe, work: Path, failed: Mapping[str, str] | None = None) -> list[TableCell]:
+    """A cell for every printed number of the table, then what systems that it does not have measured.
+
+    `failed`: why a system has no report, by its name.
+    """
     reports, found = reports_of(recipe, work, False), []
     for name in recipe.benchmarks:
         for row in benchmark(name).printed():
             if row.source in recipe.sources:
                 fits = (one for one in recipe.systems if one.method == row.method and one.source in ("", row.source))
                 system = next(fits, None)
-                summaries = reports.get((system.of or system.name) if system else "", [])
-                found.append(_cell(recipe, row, system, [one for one in summaries if one["benchmark"] == name]))
-    return found
+                whose = (system.of or system.name) if system else ""
+                summaries = [one for one in reports.get(whose, []) if one["benchmark"] == name]
+                lacking = f"there is no report of {whose} yet"
+                if system and system.by_hand:
+                    line = f"eyespot reproduce {recipe.name} --only {whose}"
+                    lacking = f"it is not run by itself: {system.by_hand}; then: {line}"
+                lacking = (failed or {}).get(whose, lacking)
+                found.append(_cell(recipe, row, system, summaries, lacking))
+    printed = {cell.method for cell in found}
+    more = {one.method: reports.get(one.name, []) for one in recipe.systems if one.method not in printed}
+    return [*found, *_unprinted(more, recipe.name, "not printed")]
 
 
-def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports: list[Summary]) -> TableCell:
+def _cell(
+    recipe: TableRecipe, row: Printed, system: TableSystem | None, reports: list[Summary], lacking: str
+) -> TableCell:
     parts = [row.task, row.group, row.depth and f"top {row.depth}", row.split, row.images and f"{row.images:,} images"]
     what = ", ".join(part for part in parts if part)
     blank = TableCell(row.source, row.method, what, row.measure, row.value, None, None, "")
@@ -68,12 +82,12 @@ def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports
     for task in (task for one in reports for task in one["tasks"] if task["task"] == row.task):
         entry = next((one for one in task["published"] if all(one.get(n) == v for n, v in key.items())), None)
         if entry is not None:
-            value, ends, lacking = entry["measured"], _interval(row, task), "the data do not say this breakdown"
+            value, ends, no_value = entry["measured"], _interval(row, task), "the data do not say this breakdown"
             if system.stage:
                 value, ends = _of_stage(system.stage, row.measure, task), None
-                lacking = f"the report has no stage {system.stage!r}"
+                no_value = f"the report has no stage {system.stage!r}"
             if value is None:
-                return blank._replace(verdict=f"not comparable, because {lacking}")
+                return blank._replace(verdict=f"not comparable, because {no_value}")
             why = "not comparable, because " + "; ".join(reason["text"] for reason in entry["reasons"])
             return blank._replace(measured=value, interval=ends, verdict=COMPARABLE if entry["comparable"] else why)
         reasons += [note["text"] for note in task["not_beside"].get(row.source, [])]
@@ -82,7 +96,7 @@ def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports
         if plain and not other and row.measure in task["measures"]:  # of the same pool: shown, though not compared
             mean = number(task["measures"][row.measure]["mean"])
             blank = blank._replace(measured=mean, interval=_interval(row, task))
-    why = "; ".join(dict.fromkeys(reasons)) or f"there is no report of {system.of or system.name} yet"
+    why = "; ".join(dict.fromkeys(reasons)) or lacking
     return blank._replace(verdict=f"not comparable, because {why}")
 
 
@@ -105,17 +119,21 @@ def _interval(row: Printed, task: Mapping[str, Any]) -> tuple[float, float] | No
 def sample_cells(recipe: TableRecipe, work: Path) -> Iterator[TableCell]:
     """What the miniature measured; nothing printed stands beside it."""
     reports = reports_of(recipe, work, True)
-    for system in recipe.sample_systems:
-        for summary in reports.get(system.name, []):
-            # With the split and the depth of a judge, by which reports of one system differ
-            given = summary["made"].get("arguments", {})
-            split = "" if summary["split"] == "test" else f", {summary['split']}"
-            rest = split + (f", top {given['depth']}" if given.get("rerank") else "")
-            for task in summary["tasks"]:
-                what = f"{summary['benchmark']} {task['task']}{rest}"
-                for label, value in task["measures"].items():
-                    ends, mean = (number(value["interval"][0]), number(value["interval"][1])), number(value["mean"])
-                    yield TableCell("sample", system.method, what, label, None, mean, ends, "of the sample")
+    methods = {one.method: reports.get(one.name, []) for one in recipe.sample_systems}
+    return _unprinted(methods, "sample", "of the sample")
+
+
+def _unprinted(reports: Mapping[str, list[Summary]], source: str, verdict: str) -> Iterator[TableCell]:
+    for method, summary in ((method, one) for method, several in reports.items() for one in several):
+        # With the split and the depth of a judge, by which reports of one system differ
+        given = summary["made"].get("arguments", {})
+        split = "" if summary["split"] == "test" else f", {summary['split']}"
+        rest = split + (f", top {given['depth']}" if given.get("rerank") else "")
+        for task in summary["tasks"]:
+            what = f"{summary['benchmark']} {task['task']}{rest}"
+            for label, value in task["measures"].items():
+                ends, mean = (number(value["interval"][0]), number(value["interval"][1])), number(value["mean"])
+                yield TableCell(source, method, what, label, None, mean, ends, verdict)
 
 
 def as_table(recipe: TableRecipe, found: list[TableCell], sample: bool) -> ReportTable:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.storage.text_files import refuse
 from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
@@ -47,6 +49,8 @@ class TableSystem:
 
     `stage` takes the row from a stage of the report of the system `of`: its first stage, the best possible order, or
     what chance gives. `source` says which of several printed tables it is a row of; empty: of all with its method.
+    `after` is a system whose report its lines read. `by_hand` says what somebody has to provide first; such a system is
+    run where it is asked for by its name.
     """
 
     method: str
@@ -55,11 +59,13 @@ class TableSystem:
     stage: str = ""
     of: str = ""
     source: str = ""
+    after: str = ""
+    by_hand: str = ""
 
 
 @dataclass(frozen=True)
 class CommandTemplate:
-    """A command line with `{placeholders}`; `each` is done for every system that has all of them.
+    """A command line with `{placeholders}`; `each` is done for every system that has all of them, and `having`.
 
     `makes` is a file that exists when it is done; `report` the folder that `eyespot eval --out` writes. A step without
     `sample` is left out of the miniature, one without `full` is of the miniature alone.
@@ -68,6 +74,7 @@ class CommandTemplate:
     name: str
     run: str
     each: bool = False
+    having: str = ""
     makes: str = ""
     report: str = ""
     sample: bool = True
@@ -75,13 +82,14 @@ class CommandTemplate:
 
 
 class TableCommand(NamedTuple):
-    """One line to run in the work folder: its id, the file that shows that it is done, and whose report it writes."""
+    """One line to run in the work folder: its id, the file that shows that it is done, the report that it writes, and
+    the systems that it is for; none: the whole table."""
 
     id: str
     line: str
     makes: str
     report: str
-    system: str | None
+    systems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,36 +113,47 @@ class TableRecipe:
     sample_systems: Sequence[TableSystem]
     sample_values: Mapping[str, str]
 
-    def rows(self, sample: bool) -> Sequence[TableSystem]:
-        """The systems, or those of the miniature."""
-        return self.sample_systems if sample else self.systems
+    def rows(self, sample: bool, only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[TableSystem]:
+        """The systems (of the miniature, with `sample`): all but those by hand, or `only` these and what they read.
 
-    def commands(self, sample: bool) -> list[TableCommand]:
-        """All lines in their order; each once, however many systems share it."""
-        common = {**self.values, **(self.sample_values if sample else {})}
-        lines = []
+        Raises `UsageError` for a name that no system has.
+        """
+        systems = {one.name: one for one in (self.sample_systems if sample else self.systems)}
+        if unknown := [name for name in (*only, *skip) if name not in systems]:
+            raise UsageError(f"{self.name} has no system {unknown[0]!r}; there are: {', '.join(systems)}")
+        wanted = set(only or (name for name, one in systems.items() if not one.by_hand))
+        wanted |= {other for name in wanted for other in (systems[name].of, systems[name].after)}
+        return [one for name, one in systems.items() if name in wanted and name not in skip]
+
+    def commands(self, sample: bool, only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[TableCommand]:
+        """All lines in their order; each once, however many systems share it. `only` and `skip` as for `rows`."""
+        common, rows = {**self.values, **(self.sample_values if sample else {})}, self.rows(sample, only, skip)
+        lines: dict[str, TableCommand] = {}
         for one in () if sample else self.data:
             if one.source:
                 folder = one.place if one.source.startswith("hub:") else str(Path(one.place).parent)
                 line = f"eyespot download '{one.source}' --out {folder}"
-                lines.append(TableCommand(f"download {one.what}", line, one.place, "", None))
+                lines[line] = TableCommand(f"download {one.what}", line, one.place, "")
         for step in self.steps:
-            if not (step.sample if sample else step.full):
-                continue
-            for system in self.rows(sample) if step.each else [None]:
+            wanted = {*re.findall(r"\{(\w+)\}", step.run), *([step.having] if step.having else ())}
+            for system in (rows if step.each else [None]) if (step.sample if sample else step.full) else ():
                 values = common if system is None else {**common, "name": system.name, **system.values}
-                wanted = set(re.findall(r"\{(\w+)\}", step.run))
                 if system is not None and (system.of or not wanted <= values.keys()):
                     continue
                 line, makes, report = (_filled(text, values) for text in (step.run, step.makes, step.report))
-                id = step.name if system is None else f"{step.name} {system.name}"
-                lines.append(TableCommand(id, line, makes, report, None if system is None else system.name))
-        first = {command.line: command for command in reversed(lines)}
-        return [command for command in lines if first[command.line] is command]
+                names = () if system is None else (system.name,)
+                id = " ".join((step.name, *names))
+                known = lines.setdefault(line, TableCommand(id, line, makes, report))
+                lines[line] = known._replace(systems=(*known.systems, *names))
+        return [*lines.values()]
+
+    def every_command(self, sample: bool) -> list[TableCommand]:
+        """The lines of all systems, those by hand among them."""
+        return self.commands(sample, [one.name for one in (self.sample_systems if sample else self.systems)])
 
 
 def read_table(path: Path) -> TableRecipe:
-    """The recipe in a file; `UsageError` says which key is wrong."""
+    """The recipe in a file; `UsageError` says which key is wrong, or which lines write one folder."""
     fields = toml_of(path)
     sample = fields.pop("sample", {})
     try:
@@ -147,13 +166,28 @@ def read_table(path: Path) -> TableRecipe:
         }
         optional: dict[str, Any] = {"values": {}, "needs": {}, "extras": [], "keys": [], "missing": {}}
         more = {"world": sample.get("world", ""), "sample_values": sample.get("values", {})}
-        return TableRecipe(path.stem, **{**optional, **fields, **listed, **more})
+        recipe = TableRecipe(path.stem, **{**optional, **fields, **listed, **more})
     except TypeError as error:
         raise UsageError(f"{path} is no recipe of a table ({error}); see docs/reproduce.md") from None
+    for of_sample in (False, True):
+        _refuse_shared_places(path, recipe.every_command(of_sample))
+    return recipe
+
+
+def _refuse_shared_places(path: Path, commands: Iterable[TableCommand]) -> None:
+    """`UsageError` where two lines write one report or one folder: the second destroys what the first made."""
+    writers: dict[str, TableCommand] = {}
+    for command in commands:
+        words = shlex.split(command.line)
+        out = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--out" and words[1] != "download"]
+        for place in {command.makes, command.report, *out} - {""}:
+            if (other := writers.setdefault(place, command)) is not command:
+                refuse(path, f"step {command.id}", f"writes {place}, as step {other.id} does; give each its own")
 
 
 def _system(fields: Mapping[str, Any]) -> TableSystem:
-    known = {name: fields[name] for name in ("method", "name", "stage", "of", "source") if name in fields}
+    names = ("method", "name", "stage", "of", "source", "after", "by_hand")
+    known = {name: fields[name] for name in names if name in fields}
     return TableSystem(**known, values={name: str(value) for name, value in fields.items() if name not in known})
 
 

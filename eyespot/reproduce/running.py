@@ -59,34 +59,48 @@ class WorkState:
         write_whole(self.path, lambda file: file.write(data))
 
 
-def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> None:
+def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> dict[str, str]:
     """Every line that is not finished, in order, in the work folder; its stdout goes into `logs/`.
 
-    Raises `EyespotError` with the line that failed; everything before it stays finished.
+    A line of some systems that fails ends these alone; why is returned by their names. Raises `EyespotError` with the
+    line of the whole table that failed; everything before it stays finished.
     """
     make_folder(work / "logs")
+    failed: dict[str, str] = {}
     with locked_for_children(work) as handles:
         state = WorkState(work)
         for number, command in enumerate(commands, 1):
             where = f"[{number}/{len(commands)}]"
+            if command.systems and failed.keys() >= {*command.systems}:
+                tell(f"{where} left out: {command.line}")
+                continue
             if state.is_finished(command):
                 tell(f"{where} finished: {command.line}")
                 continue
             tell(f"{where} {command.line}")
             state.begin(command)
             start = time.monotonic()
-            # No shell: a name with a quote in it means itself, and patterns mean the files that are there
-            words: list[str] = []
-            for word in shlex.split(command.line):
-                found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []
-                words += found or [word]
-            words[:1] = PROGRAMS.get(words[0], words[:1])
             with (work / "logs" / f"{number:02d}.out").open("wb") as file:
-                code = _waited(subprocess.Popen(words, cwd=work, stdout=file, pass_fds=tuple(handles)))
-            if code not in WELL:
-                message = f"step {number} ({command.id}) ended with {code}; see the message above"
+                running = subprocess.Popen(words_of(command.line, work), cwd=work, stdout=file, pass_fds=tuple(handles))
+                code = _waited(running)
+            if code in WELL:
+                state.finish(command, code, time.monotonic() - start)
+                continue
+            message = f"step {number} ({command.id}) ended with {code}; see the message above"
+            if not command.systems:
                 raise EyespotError(f"{message}, and run the same line again to go on from here")
-            state.finish(command, code, time.monotonic() - start)
+            tell(message)
+            failed |= dict.fromkeys(command.systems, message)
+    return failed
+
+
+def words_of(line: str, work: Path) -> list[str]:
+    """A line in words. No shell: a name with a quote in it means itself, and patterns mean the files that are there."""
+    words: list[str] = []
+    for word in shlex.split(line):
+        found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []
+        words += found or [word]
+    return [*PROGRAMS.get(words[0], words[:1]), *words[1:]]
 
 
 def _waited(running: subprocess.Popen[bytes]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -38,6 +39,23 @@ class Space:
         """Sixteen hex digits that name this space and no other."""
         parts = (self.encoder, self.revision, self.weights, self.preprocessing, str(self.dim))
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+    @property
+    def picture_view(self) -> str:
+        """How a picture is seen, `centre crop of 224 x 224` or `longer side 384`; empty where no settings say it."""
+        try:
+            image = json.loads(self.preprocessing)["image"]
+        except (ValueError, KeyError, TypeError):
+            return ""
+        if long := image.get("longer_side"):
+            return f"longer side {long}, positions interpolated"
+        cropped = image.get("do_center_crop") or image.get("resize_mode") == "shortest"
+        size = image.get("crop_size") if image.get("do_center_crop") else image.get("size")
+        sides = (size["height"], size["width"]) if isinstance(size, dict) and "height" in size else size
+        if not isinstance(sides, tuple | list):
+            return ""
+        how = "centre crop of" if cropped else "padded to" if image.get("resize_mode") == "longest" else "squashed to"
+        return f"{how} {sides[0]} x {sides[1]}"
 
 
 class PixelReader(Protocol):

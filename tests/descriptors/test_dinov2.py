@@ -16,23 +16,11 @@ from tests.lazy_import import requires
 from tests.wording import raises
 
 pytestmark = requires("torch")
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56, "patch_size": 14}
-
-
-def saved(folder: Path, family: str) -> Path:
-    import torch
-    import transformers
-
-    torch.manual_seed(0)
-    config = getattr(transformers, f"{family}Config")(**SIZES)
-    getattr(transformers, f"{family}Model")(config).eval().save_pretrained(folder)
-    transformers.BitImageProcessor().save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module", params=["Dinov2", "Dinov2WithRegisters"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return saved(tmp_path_factory.mktemp("dino") / "model", request.param)
+    return tiny_models.dinov2(tmp_path_factory.mktemp("dino") / "model", request.param)
 
 
 def noise(width: int, height: int) -> Image.Image:
@@ -74,12 +62,7 @@ def test_a_picture_keeps_its_shape(folder: Path, size: tuple[int, int], patches:
 
 
 def test_other_weights_are_other_settings(folder: Path, tmp_path: Path) -> None:
-    import torch
-    import transformers
-
-    torch.manual_seed(1)
-    saved(tmp_path, "Dinov2")
-    transformers.Dinov2Model(transformers.Dinov2Config(**SIZES)).save_pretrained(tmp_path)
+    tiny_models.dinov2(tmp_path, seed=1)
 
     one, other = (rooms.load("descriptors", f"dinov2:{place}", device="cpu") for place in (folder, tmp_path))
 

@@ -66,6 +66,33 @@ def test_image_vectors_equal_the_librarys(family: str, folders: dict[str, Path])
     assert np.abs(vectors - own_vectors(folders[family], inputs, "image")).max() < 1e-5
 
 
+@pytest.mark.parametrize("name", ["clip", "siglip"])
+def test_the_longer_side_is_fitted_and_positions_are_interpolated_as_ilias_does_it(
+    name: str, folders: dict[str, Path]
+) -> None:
+    """Each picture by itself, by hand: resized by Pillow, normalised, with zeros around it to whole patches."""
+    encoder = load(Path(f"{folders[name]}#long=42"))
+    processor = transformers.AutoImageProcessor.from_pretrained(folders[name])
+    model = transformers.AutoModel.from_pretrained(folders[name]).eval()
+    rows = []
+    for picture, sides, pad in zip(
+        tiny_models.pictures(), [(42, 28), (31, 42), (42, 42)], [(3, 3, 2, 2), (0, 1, 3, 3), (3, 3, 3, 3)], strict=True
+    ):
+        shown = np.asarray(picture.resize(sides), np.float32) / 255
+        normal = torch.tensor((shown - processor.image_mean) / processor.image_std).permute(2, 0, 1)[None].float()
+        padded = torch.nn.functional.pad(normal, pad)
+        with torch.no_grad():
+            rows.append(model.get_image_features(padded, interpolate_pos_encoding=True).pooler_output[0])
+
+    vectors = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in tiny_models.pictures()]))
+
+    assert np.abs(vectors - torch.nn.functional.normalize(torch.stack(rows), dim=1).numpy()).max() < 1e-5
+    own = load(folders[name]).space
+    assert encoder.space.digest != own.digest and encoder.space.encoder.endswith("#long=42")
+    assert encoder.space.picture_view == "longer side 42, positions interpolated"
+    assert own.picture_view == {"clip": "centre crop of 32 x 32", "siglip": "squashed to 32 x 32"}[name]
+
+
 def test_text_vectors_equal_the_librarys(family: str, folders: dict[str, Path]) -> None:
     """CLIP as it comes; SigLIP in lower case, padded to 64."""
     processor = transformers.AutoProcessor.from_pretrained(folders[family])
@@ -101,6 +128,11 @@ def test_a_revision_is_that_commit_of_the_hub(tmp_path: Path, hub_cache: Path) -
     assert pinned.space.weights == load(tmp_path / "old").space.weights
     assert pinned.space.digest != latest.space.digest
     assert latest.licence == "see https://huggingface.co/eyespot/tiny"
+
+
+def test_a_model_of_any_aspect_ratio_fits_no_side(folders: dict[str, Path]) -> None:
+    with raises(UsageError):
+        load(Path(f"{folders['naflex']}#long=42"))
 
 
 def test_a_half_fetched_model_is_not_taken_for_whole(tmp_path: Path, hub_cache: Path) -> None:

@@ -78,18 +78,21 @@ def test_datasets_reads_pictures_and_every_fact(view: View, tmp_path: Path, name
     assert "latitude" not in split["columns"]
 
 
-def test_shards_are_indexed_again_with_their_facts(view: View, tmp_path: Path) -> None:
-    written("webdataset", view, tmp_path / "out", shard_rows=4)
+@pytest.mark.parametrize(("name", "place"), [("webdataset", "."), ("parquet", "data/train.parquet")])
+def test_pictures_in_archives_are_indexed_again_with_their_facts(
+    view: View, tmp_path: Path, name: str, place: str
+) -> None:
+    written(name, view, tmp_path / "out", **({"shard_rows": 4} if name == "webdataset" else {"pictures": True}))
 
-    index_gallery(tmp_path / "again", tmp_path / "out")
+    index_gallery(tmp_path / "again", tmp_path / "out" / place)
     galleries = (tmp_path / "again", view.gallery.path)
-    again, before = (sorted(fact["title"] for fact in facts_of(gallery)) for gallery in galleries)
+    again, before = (sorted((fact["id"], fact["title"]) for fact in facts_of(gallery)) for gallery in galleries)
     assert again == before
     members = []
     for path in sorted((tmp_path / "out").glob("*.tar")):
         with tarfile.open(path) as tar:
             members.append(len(tar.getnames()))
-    assert members == [12, 12, 3]
+    assert members == ([12, 12, 3] if name == "webdataset" else [])
 
 
 def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path: Path) -> None:

@@ -96,6 +96,17 @@ def test_a_new_picture_alone_is_described(gallery: Path, photos: Path) -> None:
     assert (extractor.seen, summary.described, summary.pictures, summary.failures) == (1, 1, 10, [])
 
 
+def test_only_what_is_asked_for_is_described_and_the_rest_another_time(gallery: Path) -> None:
+    ids = [fact["id"] for fact in facts_of(gallery)]
+
+    first = describe(gallery, Corners(), Describing(only=set(ids[2:5])))
+    there = [features is not None for features in described(gallery).features(ids)]
+    rest = describe(gallery, Corners())
+
+    assert (first.pictures, first.described, rest.described) == (3, 3, len(ids) - 3)
+    assert there == [at in (2, 3, 4) for at in range(len(ids))]
+
+
 def test_what_cannot_be_read_is_told_and_tried_again_only_when_asked(gallery: Path, photos: Path) -> None:
     lost = photos / "1.jpg"
     backup = lost.read_bytes()

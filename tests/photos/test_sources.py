@@ -8,10 +8,12 @@ import os
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,6 +31,8 @@ from eyespot.photos.places import Root, full_path, read_again, read_bytes
 from eyespot.photos.sources import is_there, root_of, scan, scan_counting
 from eyespot.types import UsageError
 from tests.wording import raises
+
+IMAGES = pa.schema([("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("n", pa.int64())])
 
 
 def pictures(records: list[Record]) -> list[str]:
@@ -302,6 +306,47 @@ def test_a_hugging_face_image_column_names_its_file_or_is_told(photos: Path) -> 
 
     assert labels(found) == {"photo1.jpg": {"species": "heron"}}
     assert problems(found).keys() == {"metadata.parquet:2", "deep/metadata.parquet"}
+
+
+# -- pictures inside parquet --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows_a_group", [7, 1000])
+def test_pictures_inside_parquet_are_read_by_their_row_in_any_order(tmp_path: Path, rows_a_group: int) -> None:
+    """Two of one name are two; a row without a picture is told; what speaks of a query labels no picture."""
+    held = [{"bytes": f"picture {at}".encode(), "path": "a.jpg" if at % 2 else None} for at in range(100)]
+    held[9]["bytes"] = None
+    facts = {"id": [f"n{at}" for at in range(100)], "query": ["a gull"] * 100, "relevant": [1] * 100, "n": range(100)}
+    place = tmp_path / "set.parquet"
+    pq.write_table(pa.table({"image": held, **facts}), place, row_group_size=rows_a_group)
+    root = root_of(str(place))
+
+    found = walk(place)
+
+    seen = [one for one in found if isinstance(one, Seen)]
+    assert root.kind == "parquet" and len(seen) == 99
+    assert seen[0][:2] == ("000000/n0", 9) and seen[1].path == "000001/a.jpg"
+    assert labels(found)["000001/a.jpg"] == {"n": 1}
+    assert problems(found) == {"000009/a.jpg": "holds no picture"}
+    order = np.random.default_rng(0).permutation(len(seen)).tolist()
+    with ThreadPoolExecutor(4) as pool:
+        for one, data in zip(
+            (seen[at] for at in order), pool.map(lambda at: read_bytes(root, seen[at]), order), strict=True
+        ):
+            assert data == f"picture {one.offset}".encode()
+    assert read_again(full_path(root, seen[50].path)) == f"picture {seen[50].offset}".encode()
+    pq.write_table(pa.table({"image": held[:5]}), place)
+    with pytest.raises(OSError, match="gone"):
+        read_bytes(root, seen[50])
+
+
+def test_parquet_that_only_names_pictures_is_a_list_of_them(photos: Path) -> None:
+    pq.write_table(
+        pa.table({"image": [{"bytes": None, "path": "photo1.jpg"}], "n": [1]}, IMAGES), photos / "set.parquet"
+    )
+
+    assert root_of(str(photos / "set.parquet")).kind == "list"
+    assert pictures(walk(photos / "set.parquet")) == ["photo1.jpg"]
 
 
 # -- roots and lists ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,13 @@ from tests.wording import raises
 
 NAMES = reproduce.names()
 ASKED = {
-    *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "quari-1a", "quari-1b", "quari-3a", "quari-3b", "quari-4"),
+    *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "inquire-e"),
+    *("quari-1a", "quari-1b", "quari-2", "quari-3a", "quari-3b", "quari-4"),
     *("ilias", "rmir-2", "recos-2", "recos-3"),
 }
+DOUBLED = (
+    '[[steps]]\nname = "evaluate"\nrun = "eyespot eval rmir -e {encoder} -g {name} --out reports/one"\neach = true\n'
+)
 ONE_A_PAPER = ("inquire-2", "quari-1a", "rmir-2", "recos-3")  # the others run each night
 
 
@@ -40,7 +45,7 @@ def test_every_table_has_a_recipe() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_line_is_one_that_eyespot_takes(name: str, sample: bool) -> None:
     """Each command line is parsed by the command that it names; its encoders and judges are in their rooms."""
-    commands = reproduce.recipe(name).commands(sample)
+    commands = reproduce.recipe(name).every_command(sample)
 
     assert commands
     for command in commands:
@@ -64,26 +69,52 @@ def parse(words: list[str]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_that_are_asked_for_are_those_of_a_command(name: str) -> None:
+    """Each model of a row is listed, and nothing else is."""
     of_open_clip = {"timm/ViT-SO400M-14-SigLIP-384": "ViT-SO400M-14-SigLIP-384/webli"}
     of_open_clip |= {"apple/DFN5B-CLIP-ViT-H-14-378": "ViT-H-14-378-quickgelu/dfn5b"}
     of_open_clip |= {"openai/clip-vit-large-patch14-336": "ViT-L-14-336/openai"}
+    of_open_clip |= {"timm/resnet50_clip.openai": "RN50/openai", "timm/resnet50x16_clip.openai": "RN50x16/openai"}
+    of_open_clip |= {
+        "apple/DFN2B-CLIP-ViT-B-16": "ViT-B-16/dfn2b",
+        "timm/ViT-L-16-SigLIP-384": "ViT-L-16-SigLIP-384/webli",
+    }
+    of_open_clip |= {"apple/DFN2B-CLIP-ViT-L-14": "ViT-L-14-quickgelu/dfn2b"}
     recipe = reproduce.recipe(name)
-    lines = " ".join(command.line for command in recipe.commands(False))
+    lines = [word for command in recipe.commands(False) for word in command.line.split()]
 
+    ids = {one.hub: {one.hub, of_open_clip.get(one.hub, one.hub)} for one in recipe.weights}
+    assert [hub for hub, names in ids.items() if not any(name in line for name in names for line in lines)] == []
+    models = [one for one in lines if re.match(r"(open_clip|hf|transformers|mllm|hub):[^.]*/", one)]
+    known = [name for names in ids.values() for name in names]
     assert [
-        one.hub for one in recipe.weights if not (one.hub in lines or of_open_clip.get(one.hub, one.hub) in lines)
+        one
+        for one in models
+        if "tuned/" not in one and not any(name in one for name in known) and "datasets" not in one
     ] == []
 
 
 def test_local_descriptors_that_re_rank_are_those_of_the_paper_and_a_step_makes_them() -> None:
-    """QuARI's table 3a has Chamfer similarity of DINOv2's patches, and spatial verification."""
+    """QuARI's table 3a has Chamfer similarity and spatial verification of DINOv2's patches (section 5.2)."""
     lines = [command.line for command in reproduce.recipe("quari-3a").commands(False)]
-    made = {line.partition("--with ")[2] or "sift" for line in lines if line.startswith("eyespot describe")}
-    used = {
-        word.partition("@")[2] for line in lines for word in line.split() if word.startswith(("chamfer", "spatial"))
-    }
+    (made,) = (line.split() for line in lines if line.startswith("eyespot describe"))
+    used = {word.partition("@") for line in lines for word in line.split() if word.startswith(("chamfer", "spatial"))}
 
-    assert made == used == {"sift", "dinov2:facebook/dinov2-base"}
+    assert {one[0] for one in used} == {"chamfer", "spatial"}
+    assert {one[2] for one in used} == {made[made.index("--with") + 1]} == {"dinov2:facebook/dinov2-base"}
+    assert made[-4:] == ["--run", "reports/first/run-i2i.parquet", "--depth", "1000"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_by_hand_is_run_by_its_name_and_advice_names_what_eyespot_takes(name: str) -> None:
+    recipe = reproduce.recipe(name)
+    advice = "; ".join([*recipe.missing.values(), *(one.how for one in recipe.data)])
+    lines = re.findall(r"eyespot (?:index|build|eval|describe) [^;]*", advice)
+
+    for system in (one.name for one in recipe.systems if one.by_hand):
+        assert all(system not in one.systems for one in recipe.commands(False))
+        assert any(system in one.systems for one in recipe.commands(False, [system]))
+    for line in lines:
+        parse(shlex.split(line)[1:])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,10 +154,26 @@ def test_a_new_table_is_one_file_of_known_keys(tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_text(text + 'colour = "red"\n')
 
     assert read_table(tmp_path / "mine.toml").commands(sample=False) == [
-        TableCommand("index a", "eyespot index photos -g g -e starter", "", "", "a")
+        TableCommand("index a", "eyespot index photos -g g -e starter", "", "", ("a",))
     ]
     with raises(UsageError):
         read_table(tmp_path / "odd.toml")
+    (tmp_path / "doubled.toml").write_text(text + steps + steps.split("[[steps]]")[0].replace('"a"', '"b"') + DOUBLED)
+    with raises(UsageError):
+        read_table(tmp_path / "doubled.toml")
+
+
+def test_rows_are_chosen_with_what_they_read() -> None:
+    """QuARI's table 3b re-ranks the first ranking, which is a row of its own."""
+    recipe = reproduce.recipe("quari-3b")
+
+    assert [one.name for one in recipe.rows(False, ["quari"])] == ["quari", "first"]
+    assert [one.name for one in recipe.rows(False, skip=["first"])] == ["quari"]
+    assert [one.name for one in reproduce.recipe("inquire-3").rows(False, ["best"])] == ["blip2", "best"]
+    with raises(UsageError):
+        recipe.commands(False, ["best"])
+    lines = {one.line.rpartition("--out ")[2]: one.line for one in recipe.commands(False) if "eval" in one.line}
+    assert "--adapt" not in lines["reports/first"] and "--run reports/first/run.parquet" in lines["reports/quari"]
 
 
 @pytest.mark.long

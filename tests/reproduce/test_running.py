@@ -21,7 +21,7 @@ from tests.wording import raises
 
 def command(id: str, code: str, makes: str = "") -> TableCommand:
     """A line of Python in the work folder."""
-    return TableCommand(id, f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}", makes, "", None)
+    return TableCommand(id, f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}", makes, "")
 
 
 def note(text: str) -> str:
@@ -62,6 +62,17 @@ def test_a_line_that_fails_stops_and_the_next_run_goes_on_there(tmp_path: Path) 
     assert order(tmp_path) == ["one", "two", "two", "three"]
 
 
+def test_a_line_of_a_row_that_fails_ends_that_row_alone(tmp_path: Path) -> None:
+    """What a line of two rows made is lacking to both; a row that does not need it goes on."""
+    fails = command("two", note("two") + "; raise SystemExit(5)")._replace(systems=("a", "b"))
+    rest = [command(name, note(name))._replace(systems=(name,)) for name in ("a", "b", "c")]
+
+    failed = run_commands([command("one", note("one")), fails, *rest], tmp_path, lambda _: None)
+
+    assert order(tmp_path) == ["one", "two", "c"]
+    assert failed.keys() == {"a", "b"} and "step 2 (two) ended with 5" in failed["a"]
+
+
 def test_what_a_line_made_must_still_be_there(tmp_path: Path) -> None:
     makes = command("made", note("made") + "; open('made.txt', 'w').write('x')", "made.txt")
     ran([makes], tmp_path)
@@ -75,7 +86,7 @@ def test_what_a_line_made_must_still_be_there(tmp_path: Path) -> None:
 def test_a_download_that_was_killed_is_not_one_put_there_by_hand(tmp_path: Path) -> None:
     """The folder of a repository is there from its first byte on; only the end of the line says that it is whole."""
     line = "eyespot download hub:datasets/owner/set --out data/set"
-    get = TableCommand("get", line, "data/set", "", None)
+    get = TableCommand("get", line, "data/set", "")
     (tmp_path / "data" / "set").mkdir(parents=True)
     assert not WorkState(tmp_path).is_finished(get)  # nobody puts an empty folder there
     (tmp_path / "data" / "set" / "queries.csv").write_text("id")

@@ -188,9 +188,13 @@ def blip2(folder: Path) -> Path:
 def blip2_t5(folder: Path) -> Path:
     """BLIP-2 over FLAN-T5: an encoder reads, a decoder answers."""
     words = tokenizer(["<image>"])
+    return _blip2(folder, words, _t5(words))
+
+
+def _t5(words: Any) -> dict[str, Any]:
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "vocab_size": len(words)}
     special = {"decoder_start_token_id": words.pad_token_id, "pad_token_id": words.pad_token_id, "eos_token_id": 1}
-    return _blip2(folder, words, {"model_type": "t5", **sizes, **special})
+    return {"model_type": "t5", **sizes, **special}
 
 
 def _blip2(folder: Path, words: Any, text: dict[str, Any]) -> Path:
@@ -204,11 +208,20 @@ def _blip2(folder: Path, words: Any, text: dict[str, Any]) -> Path:
 
 def instructblip(folder: Path) -> Path:
     """InstructBLIP over Vicuna; the question is read twice, by the Q-Former too."""
+    words = tokenizer(["<image>"], bos="<s>")
+    return _instructblip(folder, words, text_of(words, model_type="llama"))
+
+
+def instructblip_t5(folder: Path) -> Path:
+    """InstructBLIP over FLAN-T5."""
+    words = tokenizer(["<image>"])
+    return _instructblip(folder, words, _t5(words))
+
+
+def _instructblip(folder: Path, words: Any, text: dict[str, Any]) -> Path:
     import transformers as t
 
-    words, theirs = tokenizer(["<image>"], bos="<s>"), tokenizer([])
-    image = words.convert_tokens_to_ids("<image>")
-    text = text_of(words, model_type="llama")
+    theirs, image = tokenizer([]), words.convert_tokens_to_ids("<image>")
     config = t.InstructBlipConfig(**_blip_sight(len(theirs)), text_config=text, image_token_index=image)
     processor = t.InstructBlipProcessor(_square(t.BlipImageProcessor), words, theirs, num_query_tokens=4)
     return saved(folder, t.InstructBlipForConditionalGeneration, config, processor)

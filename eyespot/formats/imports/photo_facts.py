@@ -27,7 +27,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.gallery.visits import PICTURE
 from eyespot.photos.found import is_utf8
 from eyespot.photos.names import NamedFiles, real_name
-from eyespot.photos.places import tar_of
+from eyespot.photos.places import archive_of
 from eyespot.storage.atomic import make_folder, new_file
 
 KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
@@ -143,7 +143,7 @@ def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) ->
         return photo.failure
     if len(found) > 1:
         return f"{len(found)} photos of the gallery may be meant, such as {found[0]}"
-    if tar_of(real_name(found[0])) is not None:
+    if archive_of(real_name(found[0])) is not None:
         return "lies in an archive, where a list of facts names nothing; unpack it"
     if found[0] in taken:
         return f"{found[0]} has the facts of an earlier entry"

@@ -13,7 +13,7 @@ from eyespot.gallery import items_table
 from eyespot.gallery.groups.rule import KINDS
 from eyespot.gallery.groups.stored import Groups, are_grey, merit, virtues
 from eyespot.gallery.view import View
-from eyespot.photos.places import tar_of
+from eyespot.photos.places import archive_of
 from eyespot.photos.videos.addresses import TIME, file_of
 
 EXACT = "exact"  # files of the same bytes
@@ -105,6 +105,6 @@ def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
             status = os.stat(file.path)
             there.setdefault((status.st_dev, status.st_ino), file)
         except OSError:
-            if "://" in file.path or tar_of(file.path) is not None:
+            if "://" in file.path or archive_of(file.path) is not None:
                 there[file.path] = file
     return list(there.values()) or list(files)

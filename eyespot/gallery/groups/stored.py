@@ -25,7 +25,7 @@ from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
-from eyespot.photos.places import tar_of
+from eyespot.photos.places import archive_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT
 from eyespot.photos.videos.addresses import VIDEO_ID, file_of, frame_of
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
@@ -215,7 +215,7 @@ class Groups:
         every = zip(members.tolist(), self._view.facts(members.tolist()), are_grey(self._view, members), strict=True)
         for row, facts, is_grey in every:
             pixels, path = (facts.get("width") or 0) * (facts.get("height") or 0), file_of(facts["path"] or "")
-            gone = not (os.path.exists(path) or "://" in path or tar_of(path) is not None)
+            gone = not (os.path.exists(path) or "://" in path or archive_of(path) is not None)
             key = (gone, *merit(virtues(facts, is_grey), pixels, facts.get("size") or 0, path))
             number = int(self.numbers[row])
             best[number] = min(best.get(number, (key, row)), (key, row))

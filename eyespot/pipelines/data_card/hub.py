@@ -60,27 +60,7 @@ RAI: Mapping[str, tuple[str, ...]] = {
     "dataReleaseMaintenancePlan": ("maintenance.keeper", "maintenance.updates", "maintenance.removal"),
 }
 """RAI's fields by the answers of the datasheet that fill them."""
-CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "sc": "https://schema.org/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "conformsTo": "dct:conformsTo",
-    **{
-        name: f"cr:{name}"
-        for name in (
-            *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet"),
-            *("format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet"),
-            *("references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField"),
-            "transform",
-        )
-    },
-}
+CONTEXT = json.loads(Path(__file__).with_name("croissant.json").read_text("utf-8"))
 
 
 def write_croissant(card: Card, tables: Tables, folder: Path) -> None:

@@ -32,36 +32,7 @@ INCH = 25.4  # mm
 DPI = 200
 LETTERS = 112  # of a legend, across the sheet
 INK, MUTED, FAINT = "#222222", "#666666", "#DDDDDD"
-STYLE: dict[str, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 4,
-    "axes.labelsize": 8,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.6,
-    "hatch.linewidth": 0.6,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-    "text.color": INK,
-    "text.parse_math": False,  # a $ in the name of a method is a $
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "eyespot",
-}
+STYLE = str(Path(__file__).with_name("eyespot.mplstyle"))
 
 # The settings of matplotlib belong to the whole process; two threads that draw would mix theirs.
 _ONE_AT_A_TIME = threading.RLock()

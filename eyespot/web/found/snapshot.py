@@ -28,7 +28,7 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View, place_of
 from eyespot.kernels.codes import MAPPED
 from eyespot.photos.names import shown_name
-from eyespot.photos.places import Root
+from eyespot.photos.places import ARCHIVES, Root
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
@@ -114,7 +114,7 @@ class Snapshot:
                 # A path for people: within its root, and of what lies above only the root's own name
                 if "://" not in path and (os.path.isabs(path) or ".." in path.replace("\\", "/").split("/")):
                     path = os.path.basename(path)
-                elif "://" not in path and place is not None and place.kind in ("folder", "tar"):
+                elif "://" not in path and place is not None and place.kind in ("folder", *ARCHIVES):
                     path = f"{os.path.basename(place.path)}/{path}"
                 shown.append(shown_name(path))
             for name, value in row.items():
