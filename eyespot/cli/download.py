@@ -23,10 +23,12 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Download a repository of the hub, or one file; run it again to go on where it was cut."""
-    from eyespot.reproduce.downloads import HUB, download, verify
+    from eyespot.models.downloads import HUB, download, verify
 
     if sha256 and HUB.fullmatch(source):
-        raise UsageError("--sha256 is the digest of a single file; the hub's client checks the files of a repository")
+        raise UsageError(
+            "--sha256 is the digest of a single file; those of a repository are checked with the hub's own digests"
+        )
     with progress_bar("bytes") as progress:
         done = download(source, out, files, progress)
     if sha256:

@@ -146,15 +146,16 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     """The named encoder, else all of the gallery; its other spaces wait if one of these cannot be loaded."""
     from eyespot import rooms
 
-    if name is not None:
+    if name is not None and name != "auto":
         return [rooms.load("encoders", name)]
     from eyespot.gallery.disk import read_or_rebuild_header
 
     # Imported spaces do not grow.
     spaces = read_or_rebuild_header(gallery).spaces.values()
     known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
-    if not known:
-        return [rooms.load("encoders", "starter")] if has_paths or not (gallery / "gallery.toml").is_file() else []
+    if not known and (has_paths or not (gallery / "gallery.toml").is_file()):
+        chosen = _best_here() if name == "auto" else "starter"
+        return [rooms.load("encoders", chosen)]
     encoders = []
     for encoder in known:
         try:
@@ -164,6 +165,14 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     if not encoders:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
     return encoders
+
+
+def _best_here() -> str:
+    from eyespot.encoders.model import best_here
+
+    chosen = best_here()
+    warn(f"the best encoder on this machine is {chosen}")
+    return chosen
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
