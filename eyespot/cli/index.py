@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from eyespot.types import Encoder
 
 
+BEYOND_STARTER = (
+    "starter finds what has a name, not scenes, people, actions or colours; a model that does: eyespot models get "
+    "siglip2-base"
+)
+
+
 def run(
     settings: IndexSettings,
     photos: list[str] = typer.Argument(
@@ -67,6 +73,8 @@ def run(
                 warn("interrupted; what is done is kept: run the same line again and it goes on there")
                 raise
             _report(place, summary, json)
+            if summary.embedded and [encoder.space.encoder for encoder in encoders] == ["starter"]:
+                conclude(BEYOND_STARTER)
 
         if settings.watch:
             keep_up(place, roots, lambda: index_once(replace(later, **once)), lambda: index_once(later))

@@ -27,7 +27,7 @@ RESOLVE = re.compile(r"(/datasets)?/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[
 class HubMirror:
     """Repositories by name, each with its files; `cut` bytes of a large file are sent once, then the line breaks.
 
-    flip: the last bit of large files comes wrong. busy: so many large files are refused for now. tokens: of each request.
+    flip: the last bit of large files comes wrong. busy: so many of them are refused for now. tokens: of each request.
     """
 
     repos: Mapping[str, Mapping[str, bytes]]
@@ -175,7 +175,7 @@ def tree_entry(name: str, data: bytes) -> dict[str, object]:
     """A file as the hub lists it: git's own digest, and the SHA-256 of one in the large storage."""
     found: dict[str, object] = {"type": "file", "path": name, "size": len(data)}
     found["oid"] = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-    return found | ({"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data)}} if len(data) >= LARGE else {})
+    return found | ({"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}} if len(data) >= LARGE else {})
 
 
 @contextmanager
