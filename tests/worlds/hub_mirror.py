@@ -175,7 +175,11 @@ def tree_entry(name: str, data: bytes) -> dict[str, object]:
     """A file as the hub lists it: git's own digest, and the SHA-256 of one in the large storage."""
     found: dict[str, object] = {"type": "file", "path": name, "size": len(data)}
     found["oid"] = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-    return found | ({"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}} if len(data) >= LARGE else {})
+    return found | (
+        {"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}}
+        if len(data) >= LARGE
+        else {}
+    )
 
 
 @contextmanager
