@@ -72,7 +72,7 @@ def run(
             except KeyboardInterrupt:
                 warn("interrupted; what is done is kept: run the same line again and it goes on there")
                 raise
-            _report(place, summary, json, encoders)
+            _report(place, summary, json)
 
         if settings.watch:
             keep_up(place, roots, lambda: index_once(replace(later, **once)), lambda: index_once(later))
@@ -121,6 +121,8 @@ def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], op
     from eyespot.gallery.integrity import faults
 
     summary = index(gallery, photos, encoders, options)
+    if summary.embedded and [encoder.space.encoder for encoder in encoders] == ["starter"]:
+        summary.notes.append(BEYOND_STARTER)
     if any(fault.file.startswith(("local/", "indexes/")) for fault in summary.damaged):
         from eyespot.search.repair import repair_beside
 
@@ -198,7 +200,7 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
     print_result(vars(counts) | {"files": counts.files} | _other_files(counts.skipped), ["; ".join(parts)], json)
 
 
-def _report(gallery: Path, summary: Summary, json: bool, encoders: Sequence[Encoder]) -> None:
+def _report(gallery: Path, summary: Summary, json: bool) -> None:
     from eyespot.extras import install_line
 
     warn_all(summary.notes)
@@ -235,8 +237,6 @@ def _report(gallery: Path, summary: Summary, json: bool, encoders: Sequence[Enco
         if count := len(texts.failures):
             warn(f"the text of {count} could not be read; see them with: eyespot failures -g {gallery}")
     warn_all(f"still damaged: {fault}" for fault in summary.damaged)
-    if summary.embedded and [encoder.space.encoder for encoder in encoders] == ["starter"]:
-        conclude(BEYOND_STARTER)
     if summary.failures:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         warn(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
