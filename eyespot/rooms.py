@@ -26,6 +26,8 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     """
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
+    if room == "encoders" and not colon and name not in names(room):
+        name, first = "model", (spec,)  # of the table of models, or unknown, which it says
     with needs(name):
         return module(room, name).load(*first, *args, **options)
 

@@ -44,7 +44,7 @@ PLACES = {
         "encoders/",
         "judges/",
         "models/",
-        "reproduce/downloads.py",
+        "models/repository.py",
     ),
     "watch": ("gallery/watching.py",),
     "web": ("web/", "cli/serve.py", "cli/_answering.py"),

@@ -98,12 +98,14 @@ def exported_clip(model: Path, folder: Path) -> Path:
     clip = transformers.CLIPModel.from_pretrained(model, attn_implementation="eager").eval()
     (folder / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
     ids = torch.tensor([[3, 20, 1]] * 2)
-    _export(_tower(clip, "image"), {"pixel_values": torch.zeros(2, 3, 32, 32)}, folder / "image.onnx")
-    _export(_tower(clip, "text"), {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, folder / "text.onnx")
+    export(tower(clip, "image"), {"pixel_values": torch.zeros(2, 3, 32, 32)}, folder / "image.onnx", "image_embeds")
+    words = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    export(tower(clip, "text"), words, folder / "text.onnx", "text_embeds")
     return folder
 
 
-def _tower(clip: Any, half: str) -> Any:
+def tower(clip: Any, half: str) -> Any:
+    """One half of a CLIPModel or SiglipModel as a module; a SigLIP's has no mask."""
     import torch
 
     class Tower(torch.nn.Module):
@@ -114,16 +116,17 @@ def _tower(clip: Any, half: str) -> Any:
         def forward(self, *inputs: Any) -> Any:
             if half == "image":
                 return clip.get_image_features(pixel_values=inputs[0]).pooler_output
-            return clip.get_text_features(input_ids=inputs[0], attention_mask=inputs[1]).pooler_output
+            mask = inputs[1] if len(inputs) > 1 else None
+            return clip.get_text_features(input_ids=inputs[0], attention_mask=mask).pooler_output
 
     return Tower()
 
 
-def _export(tower: Any, inputs: dict[str, Any], file: Path) -> None:
+def export(tower: Any, inputs: dict[str, Any], file: Path, output: str, length: bool = True) -> None:
+    """A module as an ONNX file with a free batch; a text's length is free, too, unless the model wants one."""
     import torch
 
-    output = f"{file.stem}_embeds"
-    free = {name: {0: "batch", **({1: "length"} if file.stem == "text" else {})} for name in inputs}
+    free = {name: {0: "batch", **({1: "length"} if "pixel" not in name and length else {})} for name in inputs}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # this exporter is the old one, but it takes a second, not six
         torch.onnx.export(

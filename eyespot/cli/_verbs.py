@@ -18,7 +18,7 @@ from eyespot.cli.settings import expanded, flag
 PANELS = {
     "Everyday": ("demo", "index", "search", "serve", "lists", "tag", "map", "duplicates", "names", "failures"),
     "Galleries": ("compact", "describe", "tune", "doctor", "plan", "publish", "import", "export"),
-    "Models": ("encoders", "adapters", "judges"),
+    "Models": ("models", "encoders", "adapters", "judges"),
     "Measuring": ("metrics", "eval", "compare", "convert", "fuse", "stats", "reproduce", "download"),
     "Building and training": ("build", "annotate", "mine", "train", "adapt"),
 }

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from eyespot.types import Encoder
 
 
+BEYOND_STARTER = (
+    "starter finds what has a name, not scenes, people, actions or colours; a model that does: eyespot models get "
+    "siglip2-base"
+)
+
+
 def run(
     settings: IndexSettings,
     photos: list[str] = typer.Argument(
@@ -116,6 +122,8 @@ def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], op
     from eyespot.gallery.integrity import faults
 
     summary = index(gallery, photos, encoders, options)
+    if summary.embedded and [encoder.space.encoder for encoder in encoders] == ["starter"]:
+        summary.notes.append(BEYOND_STARTER)
     if any(fault.file.startswith(("local/", "indexes/")) for fault in summary.damaged):
         from eyespot.search.repair import repair_beside
 
@@ -147,15 +155,16 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     """The named encoder, else all of the gallery; its other spaces wait if one of these cannot be loaded."""
     from eyespot import rooms
 
-    if name is not None:
+    if name is not None and name != "auto":
         return [rooms.load("encoders", name)]
     from eyespot.gallery.disk import read_or_rebuild_header
 
     # Imported spaces do not grow.
     spaces = read_or_rebuild_header(gallery).spaces.values()
     known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
-    if not known:
-        return [rooms.load("encoders", "starter")] if has_paths or not (gallery / "gallery.toml").is_file() else []
+    if not known and (has_paths or not (gallery / "gallery.toml").is_file()):
+        chosen = _best_here() if name == "auto" else "starter"
+        return [rooms.load("encoders", chosen)]
     encoders = []
     for encoder in known:
         try:
@@ -165,6 +174,14 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     if not encoders:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
     return encoders
+
+
+def _best_here() -> str:
+    from eyespot.encoders.model import best_here
+
+    chosen = best_here()
+    warn(f"the best encoder on this machine is {chosen}")
+    return chosen
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:

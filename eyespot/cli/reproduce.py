@@ -115,11 +115,13 @@ def download(
     json: bool = json_option(),
 ) -> None:
     """Download a repository of the hub, or one file; run it again to go on where it was cut."""
-    from eyespot.reproduce.downloads import HUB, verify
-    from eyespot.reproduce.downloads import download as fetched
+    from eyespot.models.downloads import HUB, verify
+    from eyespot.models.downloads import download as fetched
 
     if sha256 and HUB.fullmatch(source):
-        raise UsageError("--sha256 is the digest of a single file; the hub's client checks the files of a repository")
+        raise UsageError(
+            "--sha256 is the digest of a single file; those of a repository are checked with the hub's own digests"
+        )
     with progress_bar("bytes") as progress:
         done = fetched(source, out, files, progress)
     if sha256:

@@ -125,12 +125,16 @@ class Transformer:
         return _rows(self.model.get_image_features(**inputs))
 
     def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
-        """Token numbers, (n, length), and what else the model's tokenizer hands its model."""
+        """Token numbers, (n, length), and what else the model's tokenizer hands its model.
+
+        SigLIP was trained without a mask and padded on the right, whatever its tokenizer does by itself.
+        """
+        padding, more = "longest", {}
         if self.is_siglip:
-            texts = [text.lower() for text in texts]
-        padding = "max_length" if self.is_siglip else "longest"
-        batch = self.tokenizer(texts, padding=padding, truncation=True, max_length=self.length, return_tensors="pt")
-        return dict(batch)
+            texts, padding = [text.lower() for text in texts], "max_length"
+            more = {"padding_side": "right", "return_attention_mask": False}
+        limits = {"padding": padding, "truncation": True, "max_length": self.length}
+        return dict(self.tokenizer(texts, return_tensors="pt", **limits, **more))
 
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
         """(n, length) to (n, dim)."""
@@ -238,6 +242,8 @@ def _preprocessing(towers: Transformer, folder: Path) -> str:
     names = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "merges.txt")
     vocabulary = [folder / name for name in names if (folder / name).is_file()]
     words = {"files": hub.digest(vocabulary), "length": towers.length, "lower": towers.is_siglip}
+    if towers.is_siglip and "attention_mask" in towers.tokenizer.model_input_names:
+        words["mask"] = False  # which such a tokenizer would hand out
     kind = type(towers.processor).__name__
     return json.dumps({"processor": kind, "image": image, "text": words}, sort_keys=True, default=str)
 

@@ -1,12 +1,15 @@
-"""Any exported pair of towers, without torch: `onnx:FOLDER` with image.onnx, text.onnx, tokenizer.json, eyespot.toml.
+"""Any exported pair of towers, without torch: `onnx:FOLDER` in a layout of the hub, or with an eyespot.toml of its own.
 
 The settings file says how a picture and a text become the towers' inputs; docs/encoders.md explains every line of it.
 """
 
 from __future__ import annotations
 
+import os
+import string
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from eyespot.encoders._graphs import UnreadableGraph, read_graph
+from eyespot.encoders._layouts import described
 from eyespot.models import hub
 from eyespot.models.text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
@@ -21,7 +26,7 @@ from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 if TYPE_CHECKING:
     from PIL.Image import Image, Resampling
 
-SPELLING = "onnx:FOLDER"
+SPELLING = "onnx:FOLDER or onnx:hub:ORG/NAME"
 NEEDS = "nothing more; an exported model in a folder"
 SETTINGS = "eyespot.toml"
 
@@ -31,21 +36,30 @@ def load(spec: str, *, batch: int | None = None, threads: int = 0) -> OnnxEncode
 
     Raises: UsageError for a missing file or a wrong line in the settings.
     """
+    if spec.startswith("hub:"):
+        from eyespot.encoders import model
+
+        return model.load(spec.removeprefix("hub:"), batch=batch, threads=threads)
     folder = Path(spec).expanduser()
-    settings = read_settings(folder)
+    has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
+    settings = read_settings(folder) if has_settings else checked(described(folder), folder)
     for name in (settings.image.file, settings.text.file, settings.text.tokenizer):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}; put it there or name another file in {SETTINGS}")
-    return OnnxEncoder(folder, settings, batch or settings.batch, threads)
+    return OnnxEncoder(folder, settings, f"onnx:{folder.resolve()}", batch=batch, threads=threads)
 
 
 # -- the settings file --------------------------------------------------------------------------------------
 
 
+FOLDERS = ("onnx", "visual", "textual")  # of the layouts of the hub
+
+
 def _inside(name: str) -> str:
     """A file of the folder itself: settings from elsewhere must not make eyespot read other files."""
-    if not name or name in (".", "..") or any(mark in name for mark in "/\\:\0"):
-        raise ValueError("must be the plain name of a file in the same folder")
+    folder, slash, file = name.rpartition("/")
+    if not file or file in (".", "..") or any(mark in file for mark in "\\:\0") or (slash and folder not in FOLDERS):
+        raise ValueError(f"must be the plain name of a file in the same folder, or in {', '.join(FOLDERS)}")
     return name
 
 
@@ -59,16 +73,17 @@ class _Strict(BaseModel):
 
 
 class ImageSettings(_Strict):
-    """The image tower and how a picture becomes its input, (n, 3, height, width) float32."""
+    """The image tower and how a picture becomes its input, (n, 3, height, width), or (n, height, width, 3) bytes."""
 
     file: PlainName = "image.onnx"
     input: str = "pixel_values"
     output: str = "image_embeds"
     size: Side | tuple[Side, Side]  # one side of a square, or height and width
     resize: Literal["shortest", "squash", "longest"] = "shortest"
-    interpolation: Literal["bicubic", "bilinear", "lanczos"] = "bicubic"
+    interpolation: Literal["bicubic", "bilinear", "lanczos", "nearest"] = "bicubic"
     mean: Three = (0.0, 0.0, 0.0)
     std: Three = (1.0, 1.0, 1.0)
+    pixels: Literal["normalised", "bytes"] = "normalised"  # bytes: the graph normalises by itself
 
     @property
     def height_width(self) -> tuple[int, int]:
@@ -77,7 +92,7 @@ class ImageSettings(_Strict):
 
 
 class TextSettings(_Strict):
-    """The text tower and how a text becomes its input, (n, length) int64."""
+    """The text tower and how a text becomes its input, (n, length) integers."""
 
     file: PlainName = "text.onnx"
     tokenizer: PlainName = "tokenizer.json"
@@ -87,7 +102,11 @@ class TextSettings(_Strict):
     length: Annotated[int, Field(gt=0, le=8192)]
     padding: Literal["length", "longest"] = "length"
     pad_token: str = "<pad>"
+    padding_side: Literal["right", "left"] = "right"
     lower_case: bool = False
+    strip_punctuation: bool = False
+    prefix: str = ""
+    full_mask: bool = False  # every token counts, as in a model that was trained without a mask
 
 
 class OnnxSettings(_Strict):
@@ -106,40 +125,61 @@ def read_settings(folder: Path) -> OnnxSettings:
     """The folder's eyespot.toml, checked. Raises: UsageError that names the file and the line at fault."""
     file = folder / SETTINGS
     try:
-        return OnnxSettings.model_validate(tomllib.loads(file.read_text("utf-8")))
+        return checked(tomllib.loads(file.read_text("utf-8")), folder)
     except OSError as error:
         raise UsageError(f"cannot read {file} ({error.strerror}); docs/encoders.md shows what it holds") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from error
+
+
+def checked(values: Mapping[str, Any], folder: Path) -> OnnxSettings:
+    """Settings of a folder. Raises: UsageError that names the line at fault."""
+    try:
+        return OnnxSettings.model_validate(values)
     except ValidationError as error:
         text = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise UsageError(f"{file}: {text}") from error
+        raise UsageError(f"{folder / SETTINGS}: {text}") from error
+
+
+def weight_files(folder: Path, settings: OnnxSettings) -> list[Path]:
+    """Both towers, each with the files of its weights: those that its graph names, and those with its name before."""
+    found: dict[Path, None] = {}
+    for name in (settings.image.file, settings.text.file):
+        tower = folder / name
+        named: list[Path] = []
+        with suppress(UnreadableGraph):  # whoever opens the tower says so
+            named = [tower.parent / other for other in read_graph(tower).external]
+        for other in named:
+            if not other.is_file():
+                raise UsageError(f"{tower} keeps its weights in {other.name}, which is not there; put it beside it")
+        found |= dict.fromkeys([*sorted(tower.parent.glob(f"{tower.name}*")), *named])
+    return list(found)
 
 
 # -- the encoder --------------------------------------------------------------------------------------------
 
 
 class OnnxEncoder:
-    """Two towers run by onnxruntime."""
+    """Two towers run by onnxruntime; `name` is the one that loads them again."""
 
     min_side = None
 
-    def __init__(self, folder: Path, settings: OnnxSettings, batch: int, threads: int) -> None:
+    def __init__(
+        self, folder: Path, settings: OnnxSettings, name: str, *, batch: int | None = None, threads: int = 0
+    ) -> None:
         self._folder, self._settings, self._threads = folder, settings, threads
-        self.batch = batch
+        self.batch = 1 if settings.batch == 1 else batch or settings.batch
         self.licence = settings.licence
-        towers = [
-            part for name in (settings.image.file, settings.text.file) for part in sorted(folder.glob(f"{name}*"))
-        ]
         words = hub.digest([folder / settings.text.tokenizer])
-        preprocessing = f"{settings.image.model_dump_json()} {settings.text.model_dump_json()} tokenizer {words}"
-        self.space = Space(
-            f"onnx:{folder.resolve()}", settings.revision, hub.digest(towers), preprocessing, settings.dim
-        )
+        image, text = (one.model_dump_json(exclude=_usual(one)) for one in (settings.image, settings.text))
+        weights = hub.digest(weight_files(folder, settings))
+        self.space = Space(name, settings.revision, weights, f"{image} {text} tokenizer {words}", settings.dim)
 
     def read(self, picture: Image) -> Pixels:
-        """One picture, resized, cropped and normalised: (3, height, width) float32."""
+        """One picture, resized, cropped and normalised: (3, height, width) float32; or (height, width, 3) bytes."""
         settings = self._settings.image
+        if settings.pixels == "bytes":
+            return np.asarray(fitted(picture, settings), np.uint8)
         pixels = np.asarray(fitted(picture, settings), np.float32) / np.float32(255)  # (height, width, 3)
         scaled = (pixels - np.array(settings.mean, np.float32)) / np.array(settings.std, np.float32)
         return np.ascontiguousarray(scaled.transpose(2, 0, 1))
@@ -159,7 +199,8 @@ class OnnxEncoder:
             encoded = self._tokenizer.encode_batch(some)
             inputs = {settings.input: np.array([text.ids for text in encoded], np.int64)}  # (n, length)
             if settings.mask is not None:
-                inputs[settings.mask] = np.array([text.attention_mask for text in encoded], np.int64)
+                mask = np.array([text.attention_mask for text in encoded], np.int64)
+                inputs[settings.mask] = np.ones_like(mask) if settings.full_mask else mask
             parts.append(self._unit_rows(self._text_tower, settings, inputs))
         return np.concatenate(parts)
 
@@ -182,19 +223,28 @@ class OnnxEncoder:
         return self._settings.match_floor
 
     def _worded(self, text: str) -> str:
-        return text.lower() if self._settings.text.lower_case else text
+        settings = self._settings.text
+        if settings.strip_punctuation:
+            text = " ".join(text.translate(_PUNCTUATION).split())
+        return settings.prefix + (text.lower() if settings.lower_case else text)
 
     def _unit_rows(self, tower: Any, settings: ImageSettings | TextSettings, inputs: dict[str, Any]) -> Vectors:
+        rows = len(next(iter(inputs.values())))
+        if rows > 1 and (self._settings.batch == 1 or tower.get_inputs()[0].shape[:1] == [1]):
+            singly = [{name: value[at : at + 1] for name, value in inputs.items()} for at in range(rows)]
+            return np.concatenate([self._unit_rows(tower, settings, one) for one in singly])
+        types = {one.name: _TYPES.get(one.type) for one in tower.get_inputs()}
+        cast = {name: value.astype(types[name] or value.dtype, copy=False) for name, value in inputs.items()}
         try:
-            rows = np.asarray(tower.run([settings.output], inputs)[0], np.float32)  # (n, dim)
+            made = np.asarray(tower.run([settings.output], cast)[0], np.float32)  # (n, dim)
         except Exception as error:  # onnxruntime's errors share no other base
             raise EyespotError(f"{self._folder / settings.file} failed: {_first_line(error)}") from error
-        if rows.shape[1:] != (self.space.dim,):
+        if made.shape[1:] != (self.space.dim,):
             file = self._folder / settings.file
-            shape = rows.shape[1:]
+            shape = made.shape[1:]
             text = f"{file} gives vectors of shape {shape}, not ({self.space.dim},); set dim or output in {SETTINGS}"
             raise UsageError(text)
-        unit: Vectors = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
+        unit: Vectors = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12))
         return unit
 
     @cached_property
@@ -213,6 +263,23 @@ class OnnxEncoder:
         return _tokenizer(self._folder / self._settings.text.tokenizer, self._settings.text)
 
 
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+}
+_LATER = ("pixels", "padding_side", "strip_punctuation", "prefix", "full_mask")
+
+
+def _usual(settings: ImageSettings | TextSettings) -> set[str]:
+    """Settings that came later and say nothing here: a space made before them stays the same."""
+    fields = type(settings).model_fields
+    return {name for name in _LATER if name in fields and getattr(settings, name) == fields[name].default}
+
+
 def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
     """The tower, with the names that the settings promise. Raises: UsageError if it is no model or has others."""
     import onnxruntime
@@ -220,8 +287,9 @@ def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
-    wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
-    providers = [name for name in wanted if name in onnxruntime.get_available_providers()]
+    # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
+    asked = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in _providers().split(",")]
+    providers = [name for name in asked if name in onnxruntime.get_available_providers()]
     try:
         tower = onnxruntime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:  # onnxruntime's errors share no other base
@@ -229,6 +297,10 @@ def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
     _promised(file, "input", inputs, tower.get_inputs())
     _promised(file, "output", [output], tower.get_outputs())
     return tower
+
+
+def _providers() -> str:
+    return os.environ.get("EYESPOT_PROVIDERS") or "CUDA,CPU"
 
 
 def _promised(file: Path, kind: str, names: list[str], present: list[Any]) -> None:
@@ -251,7 +323,8 @@ def _tokenizer(file: Path, settings: TextSettings) -> Any:
         raise UsageError(f"{file} has no token {settings.pad_token!r}; set pad_token in {SETTINGS}")
     tokenizer.enable_truncation(settings.length)
     length = settings.length if settings.padding == "length" else None
-    tokenizer.enable_padding(pad_id=pad, pad_token=settings.pad_token, length=length)
+    side = settings.padding_side
+    tokenizer.enable_padding(direction=side, pad_id=pad, pad_token=settings.pad_token, length=length)
     return tokenizer
 
 

@@ -18,7 +18,7 @@ from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_da
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.kernels.rows import unit_rows
-from eyespot.models.full_names import full_names
+from eyespot.models.table import full_names
 from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.places import Root, full_path
 from eyespot.photos.videos.addresses import file_of

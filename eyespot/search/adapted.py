@@ -19,7 +19,7 @@ from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.metrics import bootstrap, sign_flips
 from eyespot.models.device import card_in_use
-from eyespot.models.full_names import full_names
+from eyespot.models.table import full_names
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.linear_adapted import LinearIndex, reranked
 from eyespot.search.nearest import as_run, naming_damage

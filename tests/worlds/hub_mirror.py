@@ -25,12 +25,19 @@ RESOLVE = re.compile(r"(/datasets)?/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[
 
 @dataclass
 class HubMirror:
-    """Repositories by name, each with its files; `cut` bytes of a large file are sent once, then the line breaks."""
+    """Repositories by name, each with its files; `cut` bytes of a large file are sent once, then the line breaks.
+
+    flip: the last bit of large files comes wrong. busy: so many of them are refused for now. tokens: of each request.
+    """
 
     repos: Mapping[str, Mapping[str, bytes]]
     gated: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
     cut: int | None = None
+    flip: bool = False
+    busy: int = 0
+    tokens: list[tuple[str, str | None]] = field(default_factory=list)
+    sent: int = 0  # bytes of files and answers
     requests: list[str] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)
     url: str = ""
@@ -57,7 +64,11 @@ class HubAnswer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.mirror.requests.append(f"{self.command} {self.path}")
         path = self.path.partition("?")[0]
-        if path.startswith("/blobs/"):
+        self.mirror.tokens.append((path, self.headers.get("Authorization")))
+        if path.startswith("/blobs/") and self.mirror.busy:
+            self.mirror.busy -= 1
+            self._send(503, b"", {"Retry-After": "0"})
+        elif path.startswith("/blobs/"):
             self._blob(self.mirror.blobs()[path.removeprefix("/blobs/")])
         elif path.startswith("/chunked/"):
             self._broken_chunks(self.mirror.blobs()[path.removeprefix("/chunked/")])
@@ -96,10 +107,7 @@ class HubAnswer(BaseHTTPRequestHandler):
             "tags": [],
         }
         if tree:
-            found = [
-                {"type": "file", "path": name, "size": len(self.mirror.repos[repo][name]), "oid": "0" * 40}
-                for name in names
-            ]
+            found = [tree_entry(name, self.mirror.repos[repo][name]) for name in names]
         self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
 
     def _file(self, match: re.Match[str]) -> None:
@@ -121,9 +129,11 @@ class HubAnswer(BaseHTTPRequestHandler):
             self._blob(data, about)
 
     def _blob(self, data: bytes, about: Mapping[str, str] = {}) -> None:
+        headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "Accept-Ranges": "bytes", **about}
+        if self.mirror.flip and len(data) >= LARGE:
+            data = data[:-1] + bytes([data[-1] ^ 1])
         range_header = self.headers.get("Range")
         start = int(range_header.removeprefix("bytes=").partition("-")[0]) if range_header else 0
-        headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "Accept-Ranges": "bytes", **about}
         if range_header:
             self.mirror.ranges.append(range_header)
             if start >= len(data):
@@ -154,10 +164,22 @@ class HubAnswer(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if self.command == "GET":
+            self.mirror.sent += len(data[:most])
             self.wfile.write(data[:most])
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+def tree_entry(name: str, data: bytes) -> dict[str, object]:
+    """A file as the hub lists it: git's own digest, and the SHA-256 of one in the large storage."""
+    found: dict[str, object] = {"type": "file", "path": name, "size": len(data)}
+    found["oid"] = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    return found | (
+        {"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}}
+        if len(data) >= LARGE
+        else {}
+    )
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.reproduce.downloads import download
+from eyespot.models.downloads import download
+from eyespot.models.repository import Busy
 from eyespot.types import EyespotError, UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import check_wording, raises
@@ -87,7 +88,7 @@ def blob(mirror: HubMirror) -> str:
 
 def test_a_file_of_a_host_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     with hub(HubMirror(REPOS, cut=500_000)) as mirror:
-        with raises(EyespotError):
+        with raises(Busy):
             download(blob(mirror), tmp_path)
         assert not [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
         done = download(blob(mirror), tmp_path)

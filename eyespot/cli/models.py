@@ -1,0 +1,143 @@
+"""`eyespot models`: CLIP-class models that run without torch: which there are, fetched, checked and taken away."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.console import GATE_FAILED, print_line, print_result, progress_bar, warn
+from eyespot.cli.settings import flag, gallery_here, group, json_option
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.models.installed import Installed
+
+app = group("CLIP-class models without torch: list, get, check and remove them.")
+NAME = typer.Argument(metavar="NAME", help="A name of `models list`, or ORG/NAME of the hub.")
+VARIANT = typer.Option("fp32", "--variant", metavar="KIND", help="fp32, or smaller: fp16, int8, q4.")
+
+
+@app.command("list")
+def listing(json: bool = json_option()) -> None:
+    """List the models of the table: what each is good for, its size and licence, and whether it is here."""
+    from eyespot.models.installed import installed
+    from eyespot.models.table import RECOMMENDED, entries
+
+    here: dict[str, list[str]] = {}
+    for model in installed():
+        here.setdefault(model.name, []).append(model.variant)
+    rows = [
+        one.model_dump(exclude={"image", "text", "sha256", "folder", "tokenizer"}, exclude_defaults=True)
+        | {"here": here.get(name, []), "pinned": bool(one.revision)}
+        for name, one in entries().items()
+    ]
+    rows += [{"name": name, "here": variants} for name, variants in here.items() if name not in entries()]
+    lines = [f"recommended: {RECOMMENDED}; with little memory: siglip-base. Get one: eyespot models get NAME"]
+    for row in rows:
+        size = f"{row['mb'] / 1000:.1f} GB" if "mb" in row else ""
+        licence = row.get("licence", "") + (", not for commercial use" if row.get("commercial") is False else "")
+        lines.append(f"{'✓' if row['here'] else ' '} {row['name']:<18} {size:>7}  {row.get('about', '')}  [{licence}]")
+        if row.get("weak"):
+            lines.append(f"{'':29}weak at: {row['weak']}")
+    print_result(rows, lines, json)
+
+
+@app.command("get")
+def get(
+    name: str = NAME,
+    variant: str = VARIANT,
+    source: str = typer.Option(
+        None, "--from", metavar="FOLDER|URL", help="A folder that holds the export, or a mirror of the hub."
+    ),
+    accept: bool = flag("--accept-licence", "The licence forbids commercial use, and that is all right."),
+    json: bool = json_option(),
+) -> None:
+    """Fetch a model, check its bytes and try it; run it again to go on where it was cut."""
+    from eyespot.encoders import _installing
+    from eyespot.encoders._layouts import VARIANTS
+    from eyespot.models.table import entry
+
+    wanted = entry(name)
+    if variant not in VARIANTS:
+        raise UsageError(f"no variant {variant!r}; there are: {', '.join(VARIANTS)}")
+    if not wanted.commercial and not accept:
+        raise UsageError(
+            f"{name} has the licence {wanted.licence}, not for commercial use; with --accept-licence it is fetched"
+        )
+    if source and "://" in source:
+        os.environ["HF_ENDPOINT"] = source
+    if source and "://" not in source:
+        made = _installing.bring(wanted, variant, Path(source).expanduser())
+    else:
+        offered = _installing.offer(wanted, variant)
+        ram = f", {wanted.ram} MiB of memory when it runs" if wanted.ram else ""
+        terms = wanted.licence or "unknown; see its README"
+        warn(f"{name}: {offered.bytes / 1e6:,.0f} MB to fetch{ram}; licence: {terms}")
+        if not wanted.revision:
+            warn(f"the table names no commit of {name} yet; this is {offered.repository.commit[:12]}, the newest")
+        if variant in ("int8", "q4"):
+            warn(f"{variant} ranks worse than fp32; its vectors are a space of their own")
+        with progress_bar("bytes") as progress:
+            made = _installing.get(wanted, variant, offered, progress)
+    print_result(
+        _row(made), [str(made.folder), f"next: eyespot index PHOTOS -e {made.encoder.removeprefix('model:')}"], json
+    )
+
+
+@app.command("check")
+def check(name: str = NAME, variant: str = VARIANT, json: bool = json_option()) -> None:
+    """Read every byte of a model again, and embed two pictures and four texts."""
+    from eyespot.encoders import _installing
+
+    found = _installing.model_here(name, variant)
+    damaged = found.damaged()
+    if not damaged:
+        _installing.try_out(_installing.encoder_of(found))
+    lines = [f"{one} is not what was installed; get it again: eyespot models get {name}" for one in damaged]
+    print_result(
+        _row(found) | {"damaged": damaged}, lines or [f"{name}: {len(found.files)} files, whole; it works"], json
+    )
+    if damaged:
+        raise typer.Exit(GATE_FAILED)
+
+
+@app.command("where")
+def where(name: str = NAME, variant: str = VARIANT) -> None:
+    """Print the folder of a model."""
+    from eyespot.encoders import _installing
+
+    print_line(str(_installing.model_here(name, variant).folder))
+
+
+@app.command("remove")
+def remove(
+    name: str = NAME,
+    variant: str = VARIANT,
+    force: bool = flag("--force", "Also if the gallery here was made with it."),
+    json: bool = json_option(),
+) -> None:
+    """Take a model away."""
+    from eyespot.encoders import _installing
+
+    found = _installing.model_here(name, variant)
+    if not force and found.encoder in _used():
+        raise UsageError(f"the gallery here was made with {name}, and is not searched without it; or add --force")
+    freed = found.remove()
+    print_result({"name": name, "variant": variant, "freed": freed}, [f"freed {freed / 1e6:,.0f} MB"], json)
+
+
+def _used() -> list[str]:
+    """The encoders of the gallery that is nearest to this folder; none where there is no gallery."""
+    from eyespot.gallery.view import Gallery
+
+    chosen = os.environ.get("EYESPOT_GALLERY")
+    place = gallery_here(Path(chosen) if chosen else None)
+    return Gallery(place).encoders if (place / "gallery.toml").is_file() else []
+
+
+def _row(model: Installed) -> dict[str, Any]:
+    return {"name": model.name, "variant": model.variant, "encoder": model.encoder, "place": str(model.folder),
+            "revision": model.revision, "licence": model.licence, "bytes": model.bytes}  # fmt: skip

@@ -1,0 +1,171 @@
+"""A model from the hub or a folder onto this machine: its files chosen by their layout, checked, opened once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from eyespot.encoders._graphs import read_graph
+from eyespot.encoders._layouts import LAYOUTS, VARIANTS, Layout, described, layout_of
+from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
+from eyespot.models.downloads import fetch
+from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
+from eyespot.models.repository import HubFile, Repository, listed
+from eyespot.models.table import Entry, entry
+from eyespot.storage.atomic import make_folder, put_file, write_whole
+from eyespot.storage.digests import file_sha256
+from eyespot.storage.toml import toml_of, toml_text
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
+
+SAMPLES = ("a heron at the water's edge", "two red bicycles", "an empty street at night", "a bowl of soup")
+_ABOUT = ("LICENSE", "LICENSE.md", "LICENSE.txt", "README.md")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What `get` would fetch: the files of a commit, and how many bytes are still to come."""
+
+    repository: Repository
+    files: tuple[HubFile, ...]
+    bytes: int
+
+
+def offer(entry: Entry, variant: str) -> Offer:
+    """What a model needs of its repository, found by the names of its files.
+
+    Raises: UsageError if it is offered in no such variant, EyespotError if the hub does not have it.
+    """
+    if entry.needs:
+        raise UsageError(f"{entry.name} needs {entry.needs}")
+    repository = listed(entry.repo, entry.revision or None, instead="name a folder that has it: --from FOLDER")
+    root = f"{entry.folder}/" if entry.folder else ""
+    paths = [file.path.removeprefix(root) for file in repository.files if file.path.startswith(root)]
+    found = layout_of(paths, variant)
+    if found is None:
+        there = [name for name in VARIANTS if layout_of(paths, name)]
+        towers = f"it has {', '.join(there)}" if there else f"it has {_onnx_files(paths)}"
+        raise UsageError(f"{entry.repo} has no pair of towers in {variant} that eyespot knows; {towers}")
+    wanted = {root + name for name in _needed(*found, paths)} | set(_ABOUT)
+    chosen = tuple(file for file in repository.files if file.path in wanted)
+    for file in chosen:
+        pinned = entry.sha256.get(file.path)
+        if pinned is not None and pinned != file.digest:
+            raise EyespotError(
+                f"{entry.repo} has another {file.path} than the table of models names; nothing was fetched"
+            )
+    return Offer(repository, chosen, sum(file.size for file in chosen))
+
+
+def _onnx_files(paths: Sequence[str]) -> str:
+    return ", ".join(path for path in paths if path.endswith(".onnx")) or "no .onnx file"
+
+
+def _needed(layout: Layout, towers: tuple[str, str], paths: Sequence[str]) -> list[str]:
+    """Towers, the files of weights that are named after them, tokenizer and descriptions."""
+    weights = [path for path in paths for tower in towers if path.startswith((f"{tower}_data", f"{tower}.data"))]
+    return [*towers, *weights, layout.tokenizer, *layout.beside]
+
+
+def get(entry: Entry, variant: str, offered: Offer, tell: Progress = no_progress) -> Installed:
+    """Fetch and install what was offered; what a kill left is gone on with, and is no model before it is whole."""
+    folder, repository = place_of(entry.name, variant), offered.repository
+    root = f"{entry.folder}/" if entry.folder else ""
+    inside = [HubFile(file.path.removeprefix(root), file.size, file.digest) for file in offered.files]
+    make_folder(folder)
+    fetch(repository, inside, folder, tell, root=root)
+    missing = [name for name in _external(folder) if not (folder / name).is_file()]
+    named = [file for file in repository.files if file.path.removeprefix(root) in missing]
+    fetch(
+        repository,
+        [HubFile(one.path.removeprefix(root), one.size, one.digest) for one in named],
+        folder,
+        tell,
+        root=root,
+    )
+    if entry.tokenizer and not any(file.path.endswith("tokenizer.json") for file in inside):
+        other = listed(entry.tokenizer)
+        fetch(other, [file for file in other.files if file.path in ("tokenizer.json", "tokenizer_config.json")], folder)
+    return _finished(entry, variant, repository.commit, folder)
+
+
+def _external(folder: Path) -> list[str]:
+    """The files of weights that towers name, below the folder."""
+    towers = [path for path in folder.rglob("*.onnx") if path.is_file()]
+    return [str((path.parent / name).relative_to(folder)) for path in towers for name in read_graph(path).external]
+
+
+def bring(entry: Entry, variant: str, source: Path) -> Installed:
+    """Install from a folder: an export as the hub lays it out, the hub's cache, or another machine's model folder."""
+    snapshots = sorted(source.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
+    records = sorted(source.rglob(RECORD))
+    origin = records[0].parent if records else snapshots[-1] if snapshots else source
+    if not origin.is_dir():
+        raise UsageError(f"{source} is no folder; name one that holds the export")
+    folder, commit = place_of(entry.name, variant), snapshots[-1].name if snapshots else ""
+    if records:
+        record = read_record(records[0])
+        wrong = [name for name, digest in record.files.items() if file_sha256(origin / name) != digest]
+        if wrong:
+            raise EyespotError(
+                f"{origin} has other bytes in {', '.join(wrong)} than were installed there; copy it again"
+            )
+        variant, commit = record.variant, record.revision
+        folder = place_of(entry.name, variant)
+    layouts = {layout.name: layout for layout in LAYOUTS}
+    beside = {name for layout in layouts.values() for name in (*layout.beside, layout.tokenizer)}
+    for path in sorted(origin.rglob("*")):
+        name = path.relative_to(origin).as_posix()
+        if path.is_file() and (".onnx" in path.name or name in beside or name in (*_ABOUT, SETTINGS)):
+            make_folder((folder / name).parent)
+            part = (folder / name).with_name(f".{path.name}.part")
+            shutil.copyfile(path, part)
+            put_file(part, folder / name)
+    return _finished(entry, variant, commit, folder)
+
+
+def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installed:
+    """Write the settings of a whole export, open it once, and record it."""
+    values = described(folder, variant, entry.known) | {"revision": commit}
+    write_whole(folder / SETTINGS, lambda file: file.write(toml_text(values).encode()))
+    (folder / RECORD).unlink(missing_ok=True)
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    digests = {name: file_sha256(folder / name) for name in names if not name.rpartition("/")[2].startswith(".")}
+    made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests)
+    try:
+        try_out(encoder_of(made))
+    except EyespotError as error:
+        raise EyespotError(f"{entry.name} was fetched whole and does not work: {error}") from error
+    made.record()
+    return made
+
+
+def encoder_of(model: Installed, *, batch: int | None = None, threads: int = 0) -> OnnxEncoder:
+    """A model that is here as an encoder."""
+    settings = checked(toml_of(model.folder / SETTINGS), model.folder)
+    return OnnxEncoder(model.folder, settings, model.encoder, batch=batch, threads=threads)
+
+
+def try_out(encoder: OnnxEncoder) -> None:
+    """`EyespotError` unless two pictures and four texts get vectors that are finite and differ."""
+    from PIL import Image
+
+    pictures = [Image.linear_gradient("L").convert("RGB"), Image.radial_gradient("L").convert("RGB").resize((300, 200))]
+    made = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in pictures]))
+    for rows in (made, encoder.encode_texts(SAMPLES)):
+        if not np.isfinite(rows).all() or np.allclose(rows[0], rows[1], atol=1e-4):
+            raise EyespotError(f"{encoder.space.encoder} gives different pictures or texts the same vector, or none")
+
+
+def model_here(name: str, variant: str) -> Installed:
+    """A model by its name. `UsageError` with the line that fetches it if it is not here."""
+    found = find(name, variant)
+    if found is not None:
+        return found
+    size = entry(name).mb
+    about = f" ({size / 1000:.1f} GB)" if size and variant == "fp32" else ""
+    more = "" if variant == "fp32" else f" --variant {variant}"
+    raise UsageError(f"{name} is not on this machine; get it{about}: eyespot models get {name}{more}")

@@ -1,0 +1,209 @@
+"""Exports as they lie on the hub, read by their own files: which is which tower, and what becomes its input.
+
+Layouts: transformers.js (onnx-community, Xenova: onnx/vision_model.onnx), Immich (visual/model.onnx) and rclip
+(visual.onnx). Facts that the files do not say are never guessed from a model's name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eyespot.encoders._graphs import INT64, UINT8, Graph, Port, read_graph
+from eyespot.types import UsageError
+
+VARIANTS = {  # of the numbers in a file; the first is what a model was published in
+    "fp32": ("",),
+    "fp16": ("_fp16",),
+    "int8": ("_quantized", "_int8", "_uint8"),
+    "q4": ("_q4", "_q4f16", "_bnb4"),
+}
+OUTPUTS = ("image_embeds", "text_embeds", "image_embedding", "text_embedding", "embedding", "pooler_output", "output")
+SIGLIP_LENGTH, CLIP_LENGTH = 64, 77  # tokens
+LONGEST = 8192  # tokens; tokenizers without a limit say 1e30
+FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # of PIL, as preprocessor_config.json numbers them
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where an export has its towers, with `{}` for the variant, its tokenizer, and the files that describe them."""
+
+    name: str
+    image: str
+    text: str
+    tokenizer: str
+    beside: tuple[str, ...] = ()
+
+    def towers(self, paths: Sequence[str], variant: str = "fp32") -> tuple[str, str] | None:
+        """The two towers among the files of an export; None if they are not there."""
+        for suffix in VARIANTS[variant]:
+            both = self.image.format(suffix), self.text.format(suffix)
+            if all(name in paths for name in both):
+                return both
+        return None
+
+
+_TRANSFORMERS = ("config.json", "preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json")
+_IMMICH = (
+    "config.json",
+    "visual/preprocess_cfg.json",
+    "textual/tokenizer_config.json",
+    "textual/special_tokens_map.json",
+)
+LAYOUTS = (
+    Layout("transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json", _TRANSFORMERS),
+    Layout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json", _TRANSFORMERS),
+    Layout("immich", "visual/model{}.onnx", "textual/model{}.onnx", "textual/tokenizer.json", _IMMICH),
+    Layout("rclip", "visual{}.onnx", "textual{}.onnx", "tokenizer.json"),
+)
+
+
+def layout_of(paths: Sequence[str], variant: str = "fp32") -> tuple[Layout, tuple[str, str]] | None:
+    """The layout of an export by the names of its files, and its towers; None if it is of none."""
+    for layout in LAYOUTS:
+        towers = layout.towers(paths, variant)
+        if towers is not None:
+            return layout, towers
+    return None
+
+
+def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """What `eyespot.toml` would say of an export in this folder.
+
+    known: what somebody knows of the model and its files do not say: dim, licence, and tables `image` and `text`.
+    Raises: UsageError that names what no file says.
+    """
+    paths = [str(path.relative_to(folder).as_posix()) for path in sorted(folder.glob("*")) + sorted(folder.glob("*/*"))]
+    found = layout_of(paths, variant)
+    if found is None:
+        raise UsageError(f"{folder} holds no export that eyespot knows ({variant}); docs/encoders.md names the layouts")
+    layout, (image, text) = found
+    graphs = read_graph(folder / image), read_graph(folder / text)
+    files = {Path(name).name: _json(folder / name) for name in layout.beside if (folder / name).is_file()}
+    read = _of_immich if layout.name == "immich" else _of_transformers
+    pictures, words = read(files, _port(graphs[1], image=False))
+    pictures = {"file": image, **_image_ports(graphs[0]), **pictures, **known.get("image", {})}
+    words = {"file": text, "tokenizer": layout.tokenizer, **_text_ports(graphs[1]), **words, **known.get("text", {})}
+    if words.pop("unmasked", False) and "mask" in words:
+        words["full_mask"] = True
+    width = _output(graphs[0]).shape[-1:] or (None,)
+    dim = width[0] or known.get("dim") or _width(files.get("config.json", {}))
+    missing = [name for name, value in (("size", pictures.get("size")), ("dim", dim)) if not value]
+    if missing:
+        raise UsageError(f"no file in {folder} says {' and '.join(missing)}; write an eyespot.toml with it")
+    licence = str(known.get("licence") or "unknown; see where the folder came from")
+    # A fixed batch; or scales that depend on the pictures and texts beside one
+    lone = any(graph.inputs[0].shape[:1] == (1,) or "DynamicQuantizeLinear" in graph.operators for graph in graphs)
+    return {"dim": dim, "licence": licence, "image": pictures, "text": words} | ({"batch": 1} if lone else {})
+
+
+def _image_ports(graph: Graph) -> dict[str, Any]:
+    port, shape = graph.inputs[0], graph.inputs[0].shape
+    sides = shape[1:3] if port.dtype == UINT8 else shape[2:4]
+    found: dict[str, Any] = {"input": port.name, "output": _output(graph).name}
+    if len(sides) == 2 and all(sides):
+        found["size"] = sides[0] if sides[0] == sides[1] else list(sides)
+    return found | ({"pixels": "bytes"} if port.dtype == UINT8 else {})
+
+
+def _text_ports(graph: Graph) -> dict[str, Any]:
+    masks = [port.name for port in graph.inputs if "mask" in port.name]
+    found = {"input": _port(graph, image=False).name, "output": _output(graph).name}
+    return found | ({"mask": masks[0]} if masks else {})
+
+
+def _port(graph: Graph, image: bool) -> Port:
+    return next((port for port in graph.inputs if image or "mask" not in port.name), Port("", INT64, ()))
+
+
+def _output(graph: Graph) -> Port:
+    ports = {port.name: port for port in graph.outputs}
+    name = next((name for name in OUTPUTS if name in ports), None)
+    if name is None:
+        raise UsageError(f"the export gives {', '.join(ports)}, none of which is known; name one in eyespot.toml")
+    return ports[name]
+
+
+def _width(config: Mapping[str, Any]) -> int | None:
+    """The vectors' width by a model's config.json."""
+    places = (config, config.get("vision_config", {}), config.get("text_config", {}))
+    keys = ("projection_dim", "embed_dim", "projection_size", "hidden_size")
+    return next((int(place[key]) for key in keys for place in places if isinstance(place.get(key), int)), None)
+
+
+# -- transformers.js --------------------------------------------------------------------------------------------
+
+
+def _of_transformers(files: Mapping[str, Any], tokens: Port) -> tuple[dict[str, Any], dict[str, Any]]:
+    config, pictures = files.get("config.json", {}), _pictures(files.get("preprocessor_config.json", {}))
+    siglip = str(config.get("model_type", "")).startswith("siglip")
+    # SigLIP was trained on 64 tokens, padded on the right, and without a mask, whatever its tokenizer hands out
+    limits = (tokens.shape[1:2], config.get("text_config", {}).get("max_position_embeddings"))
+    usual = SIGLIP_LENGTH if siglip else CLIP_LENGTH
+    length = next((one for one in (*limits[0], limits[1]) if one), usual)
+    words = {"length": min(length, SIGLIP_LENGTH) if siglip else length, **_padding(files)}
+    if siglip:
+        words |= {"lower_case": True, "unmasked": True, "padding_side": "right"}
+    return pictures, words
+
+
+def _pictures(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """How a picture becomes the input, by preprocessor_config.json."""
+    found: dict[str, Any] = {}
+    size, crop = settings.get("size"), settings.get("crop_size")
+    shortest = size.get("shortest_edge") if isinstance(size, dict) else size
+    found["resize"] = "shortest" if shortest and settings.get("do_center_crop", crop is not None) else "squash"
+    chosen = (crop if found["resize"] == "shortest" else None) or size
+    if isinstance(chosen, dict):
+        sides = chosen.get("height", shortest), chosen.get("width", shortest)
+        found["size"] = sides[0] if sides[0] == sides[1] else list(sides)
+    elif chosen:
+        found["size"] = chosen
+    if settings.get("resample") in FILTERS:
+        found["interpolation"] = FILTERS[settings["resample"]]
+    if settings.get("do_normalize", True) and "image_mean" in settings:
+        found |= {"mean": settings["image_mean"], "std": settings["image_std"]}
+    return found
+
+
+def _padding(files: Mapping[str, Any]) -> dict[str, Any]:
+    """The token that fills a text, and the side it stands on."""
+    settings = files.get("special_tokens_map.json", {}) | files.get("tokenizer_config.json", {})
+    token, found = settings.get("pad_token"), {}
+    if isinstance(token, dict):
+        token = token.get("content")
+    if token:
+        found["pad_token"] = str(token)
+    if settings.get("padding_side") in ("left", "right"):
+        found["padding_side"] = settings["padding_side"]
+    return found
+
+
+# -- Immich -----------------------------------------------------------------------------------------------------
+
+
+def _of_immich(files: Mapping[str, Any], tokens: Port) -> tuple[dict[str, Any], dict[str, Any]]:
+    seen, config = files.get("preprocess_cfg.json", {}), files.get("config.json", {}).get("text_cfg", {})
+    pictures = {
+        "size": seen.get("size"),
+        "mean": seen.get("mean"),
+        "std": seen.get("std"),
+        "interpolation": seen.get("interpolation"),
+        "resize": seen.get("resize_mode"),
+    }
+    limit = next((one for one in tokens.shape[1:2] if one), config.get("context_length", CLIP_LENGTH))
+    words: dict[str, Any] = {"length": limit, **_padding(files)}
+    if config.get("tokenizer_kwargs", {}).get("clean") == "canonicalize":
+        words |= {"lower_case": True, "strip_punctuation": True}
+    return {name: value for name, value in pictures.items() if value}, words
+
+
+def _json(file: Path) -> Any:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {file} ({error})") from None
+    return found if isinstance(found, dict) else {}

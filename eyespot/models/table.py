@@ -1,0 +1,92 @@
+"""The table of models whose exports can be fetched, and the names that a model goes by."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from tomllib import loads
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from eyespot.types import UsageError
+
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+RECOMMENDED = "siglip2-base"
+FIGURES = {  # of the table, as people read them
+    "imagenet": "ImageNet zero-shot, %",
+    "coco_r1": "COCO text→image Recall@1, %",
+    "xm3600_en": "XM3600 English, mean of Recall@1, 5, 10, %",
+    "xm3600_de": "XM3600 German, mean of Recall@1, 5, 10, %",
+    "xm3600_th": "XM3600 Thai, mean of Recall@1, 5, 10, %",
+    "inquire_map50": "INQUIRE mAP@50, %",
+    "ilias_map1k": "ILIAS text→image mAP@1k (5M), %",
+}
+
+
+class Entry(BaseModel):
+    """What is known of a model; "", None and an empty table mean that it is not.
+
+    folder: of the repository, where it holds several models. sha256: digests of files by their names there. mb:
+    megabytes to download in fp32. ram: MiB while both towers are open. tokenizer: the repository that has it, where
+    this one has none. image, text: settings of `eyespot.toml` that no file of the export says.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str = ""
+    weak: str = ""
+    licence: str = ""
+    commercial: bool = True
+    repo: str = ""
+    revision: str = ""
+    folder: str = ""
+    layout: str = ""
+    needs: str = ""
+    tokenizer: str = ""
+    dim: int | None = None
+    size: int | None = None
+    mb: float | None = None
+    ram: int | None = None
+    figures: dict[str, float] = {}
+    sha256: dict[str, str] = {}
+    image: dict[str, Any] = {}
+    text: dict[str, Any] = {}
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What somebody knows and the files of an export may not say."""
+        return {"licence": self.licence, "dim": self.dim, "image": self.image, "text": self.text}
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """All models of the table by name, the best first."""
+    table = loads(files("eyespot.models").joinpath("table.toml").read_text("utf-8"))
+    return {name: Entry(name=name, **fields) for name, fields in table.items()}
+
+
+def entry(name: str) -> Entry:
+    """A model by its name in the table, or any repository of the hub. Raises: UsageError that lists the names."""
+    if name in entries():
+        return entries()[name]
+    if REPOSITORY.fullmatch(name):
+        return Entry(name=name, repo=name)
+    raise UsageError(f"no model {name!r}; there are: {', '.join(entries())}, or any ORG/NAME of the hub")
+
+
+def full_names(model: str) -> list[str]:
+    """What a model's name may mean with its file or folder in full, or as one of the table; empty if it is neither.
+
+    In the folder /home/ada `hf:tuned/model` gives `hf:/home/ada/tuned/model`, the name that its space bears.
+    """
+    if ":" not in model and model != "starter" and model in entries():
+        return [f"model:{model}"]
+    starts = [match.end() for match in re.finditer("[:/]", model)]
+    # Of os: Path fails for a name that is too long, somebody's home that is not there, or a folder one may not enter.
+    places = [(model[:start], os.path.expanduser(model[start:])) for start in starts if model[start:]]
+    return [f"{kind}{Path(place).resolve()}" for kind, place in places if os.path.exists(place)]

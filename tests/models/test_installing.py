@@ -1,0 +1,257 @@
+"""Models from a mirror of the hub's protocol: each layout gives the model's own vectors, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+
+from eyespot import rooms
+from eyespot.encoders import _installing
+from eyespot.models import downloads, installed, table
+from eyespot.models.repository import listed
+from eyespot.models.table import Entry
+from eyespot.types import EyespotError, Space, UsageError
+from tests.command import refuses, run_eyespot
+from tests.models import exports
+from tests.wording import raises
+from tests.worlds.hub_mirror import HubMirror, hub
+
+TEXTS = ["a heron standing in a pool", "no", "x" * 300, "MANY words " * 40]
+NAMES = {"clip": "org/clip", "siglip": "org/siglip", "immich": "org/immich", "rclip": "org/rclip"}
+pytest.importorskip("torch")
+pytest.importorskip("onnx")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Saved models ("clip", "siglip"), and their exports by layout."""
+    base, made = tmp_path_factory.mktemp("models"), {}
+    for kind, save in (("clip", tiny_models.hf_clip), ("siglip", tiny_models.hf_siglip)):
+        made[f"hf {kind}"] = save(base / f"hf-{kind}")
+        made[kind] = exports.transformers_js(base / kind, made[f"hf {kind}"], kind)
+    made["immich"] = exports.immich(base / "immich", made["siglip"])
+    made["rclip"] = base / "rclip" / "ViT-tiny"
+    made["rclip"].mkdir(parents=True)
+    for tower, name in (("vision", "visual"), ("text", "textual")):
+        shutil.copy(made["clip"] / "onnx" / f"{tower}_model.onnx", made["rclip"] / f"{name}.onnx")
+    return made
+
+
+@pytest.fixture
+def mirror(models: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubMirror]:
+    """A hub with all exports, asked by this process, whose models lie in a folder of the test."""
+    repos = {NAMES[kind]: exports.files_of(models[kind]) for kind in ("clip", "siglip", "immich")}
+    repos["org/rclip"] = exports.files_of(models["rclip"].parent)
+    for name in ("EYESPOT_MODELS", "HF_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    with hub(HubMirror(repos)) as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.url)
+        yield served
+
+
+def entry(kind: str, models: Mapping[str, Path]) -> Entry:
+    if kind != "rclip":
+        return table.entry(NAMES[kind])
+    settings = json.loads((models["clip"] / "preprocessor_config.json").read_text())
+    image = {"size": 32, "resize": "shortest", "mean": settings["image_mean"], "std": settings["image_std"]}
+    text = {"length": 32, "pad_token": "<pad>"}
+    return Entry(name="org/rclip", repo="org/rclip", folder="ViT-tiny", tokenizer="org/clip", image=image, text=text)
+
+
+def get(kind: str, models: Mapping[str, Path], variant: str = "fp32", **more: Any) -> installed.Installed:
+    wanted = entry(kind, models)
+    return _installing.get(wanted, variant, _installing.offer(wanted, variant), **more)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_each_layout_gives_the_vectors_of_its_model(kind: str, models: Mapping[str, Path], mirror: HubMirror) -> None:
+    made = get(kind, models)
+    ours = rooms.load("encoders", made.encoder)
+    theirs = rooms.load(
+        "encoders", f"hf:{models['hf clip' if kind in ('clip', 'rclip') else 'hf siglip']}", device="cpu"
+    )
+    pictures = tiny_models.pictures()
+    seen = [encoder.encode_pixels(np.stack([encoder.read(one) for one in pictures])) for encoder in (ours, theirs)]
+
+    assert (ours.encode_texts(TEXTS) * theirs.encode_texts(TEXTS)).sum(axis=1).min() >= 0.999
+    assert (seen[0] * seen[1]).sum(axis=1).min() >= 0.999
+    assert made.revision == mirror.commit(made.repo) and not made.damaged()
+
+
+def test_a_tokenizer_that_hands_out_a_mask_changes_no_vector_of_siglip(
+    models: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """SigLIP was trained without one, padded on the right (transformers PR 39378)."""
+    spoiled = shutil.copytree(models["hf siglip"], tmp_path / "spoiled")
+    file = spoiled / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"padding_side": "left"}))
+    encoders = [rooms.load("encoders", f"hf:{folder}", device="cpu") for folder in (models["hf siglip"], spoiled)]
+    plain, left = (encoder.encode_texts(TEXTS) for encoder in encoders)
+
+    assert (plain * left).sum(axis=1).min() >= 0.999
+
+
+def test_a_run_that_was_killed_goes_on(
+    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At two fifths; the next run fetches the other three."""
+    monkeypatch.setattr(downloads, "PIECE", 1 << 10)
+    wanted = entry("siglip", models)
+    offered = _installing.offer(wanted, "fp32")
+
+    def kill(_unit: str, done: int, total: int) -> None:
+        if done >= 0.4 * total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _installing.get(wanted, "fp32", offered, kill)
+    assert installed.find("org/siglip") is None
+    mirror.sent = 0
+    _installing.get(wanted, "fp32", offered)
+
+    assert installed.find("org/siglip") is not None
+    assert 0.5 * offered.bytes < mirror.sent <= 0.61 * offered.bytes
+
+
+@pytest.mark.parametrize("fault", ["cut", "busy"])
+def test_a_line_that_breaks_or_a_busy_host_is_asked_again(
+    fault: str, models: Mapping[str, Path], mirror: HubMirror
+) -> None:
+    setattr(mirror, fault, 2_000 if fault == "cut" else 2)
+    assert not get("clip", models).damaged()
+
+
+def test_one_wrong_bit_is_never_installed(models: Mapping[str, Path], mirror: HubMirror) -> None:
+    mirror.flip = True
+    with raises(EyespotError):
+        get("clip", models)
+    assert installed.find("org/clip") is None
+    assert not [path for path in installed.home().rglob("*") if path.suffix in (".onnx", ".part")]
+
+
+def test_the_token_goes_to_the_hub_and_not_where_it_leads(
+    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    get("clip", models)
+    assert all((token is None) == path.startswith("/blobs/") for path, token in mirror.tokens)
+
+
+def test_weights_beside_the_graph_are_fetched_and_count(
+    models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path
+) -> None:
+    """In files of any name; other weights are another space."""
+    import onnx
+
+    apart = shutil.copytree(models["siglip"], tmp_path / "apart")
+    tower = apart / "onnx" / "text_model.onnx"
+    graph = onnx.load(str(tower))
+    onnx.save_model(graph, str(tower), save_as_external_data=True, location="numbers.bin", size_threshold=0)
+    mirror.repos = {**mirror.repos, "org/siglip": exports.files_of(apart)}
+    made = get("siglip", models)
+    before = rooms.load("encoders", made.encoder).space
+    numbers = made.folder / "onnx" / "numbers.bin"
+    numbers.write_bytes(numbers.read_bytes()[:-4] + b"\0\0\0\1")
+
+    assert made.damaged() == ["onnx/numbers.bin"]
+    assert rooms.load("encoders", made.encoder).space.weights != before.weights
+    numbers.unlink()
+    with raises(UsageError):
+        rooms.load("encoders", made.encoder)
+
+
+def test_a_model_moves_with_its_name(
+    models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copied to a machine without a network it is the same space; a copy with another byte is refused."""
+    made = get("clip", models)
+    space: Space = rooms.load("encoders", made.encoder).space
+    copied = shutil.copytree(made.folder, tmp_path / "stick")
+    monkeypatch.setenv("EYESPOT_MODELS", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with raises(UsageError):
+        rooms.load("encoders", made.encoder)
+    brought = _installing.bring(table.entry("org/clip"), "fp32", copied)
+
+    assert rooms.load("encoders", brought.encoder).space == space
+    brought.remove()
+    (copied / "tokenizer.json").write_bytes(b" ")
+    with raises(EyespotError):
+        _installing.bring(table.entry("org/clip"), "fp32", copied)
+
+
+def test_a_pinned_digest_that_the_hub_does_not_have_fetches_nothing(
+    models: Mapping[str, Path], mirror: HubMirror
+) -> None:
+    wanted = entry("clip", models).model_copy(update={"sha256": {"onnx/text_model.onnx": "0" * 64}})
+    with raises(EyespotError):
+        _installing.offer(wanted, "fp32")
+
+
+def test_what_a_repository_does_not_have_is_said_with_what_it_has(
+    models: Mapping[str, Path], mirror: HubMirror
+) -> None:
+    with raises(UsageError):
+        _installing.offer(entry("clip", models), "int8")
+    mirror.repos = {**mirror.repos, "org/clip": {"model.onnx": b"one", "README.md": b"about"}}
+    with raises(UsageError):
+        _installing.offer(entry("clip", models), "fp32")
+
+
+def test_the_hubs_own_client_takes_the_mirror(models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path) -> None:
+    line = (
+        "import sys; from huggingface_hub import snapshot_download; snapshot_download(sys.argv[1], local_dir='theirs')"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"} | {"HF_HUB_DISABLE_XET": "1"}
+    subprocess.run([sys.executable, "-c", line, "org/clip"], cwd=tmp_path, env=env, check=True, timeout=120)
+    for file in listed("org/clip").files:
+        assert file.is_whole(tmp_path / "theirs" / file.path)
+        assert not replace(file, digest="0" * 40).is_whole(tmp_path / "theirs" / file.path)
+
+
+def test_the_verb_gets_lists_checks_and_removes(models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path) -> None:
+    tiny_models.pictures()[0].save(tmp_path / "photo.png")
+    env = {"EYESPOT_MODELS": str(installed.home())}
+    lines: dict[str, Any] = {}
+    for words in (
+        ("models", "get", "org/siglip", "--json"),
+        ("models", "check", "org/siglip", "--json"),
+        ("models", "list", "--json"),
+        ("index", tmp_path / "photo.png", "-e", "model:org/siglip", "-g", tmp_path / "g", "--json"),
+        ("search", "a heron", "-e", "model:org/siglip", "-g", tmp_path / "g", "--json"),
+    ):
+        done = run_eyespot(*words, **env)
+        assert done.returncode == 0, done.stderr
+        lines[words[0] + words[1][:5] if words[0] == "models" else words[0]] = json.loads(done.stdout)
+
+    assert lines["modelsget"]["encoder"] == "model:org/siglip" and lines["modelscheck"]["damaged"] == []
+    assert {"name": "org/siglip", "here": ["fp32"]} in lines["modelslist"]
+    assert len(lines["search"]["items"]) == 1
+    refuses("models", "remove", "org/siglip", EYESPOT_GALLERY=str(tmp_path / "g"), **env)
+    gone = run_eyespot("models", "remove", "org/siglip", "--json", **env)
+    assert json.loads(gone.stdout)["freed"] > 0 and installed.find("org/siglip") is None
+
+
+@pytest.mark.parametrize(
+    "words", [("get", "nothing"), ("get", "nllb-siglip-large"), ("get", "clip-b32", "--variant", "x")]
+)
+def test_what_cannot_be_had_is_one_sentence(words: tuple[str, ...], mirror: HubMirror) -> None:
+    refuses("models", *words)
+
+
+def test_a_name_of_the_table_that_is_not_here_says_how_to_get_it(mirror: HubMirror) -> None:
+    with raises(UsageError):
+        rooms.load("encoders", "siglip2-base")
+    assert table.full_names("siglip2-base") == ["model:siglip2-base"] and table.full_names("starter") == []
