@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from eyespot.encoders._installing import offer
+from eyespot.encoders import offer
 from eyespot.models.table import entries
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError

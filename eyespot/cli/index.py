@@ -207,24 +207,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
     warn_all(summary.notes)
     found, texts = summary.found, summary.texts
     if json:
-        counts = {
-            "files": found.files,
-            "pictures": found.pictures,
-            "copies": found.copies,
-            "failed": found.failures,
-            "undated": found.undated,
-            "unplaced": found.unplaced,
-            "more_pages": found.more_pages,
-            "unsourced": found.unsourced,
-            "respelled": [{"name": name, "path": path} for name, path in found.respelled],
-            "videos": found.videos._asdict(),
-            "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
-        }
-        fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
-        del fields["found"]
-        damaged = [fault._asdict() for fault in summary.damaged]
-        read = texts and vars(texts) | {"failures": len(texts.failures)}
-        print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
+        print_json({"gallery": str(gallery), **_fields(summary)})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
     for sentence in _lacking(found):
         conclude(sentence)
@@ -244,6 +227,22 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         warn(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
     exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
+
+
+def _fields(summary: Summary) -> dict[str, Any]:
+    """All of a run, for --json."""
+    found, texts = summary.found, summary.texts
+    counted = ("files", "pictures", "copies", "undated", "unplaced", "more_pages", "unsourced")
+    counts = {name: getattr(found, name) for name in counted} | {
+        "failed": found.failures,
+        "respelled": [{"name": name, "path": path} for name, path in found.respelled],
+        "videos": found.videos._asdict(),
+        "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
+    }
+    fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
+    del fields["found"]
+    damaged = [fault._asdict() for fault in summary.damaged]
+    return fields | {"damaged": damaged, "texts": texts and vars(texts) | {"failures": len(texts.failures)}}
 
 
 def _lacking(found: RootCounts) -> Iterator[str]:

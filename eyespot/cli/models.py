@@ -56,13 +56,12 @@ def get(
     json: bool = json_option(),
 ) -> None:
     """Fetch a model, check its bytes and try it; run it again to go on where it was cut."""
-    from eyespot.encoders import _installing
-    from eyespot.encoders._layouts import VARIANTS
+    from eyespot import encoders
     from eyespot.models.table import entry
 
     wanted = entry(name)
-    if variant not in VARIANTS:
-        raise UsageError(f"no variant {variant!r}; there are: {', '.join(VARIANTS)}")
+    if variant not in encoders.VARIANTS:
+        raise UsageError(f"no variant {variant!r}; there are: {', '.join(encoders.VARIANTS)}")
     if not wanted.commercial and not accept:
         raise UsageError(
             f"{name} has the licence {wanted.licence}, not for commercial use; with --accept-licence it is fetched"
@@ -70,9 +69,9 @@ def get(
     if source and "://" in source:
         os.environ["HF_ENDPOINT"] = source
     if source and "://" not in source:
-        made = _installing.bring(wanted, variant, Path(source).expanduser())
+        made = encoders.bring(wanted, variant, Path(source).expanduser())
     else:
-        offered = _installing.offer(wanted, variant)
+        offered = encoders.offer(wanted, variant)
         ram = f", {wanted.ram} MiB of memory when it runs" if wanted.ram else ""
         terms = wanted.licence or "unknown; see its README"
         warn(f"{name}: {offered.bytes / 1e6:,.0f} MB to fetch{ram}; licence: {terms}")
@@ -81,7 +80,7 @@ def get(
         if variant in ("int8", "q4"):
             warn(f"{variant} ranks worse than fp32; its vectors are a space of their own")
         with progress_bar("bytes") as progress:
-            made = _installing.get(wanted, variant, offered, progress)
+            made = encoders.get(wanted, variant, offered, progress)
     print_result(
         _row(made), [str(made.folder), f"next: eyespot index PHOTOS -e {made.encoder.removeprefix('model:')}"], json
     )
@@ -90,12 +89,12 @@ def get(
 @app.command("check")
 def check(name: str = NAME, variant: str = VARIANT, json: bool = json_option()) -> None:
     """Read every byte of a model again, and embed two pictures and four texts."""
-    from eyespot.encoders import _installing
+    from eyespot import encoders
 
-    found = _installing.model_here(name, variant)
+    found = encoders.model_here(name, variant)
     damaged = found.damaged()
     if not damaged:
-        _installing.try_out(_installing.encoder_of(found))
+        encoders.try_out(encoders.encoder_of(found))
     lines = [f"{one} is not what was installed; get it again: eyespot models get {name}" for one in damaged]
     print_result(
         _row(found) | {"damaged": damaged}, lines or [f"{name}: {len(found.files)} files, whole; it works"], json
@@ -107,9 +106,9 @@ def check(name: str = NAME, variant: str = VARIANT, json: bool = json_option()) 
 @app.command("where")
 def where(name: str = NAME, variant: str = VARIANT) -> None:
     """Print the folder of a model."""
-    from eyespot.encoders import _installing
+    from eyespot import encoders
 
-    print_line(str(_installing.model_here(name, variant).folder))
+    print_line(str(encoders.model_here(name, variant).folder))
 
 
 @app.command("remove")
@@ -120,9 +119,9 @@ def remove(
     json: bool = json_option(),
 ) -> None:
     """Take a model away."""
-    from eyespot.encoders import _installing
+    from eyespot import encoders
 
-    found = _installing.model_here(name, variant)
+    found = encoders.model_here(name, variant)
     if not force and found.encoder in _used():
         raise UsageError(f"the gallery here was made with {name}, and is not searched without it; or add --force")
     freed = found.remove()

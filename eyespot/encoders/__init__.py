@@ -5,22 +5,33 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
+    from eyespot.encoders._installing import bring, encoder_of, get, model_here, offer, try_out
+    from eyespot.encoders._layouts import VARIANTS
     from eyespot.encoders._saving import name_in, refuse_if_lost, save, trainable
     from eyespot.encoders._torch import Device, TorchEncoder
 
 __all__ = [
+    "VARIANTS",
     "Device",
     "TorchEncoder",
+    "bring",
+    "encoder_of",
+    "get",
+    "model_here",
     "name_in",
+    "offer",
     "refuse_if_lost",
     "save",
     "trainable",
+    "try_out",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     __getattr__ = lazy(
         __name__,
         {
+            "VARIANTS": "_layouts",
+            **dict.fromkeys(("bring", "encoder_of", "get", "model_here", "offer", "try_out"), "_installing"),
             "Device": "_torch",
             "TorchEncoder": "_torch",
             "name_in": "_saving",

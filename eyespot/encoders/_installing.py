@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.encoders._graphs import read_graph
-from eyespot.encoders._layouts import LAYOUTS, VARIANTS, Layout, described, layout_of
+from eyespot.encoders._layouts import LAYOUTS, VARIANTS, ExportLayout, described, layout_of
 from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
 from eyespot.models.downloads import fetch
 from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
@@ -64,7 +64,7 @@ def _onnx_files(paths: Sequence[str]) -> str:
     return ", ".join(path for path in paths if path.endswith(".onnx")) or "no .onnx file"
 
 
-def _needed(layout: Layout, towers: tuple[str, str], paths: Sequence[str]) -> list[str]:
+def _needed(layout: ExportLayout, towers: tuple[str, str], paths: Sequence[str]) -> list[str]:
     """Towers, the files of weights that are named after them, tokenizer and descriptions."""
     weights = [path for path in paths for tower in towers if path.startswith((f"{tower}_data", f"{tower}.data"))]
     return [*towers, *weights, layout.tokenizer, *layout.beside]

@@ -28,7 +28,7 @@ FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # of PIL, a
 
 
 @dataclass(frozen=True)
-class Layout:
+class ExportLayout:
     """Where an export has its towers, with `{}` for the variant, its tokenizer, and the files that describe them."""
 
     name: str
@@ -53,15 +53,18 @@ _IMMICH = (
     "textual/tokenizer_config.json",
     "textual/special_tokens_map.json",
 )
+TOKENIZER = "tokenizer.json"
 LAYOUTS = (
-    Layout("transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json", _TRANSFORMERS),
-    Layout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json", _TRANSFORMERS),
-    Layout("immich", "visual/model{}.onnx", "textual/model{}.onnx", "textual/tokenizer.json", _IMMICH),
-    Layout("rclip", "visual{}.onnx", "textual{}.onnx", "tokenizer.json"),
+    ExportLayout(
+        "transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json", _TRANSFORMERS
+    ),
+    ExportLayout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json", _TRANSFORMERS),
+    ExportLayout("immich", "visual/model{}.onnx", "textual/model{}.onnx", "textual/tokenizer.json", _IMMICH),
+    ExportLayout("rclip", "visual{}.onnx", "textual{}.onnx", "tokenizer.json"),
 )
 
 
-def layout_of(paths: Sequence[str], variant: str = "fp32") -> tuple[Layout, tuple[str, str]] | None:
+def layout_of(paths: Sequence[str], variant: str = "fp32") -> tuple[ExportLayout, tuple[str, str]] | None:
     """The layout of an export by the names of its files, and its towers; None if it is of none."""
     for layout in LAYOUTS:
         towers = layout.towers(paths, variant)

@@ -19,7 +19,7 @@ from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request
 
-from eyespot.models.repository import Busy, HubFile, Kind, Repository, authorization, listed, opened
+from eyespot.models.repository import HostBusy, HubFile, Kind, Repository, authorization, listed, opened
 from eyespot.storage.atomic import make_folder, put_file
 from eyespot.storage.digests import file_sha256
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
@@ -117,7 +117,7 @@ def _of_hub(repository: Repository, file: HubFile, place: Path, tell: Progress) 
             try:
                 with opened(request, source, f"put it into {place.parent} by hand") as answer:
                     _rest(answer, source, (part, None), before, tell)
-            except Busy as error:
+            except HostBusy as error:
                 got += (part.stat().st_size if part.exists() else 0) - before
                 if attempt == TRIES:
                     raise
@@ -182,7 +182,7 @@ def _rest(answer: HTTPResponse, source: str, files: tuple[Path, Path | None], be
             tell("bytes", start + got, start + coming if coming else 0)
             whole = not piece  # the host ended by itself
     if not whole or (coming and got != coming):
-        raise Busy(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
+        raise HostBusy(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
     return got
 
 

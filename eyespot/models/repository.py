@@ -133,7 +133,7 @@ class _Redirects(HTTPRedirectHandler):
         return made
 
 
-class Busy(EyespotError):
+class HostBusy(EyespotError):
     """The host answers later, or the line broke; `wait` is how long to wait, in seconds."""
 
     def __init__(self, sentence: str, wait: float = 0.0) -> None:
@@ -143,7 +143,7 @@ class Busy(EyespotError):
 
 @contextmanager
 def opened(request: Request, source: str, instead: str = WAY) -> Iterator[HTTPResponse]:
-    """What the host sends, redirects followed. `Busy` or `EyespotError` in one sentence; 416 stays an HTTPError."""
+    """What the host sends, redirects followed. `HostBusy` or `EyespotError` in one sentence; 416 stays an HTTPError."""
     request.add_header("User-Agent", "eyespot")
     request.add_header("Accept-Encoding", "identity")
     try:
@@ -160,11 +160,11 @@ def opened(request: Request, source: str, instead: str = WAY) -> Iterator[HTTPRe
         if error.code == 429 or error.code >= 500 or (elsewhere and error.code == 403):
             pause = error.headers.get("Retry-After") or ""
             sentence = f"cannot get {source}: the host answers {error.code}; try again later"
-            raise Busy(sentence, float(pause) if pause.isdigit() else 1.0) from None
+            raise HostBusy(sentence, float(pause) if pause.isdigit() else 1.0) from None
         raise EyespotError(f"cannot get {source}: {reason(error.code)}, and {instead}") from None
     except (URLError, TimeoutError, HTTPException) as error:
         why = str(getattr(error, "reason", error)) or type(error).__name__
-        raise Busy(f"cannot get {source} ({why}); check the connection and run the same line again") from None
+        raise HostBusy(f"cannot get {source} ({why}); check the connection and run the same line again") from None
 
 
 def reason(code: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.models.downloads import download
-from eyespot.models.repository import Busy
+from eyespot.models.repository import HostBusy
 from eyespot.types import EyespotError, UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import check_wording, raises
@@ -88,7 +88,7 @@ def blob(mirror: HubMirror) -> str:
 
 def test_a_file_of_a_host_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     with hub(HubMirror(REPOS, cut=500_000)) as mirror:
-        with raises(Busy):
+        with raises(HostBusy):
             download(blob(mirror), tmp_path)
         assert not [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
         done = download(blob(mirror), tmp_path)
