@@ -12,7 +12,6 @@ from PIL import Image
 from eyespot.runs import beir, read_qrels, read_run, reranking
 from tests.cli.conftest import done, run_json
 from tests.command import Done, refuses
-from tests.lazy_import import requires
 from tests.worlds import benchmarks as worlds
 
 
@@ -49,31 +48,12 @@ def test_without_measures_the_usual_ones(qrels_and_run: tuple[Path, Path]) -> No
     assert "queries" not in report
 
 
-def test_queries_without_results_are_noted_on_stderr(qrels_and_run: tuple[Path, Path]) -> None:
-    qrels, run = qrels_and_run
-    run.write_text("q1 Q0 a 1 0.8 t\n")
-
-    shown = done("metrics", qrels, run, "-m", "RR")
-
-    assert shown.stdout.split()[:2] == ["RR", "0.5000"]
-    assert "1 of 2 judged queries missing from the run" in shown.stderr
-
-
 def test_the_list_names_every_measure_and_preset(tmp_path: Path) -> None:
     lines = done("metrics", "list", cwd=tmp_path).stdout.splitlines()
     report = run_json("metrics", "list", cwd=tmp_path)
 
     assert [line.split()[1] for line in lines] == [*report["measures"], *report["ir-measures"], *report["presets"]]
     assert {"AP", "Hit", "mAP@R"} <= set(report["measures"]) and {"inquire", "circo"} <= set(report["presets"])
-
-
-@requires("ir_measures")
-def test_measures_of_others_come_with_their_program(qrels_and_run: tuple[Path, Path]) -> None:
-    """q1 has one judged other before its relevant image, q2 none, and one relevant image that is not found."""
-    shown = done("metrics", *qrels_and_run, "-m", "Bpref", "-m", "RR")
-    (bpref, rr) = shown.stdout.splitlines()
-
-    assert bpref.split()[:2] == ["Bpref", "0.2500"] and "program='ir-measures" in bpref and "program" not in rr
 
 
 @pytest.mark.parametrize(
@@ -377,18 +357,6 @@ def test_a_dry_run_writes_nothing(world: Path) -> None:
     before = sorted(world.iterdir())
     shown = done(*BUILD, "--out", "set", "--dry-run", cwd=world)
     assert shown.stdout.startswith("val    1 queries") and sorted(world.iterdir()) == before
-
-
-def test_the_order_of_the_lines_changes_nothing_but_the_digests(world: Path) -> None:
-    done(*BUILD, "--out", "a", cwd=world)
-    for name in ("run.txt", "qrels.txt"):
-        lines = (world / name).read_text().splitlines(keepends=True)
-        (world / name).write_text("".join(reversed(lines)))
-    done(*BUILD, "--out", "b", cwd=world)
-    names = ("queries.csv", "qrels.parquet", "candidates.parquet", "dropped.csv")
-    assert [(world / "a" / name).read_bytes() for name in names] == [
-        (world / "b" / name).read_bytes() for name in names
-    ]
 
 
 @pytest.mark.parametrize(

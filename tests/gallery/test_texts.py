@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,8 +20,6 @@ from eyespot.types import EyespotError, TextBox
 from tests.lazy_import import requires
 from tests.worlds import index_gallery
 from tests.worlds.bar_texts import BarReader, draw_bars
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -146,37 +141,6 @@ def test_a_label_of_a_person_stands_before_what_was_read_and_a_lost_index_takes_
     read(gallery, photos, reader, repair=True)
 
     assert reader.seen == [] and words(gallery) == before == WORDS | {"gate.png": "7"}
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from tests.worlds import index_gallery
-from tests.worlds.bar_texts import BarReader
-
-class Deadly(BarReader):
-    def read(self, picture):
-        if len(self.seen) == int(sys.argv[3]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().read(picture)
-
-index_gallery(Path(sys.argv[1]), sys.argv[2], workers=1, shard_rows=2, text_reader=Deadly())
-"""
-
-
-@pytest.mark.long
-def test_killed_at_any_picture_what_is_read_is_kept(tmp_path: Path, photos: Path) -> None:
-    read(tmp_path / "calm", photos, BarReader())
-    gallery, last = tmp_path / "killed", BarReader()
-    read(gallery, photos, None)
-
-    for pictures in (1, 3):
-        line = [sys.executable, "-c", KILLED, str(gallery), str(photos), str(pictures)]
-        assert subprocess.run(line, cwd=ROOT, stderr=subprocess.DEVNULL).returncode == -signal.SIGKILL
-    summary = read(gallery, photos, last)
-
-    assert len(last.seen) == 2 and summary.texts is not None and summary.texts.with_text == 3
-    assert rows(gallery) == rows(tmp_path / "calm")
 
 
 # -- facts --------------------------------------------------------------------------------------------------

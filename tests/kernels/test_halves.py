@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
 from eyespot.kernels.codes import floats
+from eyespot.kernels.gaussian import by_numpy, gelu
 from eyespot.kernels.halves import widened
+from eyespot.kernels.rows import add_products
+from eyespot.kernels.scans import inner
 
 ALL = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 
@@ -44,3 +49,33 @@ def test_a_large_block_gives_the_same_rows_as_its_parts() -> None:
     block = np.tile(np.random.default_rng(1).permutation(ALL), 1 << 9).reshape(-1, 512)  # 2²⁵ numbers
     assert same(floats(block, slice(11, 77)), block[11:77])
     assert same(floats(block, np.array([60_000, 3, 4])), block[[60_000, 3, 4]])
+
+
+# -- GELU with numba and without ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_gelu_is_the_same_to_the_last_bit(kind: type) -> None:
+    values = np.random.default_rng(0).standard_normal(20_000).astype(kind) * 4
+
+    assert gelu(values).tobytes() == by_numpy(values).tobytes()
+    assert by_numpy(values).dtype == gelu(values).dtype == kind
+
+
+# -- scores in double precision ----------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 40), st.integers(1, 70), st.integers(0, 2**32 - 1), st.sampled_from([1.0, 1e-20, 1e15]))
+def test_compiled_or_not_every_bit_of_a_score_is_the_same(count: int, dim: int, seed: int, size: float) -> None:
+    random = np.random.default_rng(seed)
+    vectors = (size * random.standard_normal((50, dim))).astype(np.float32)
+    rows, query = random.integers(0, 50, count), random.standard_normal(dim)
+    plain, compiled, alone = np.empty(count), np.empty(count), np.empty(count)
+
+    add_products(vectors, rows, query, plain)
+    inner(vectors, rows, query, compiled)
+    for at in range(count):
+        add_products(vectors, rows[at : at + 1], query, alone[at : at + 1])
+
+    assert plain.tobytes() == compiled.tobytes() == alone.tobytes()
+    np.testing.assert_allclose(plain, vectors[rows].astype(np.float64) @ query, rtol=1e-9, atol=1e-9 * size)
