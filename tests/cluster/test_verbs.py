@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,34 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.worlds import draw_photos
-
-pytest.importorskip("ray")
-
-import shutil
-
-import pytest
-
-from eyespot.cluster.starting import connected, room_for
-from eyespot.extras import install_line
-from eyespot.types import UsageError
-from tests.cluster.conftest import unit
-from tests.command import refuses, run_eyespot, run_process
-from tests.gallery.test_killed import contents
-from tests.pages import ROOT, blocks, run_page, tools
-from tests.wording import raises
-from tests.worlds.vectors import drawn, take
-
 pytest.importorskip("ray")
 
 from eyespot import rooms
-from eyespot.cluster.starting import Cluster
+from eyespot.cluster.starting import Cluster, connected, room_for
 from eyespot.cluster.workers import Embedder, WorkerPool
+from eyespot.extras import install_line
 from eyespot.gallery.indexing import Options, Summary, index
-from eyespot.types import Encoder, EyespotError
-from tests.cluster.conftest import killing
-from tests.gallery.test_killed import collection
-from tests.worlds import draw
+from eyespot.types import Encoder, EyespotError, UsageError
+from tests.cluster.conftest import killing, unit
+from tests.command import refuses, run_eyespot, run_process
+from tests.pages import ROOT, blocks, run_page, tools
+from tests.wording import raises
+from tests.worlds import draw, draw_photos
+from tests.worlds.galleries import shard_contents, two_roots
+from tests.worlds.vectors import drawn, take
 
 RAY = ("--ray", "local", "--workers", "2")
 
@@ -64,7 +52,7 @@ def test_index(photos: Path, gallery: Path, tmp_path: Path) -> None:
     report = json.loads(eyespot("index", photos, "-g", tmp_path / "gallery", *RAY, "--json"))
 
     assert report["embedded"] == 24
-    assert contents(tmp_path / "gallery") == contents(gallery)
+    assert shard_contents(tmp_path / "gallery") == shard_contents(gallery)
 
 
 def test_search(gallery: Path) -> None:
@@ -168,7 +156,7 @@ def starter() -> Encoder:
 @pytest.fixture(scope="module")
 def embedding_photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two roots with a twin, an empty file and a torn one."""
-    return collection(tmp_path_factory.mktemp("photos"), COUNT)
+    return two_roots(tmp_path_factory.mktemp("photos"), COUNT)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +170,7 @@ def plain(embedding_photos: Path, starter: Encoder, tmp_path_factory: pytest.Tem
 @pytest.fixture(scope="module")
 def shards(plain: Path) -> list[object]:
     """What lies in the shards of that gallery, facts and vectors."""
-    return contents(plain)
+    return shard_contents(plain)
 
 
 def made(gallery: Path, photos: Path, encoder: Encoder, options: Options) -> Summary:
@@ -196,7 +184,7 @@ def test_the_gallery_has_the_bytes_of_a_plain_one(
         summary = made(tmp_path, embedding_photos, starter, Options(shard_rows=20, reader_factory=crew))
 
     assert (summary.embedded, len(summary.failures)) == (COUNT, 2)
-    assert contents(tmp_path) == shards and len(shards) > 2
+    assert shard_contents(tmp_path) == shards and len(shards) > 2
     with WorkerPool(Cluster(4000)) as crew:  # more than there is room for, if they began
         assert made(tmp_path, embedding_photos, starter, Options(reader_factory=crew)).embedded == 0
 
@@ -213,7 +201,7 @@ def test_killed_workers_leave_the_same_gallery(
             made(tmp_path / str(job), embedding_photos, starter, Options(shard_rows=20, reader_factory=crew))
         hit += len(dead)
 
-        assert contents(tmp_path / str(job)) == shards
+        assert shard_contents(tmp_path / str(job)) == shards
 
 
 def test_new_photos_join_a_gallery_that_was_made_without_workers(

@@ -14,12 +14,9 @@ from typing import Any
 
 import pytest
 
-from eyespot.gallery.disk import map_vectors, shard_paths
 from eyespot.gallery.indexing import index
 from eyespot.gallery.integrity import faults
-from eyespot.gallery.items_table import read_items
 from eyespot.gallery.picture_index import PictureIndex
-from eyespot.gallery.view import Gallery
 from eyespot.ledger.judgements import Judgements
 from eyespot.storage import copies, sqlite
 from eyespot.storage.digests import DIGESTS, read_digests, rewriting
@@ -28,7 +25,8 @@ from tests.command import run_eyespot, run_process
 from tests.gallery.test_any_damage import judged, killed_after, overwrite_first_page, record, repaired
 from tests.made_once import made_once
 from tests.wording import raises
-from tests.worlds import draw, make_gallery
+from tests.worlds import make_gallery
+from tests.worlds.galleries import shard_contents, two_roots
 from tests.worlds.kills import killed_at
 
 
@@ -252,28 +250,11 @@ def line(gallery: Path, photos: Path) -> list[str]:
     return ["index", *map(str, sorted(photos.iterdir())), "-g", str(gallery)]
 
 
-def contents(gallery: Path) -> list[tuple[list[dict[str, Any]], bytes]]:
-    """Facts and vectors of every shard, bit for bit."""
-    stem = Gallery(gallery).stem()
-    return [(read_items(shard).to_pylist(), map_vectors(shard, stem).tobytes()) for shard in shard_paths(gallery)]
-
-
-def collection(folder: Path, count: int) -> Path:
-    for seed in range(count):
-        draw(folder / f"root{seed % 2}" / f"{seed % 4}" / f"{seed:04d}.jpg", seed)
-    (folder / "root1" / "twin.jpg").write_bytes((folder / "root0" / "0" / "0000.jpg").read_bytes())
-    (folder / "root1" / "zero.jpg").write_bytes(b"")
-    (folder / "root1" / "torn.jpg").write_bytes((folder / "root0" / "0" / "0000.jpg").read_bytes()[:400])
-    rows = "".join(f"{seed % 4}/{seed:04d}.jpg,{seed}\n" for seed in range(1, count, 6))
-    (folder / "root1" / "metadata.csv").write_text("file_name,number\n" + rows)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """80 photos in two shards, indexed without trouble, but for two files that are bad."""
     folder = tmp_path_factory.mktemp("calm")
-    assert run_eyespot(*line(folder / "gallery", collection(folder / "photos", 80))).returncode == 3
+    assert run_eyespot(*line(folder / "gallery", two_roots(folder / "photos", 80))).returncode == 3
     return folder
 
 
@@ -284,8 +265,11 @@ def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, cal
     killed = [killed_at(change, *again) for change in changes]
     assert run_eyespot(*again).returncode == 3
     assert killed[0] and sum(killed) >= 3
-    assert contents(tmp_path / "gallery") == contents(calm / "gallery")
-    assert len(contents(calm / "gallery")) > 1 and sum(len(facts) for facts, _ in contents(calm / "gallery")) == 80
+    assert shard_contents(tmp_path / "gallery") == shard_contents(calm / "gallery")
+    assert (
+        len(shard_contents(calm / "gallery")) > 1
+        and sum(len(facts) for facts, _ in shard_contents(calm / "gallery")) == 80
+    )
     assert not list((tmp_path / "gallery" / "shards").glob(".*"))
 
 
@@ -298,4 +282,4 @@ def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, c
     assert run_eyespot(*again).returncode == 3
     (sentence,) = full.stderr.splitlines()
     assert full.returncode == 1 and "make room" in sentence
-    assert contents(tmp_path / "gallery") == contents(calm / "gallery")
+    assert shard_contents(tmp_path / "gallery") == shard_contents(calm / "gallery")

@@ -131,11 +131,6 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             read_run(tmp_path / name)
 
 
-def npz(path: Path, **arrays: object) -> Path:
-    np.savez(path, **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
-    return path
-
-
 @pytest.mark.parametrize(
     "arrays",
     [
