@@ -65,12 +65,6 @@ def gallery(home: Path, *names: str) -> Collection:
     return Collection(home / "g")
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
 def jury(judge: ByName, ledger: Judgements, collection: Collection, data: Path, depth: int = 4) -> Jury:
     return Jury(
         JudgeRerank(judge, ledger, depth), GallerySearcher(collection, data, allow_missing=True, looked_at=depth)

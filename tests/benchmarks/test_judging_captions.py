@@ -40,12 +40,6 @@ def caption_pairs(pairs: list[Pair]) -> set[tuple[str | None, str]]:
     return {(pair.query.terms[0].text, pair.path.stem) for pair in pairs}
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
 def sitting(ledger: Judgements, photos: Collection, data: Path, depth: int = 4) -> tuple[Jury, Fits]:
     judge = Fits(lambda _: None)
     return Jury(JudgeRerank(judge, ledger, depth), GallerySearcher(photos, data, allow_missing=True)), judge

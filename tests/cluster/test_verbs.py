@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("ray")
 
-from eyespot import rooms
 from eyespot.cluster.starting import Cluster, connected, room_for
 from eyespot.cluster.workers import Embedder, WorkerPool
 from eyespot.extras import install_line
@@ -145,12 +144,6 @@ def test_without_ray_its_extra_is_named(gallery: Path, monkeypatch: pytest.Monke
 
 
 COUNT = 50
-
-
-@pytest.fixture(scope="module")
-def starter() -> Encoder:
-    encoder: Encoder = rooms.load("encoders", "starter")
-    return encoder
 
 
 @pytest.fixture(scope="module")

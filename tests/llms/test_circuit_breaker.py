@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -35,12 +35,6 @@ DEAD = [error(500, "gone"), error(503), error(429, Retry_After="0"), YES._replac
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
     return pairs_of(draw_colours(tmp_path_factory.mktemp("photos"), COUNT))
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 def judged(server: Double, pairs: list[Pair], ledger: Judgements, **options: Any) -> list[Judgement]:
