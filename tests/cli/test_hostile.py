@@ -237,6 +237,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "header torn": (lambda g: cut(g / "gallery.toml"), r"; write it again with: eyespot index -g \S+$"),
     "header gone": (lambda g: (g / "gallery.toml").unlink(), "; write it again with: eyespot index -g"),
     "header of bytes": (lambda g: (g / "gallery.toml").write_bytes(b"\xff"), "write it again with"),
+    "root without number": (lambda g: edited(g / "gallery.toml", r"\bnumber = \d+,?", ""), "number is missing"),
     "no such root": (
         lambda g: edited(older(g) / "gallery.toml", r"\bnumber = \d+", "number = 7"),
         "does not name root 1; write it again with: eyespot index -g",
