@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import random
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -106,12 +108,6 @@ def test_nothing_kept_says_why(qrels: dict[str, dict[str, int]]) -> None:
         select(RUN, without_columns(Qrels(qrels)), LIMITS)
 
 
-@pytest.mark.parametrize("limits", [(0, 1, 50), (100, 3, 2), (100, -1, 2)])
-def test_limits_that_nothing_can_meet_are_refused(limits: tuple[int, int, int]) -> None:
-    with pytest.raises(UsageError):
-        RerankLimits(*limits)
-
-
 def worth(queries: dict[str, dict[str, str]]) -> RerankSet:
     """A set of these queries, one relevant candidate of two each."""
     run = Run.from_orders({query: ["a", "b"] for query in queries})
@@ -143,11 +139,19 @@ def test_the_split_of_the_queries_can_be_kept() -> None:
     assert made.splits == ["val", "train", "test"] and list(made.split("train").queries) == ["r"]
 
 
-def test_a_split_that_cannot_be_is_refused() -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        *(partial(RerankLimits, *limits) for limits in ((0, 1, 50), (100, 3, 2), (100, -1, 2))),
+        lambda: divide(worth({"p": {}, "q": {}}), Division(val=4)),
+        lambda: keep_split(worth({"p": {"split": "val"}, "q": {"split": ""}})),
+        *(partial(apportioned, {"a": 1, "b": 2}, seats) for seats in (-1, 4)),
+    ],
+    ids=range(7),
+)
+def test_what_cannot_be_is_refused(ask: Callable[[], object]) -> None:
     with raises(UsageError):
-        divide(worth({"p": {}, "q": {}}), Division(val=4))
-    with raises(UsageError):
-        keep_split(worth({"p": {"split": "val"}, "q": {"split": ""}}))
+        ask()
 
 
 worlds = st.dictionaries(
@@ -249,12 +253,6 @@ def test_the_order_of_the_input_changes_nothing(
 def test_another_seed_is_another_draw() -> None:
     strata = {"a": [str(number) for number in range(30)]}
     assert len({frozenset(draw_stratified(strata, 10, seed)) for seed in range(5)}) == 5
-
-
-@pytest.mark.parametrize("seats", [-1, 4])
-def test_what_cannot_be_taken_is_refused(seats: int) -> None:
-    with raises(UsageError):
-        apportioned({"a": 1, "b": 2}, seats)
 
 
 # -- A re-ranking set on disk ------------------------------------------------------------------------------------

@@ -91,19 +91,18 @@ def test_a_cluster_that_loses_its_rows_begins_again_at_a_far_one() -> None:
     assert len(set(found.labels.tolist())) == 8
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("row", [0, 17])
-def test_numbers_that_are_not_finite_are_refused(value: float, row: int) -> None:
+@pytest.mark.parametrize(
+    ("row", "value", "how"),
+    [
+        *((row, value, {}) for row in (0, 17) for value in (np.nan, np.inf)),
+        *((0, 1.0, wrong) for wrong in ({"clusters": 0}, {"clusters": 5, "sample": 4}, {"clusters": 101})),
+    ],
+)
+def test_what_cannot_be_clustered_is_refused(row: int, value: float, how: dict[str, int]) -> None:
     vectors = blobs(100)
     vectors[row, 3] = value
     with raises(UsageError):
-        cluster(vectors, KMeans(20))
-
-
-@pytest.mark.parametrize("wrong", [{"clusters": 0}, {"clusters": 5, "sample": 4}, {"clusters": 101}])
-def test_what_cannot_be_done_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(UsageError):
-        cluster(blobs(100), KMeans(**wrong))  # type: ignore[arg-type]
+        cluster(vectors, KMeans(**{"clusters": 20, **how}))
 
 
 @given(st.lists(st.integers(-1, 5), max_size=60), st.integers(0, 6), st.integers(0, 99))

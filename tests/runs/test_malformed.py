@@ -131,24 +131,37 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             read_run(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    "arrays",
-    [
-        {"scores": [[1.0]], "queries": ["q"]},
-        {"scores": [1.0], "queries": ["q"], "images": ["a"]},
-        {"scores": [[np.nan]], "queries": ["q"], "images": ["a"]},
-        {"scores": [["a"]], "queries": ["q"], "images": ["a"]},
-        {"scores": [[1.0, 2.0]], "queries": ["q"], "images": ["a", "a"]},
-        {"scores": [[1.0]], "queries": ["q"], "images": [0.5]},
-        {"ids": [["a", "a"]], "queries": ["q"]},
-        {"ids": [["a", "b"]], "queries": ["q"], "scores": [[1.0]]},
-        {"scores": [[1.0]], "queries": np.array(["q"], dtype=object), "images": ["a"]},  # a pickle
-    ],
-)
-def test_a_malformed_matrix(tmp_path: Path, arrays: dict[str, object]) -> None:
-    np.savez(tmp_path / "run.npz", **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+MATRICES: list[dict[str, object]] = [
+    {"scores": [[1.0]], "queries": ["q"]},
+    {"scores": [1.0], "queries": ["q"], "images": ["a"]},
+    {"scores": [[np.nan]], "queries": ["q"], "images": ["a"]},
+    {"scores": [["a"]], "queries": ["q"], "images": ["a"]},
+    {"scores": [[1.0, 2.0]], "queries": ["q"], "images": ["a", "a"]},
+    {"scores": [[1.0]], "queries": ["q"], "images": [0.5]},
+    {"ids": [["a", "a"]], "queries": ["q"]},
+    {"ids": [["a", "b"]], "queries": ["q"], "scores": [[1.0]]},
+    {"scores": [[1.0]], "queries": np.array(["q"], dtype=object), "images": ["a"]},  # a pickle
+]
+TABLES: list[dict[str, list[object]]] = [
+    {"query": ["q"], "image": ["a"]},
+    {"query": ["q", None], "image": ["a", "b"], "score": [1.0, 2.0]},
+    {"query": ["q"], "image": [""], "score": [1.0]},
+    {"query": [0.5], "image": ["a"], "score": [1.0]},
+    {"query": ["q"], "image": ["a"], "score": ["1"]},
+    {"query": ["q"], "image": ["a"], "score": [np.inf]},
+    {"query": ["q", "q"], "image": ["a", "a"], "score": [1.0, 2.0]},
+]
+
+
+@pytest.mark.parametrize("columns", [*MATRICES, *TABLES], ids=range(16))
+def test_a_malformed_matrix_or_table(tmp_path: Path, columns: dict[str, Any]) -> None:
+    if columns in TABLES:
+        pq.write_table(pa.table(columns), tmp_path / "run.parquet")
+    else:
+        np.savez(tmp_path / "run.npz", **{name: np.asarray(array) for name, array in columns.items()})
+    (place,) = tmp_path.iterdir()
     with raises(UsageError):
-        read_run(tmp_path / "run.npz")
+        read_run(place)
 
 
 def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path: Path) -> None:
@@ -158,24 +171,6 @@ def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path: Path) -> Non
         archive.writestr("scores.npy", file.getvalue())
     with pytest.raises(UsageError, match="npz"):
         read_run(tmp_path / "run.npz")
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"query": ["q"], "image": ["a"]},
-        {"query": ["q", None], "image": ["a", "b"], "score": [1.0, 2.0]},
-        {"query": ["q"], "image": [""], "score": [1.0]},
-        {"query": [0.5], "image": ["a"], "score": [1.0]},
-        {"query": ["q"], "image": ["a"], "score": ["1"]},
-        {"query": ["q"], "image": ["a"], "score": [np.inf]},
-        {"query": ["q", "q"], "image": ["a", "a"], "score": [1.0, 2.0]},
-    ],
-)
-def test_a_malformed_table(tmp_path: Path, columns: dict[str, list[object]]) -> None:
-    pq.write_table(pa.table(columns), tmp_path / "run.parquet")
-    with raises(UsageError):
-        read_run(tmp_path / "run.parquet")
 
 
 def test_tables_of_other_tools_are_read_by_their_names(tmp_path: Path) -> None:

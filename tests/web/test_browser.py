@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import Judging, Role, ServerSettings
-from tests.web.conftest import HOSTILE, PHONE, PHOTOS, TOKENS, copy_gallery, opened, press, serving
-from tests.web.test_going_on_browser import verdicts
+from tests.web.conftest import HOSTILE, PHONE, PHOTOS, TOKENS, copy_gallery, opened, press, serving, verdicts
 
 pytestmark = pytest.mark.long  # minutes of a browser
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import PHONE, PHOTOS, opened, press
+from tests.web.conftest import PHONE, PHOTOS, opened, press, verdicts
 from tests.web.test_browser import drop, titles
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -19,10 +19,6 @@ TOP = "() => document.querySelectorAll('.tile')[64]?.getBoundingClientRect().top
 
 def large(page: Any, rank: int) -> None:
     expect(page.locator("#large h2 .soft")).to_have_text(str(rank))
-
-
-def verdicts(page: Any) -> list[str | None]:
-    return [one.get_attribute("data-verdict") for one in page.locator(".tile").all()]
 
 
 def wait_for_save(page: Any) -> None:

@@ -26,6 +26,12 @@ from tests.worlds import index_gallery
 
 
 @pytest.fixture(scope="module")
+def world(world: ServerSettings) -> ServerSettings:
+    """With a judge that needs no network."""
+    return replace(world, judging=Judging((("quick", "encoder:starter"),)))
+
+
+@pytest.fixture(scope="module")
 def ids(here: TestClient) -> list[str]:
     return [one["id"] for one in here.get("/v1/items", params={"limit": 20}).json()["items"]]
 
@@ -259,11 +265,6 @@ def test_lists_work_without_scripts(here: TestClient, ids: list[str]) -> None:
 TABS = ("yes", "no", "doubt", "unjudged")
 
 
-@pytest.fixture(scope="module")
-def tabs_world(tabs_world: ServerSettings) -> ServerSettings:
-    return replace(tabs_world, judging=Judging((("quick", "encoder:starter"),)))
-
-
 def found(client: TestClient, **given: Any) -> list[dict[str, Any]]:
     answer = client.get("/v1/search", params={"limit": 100, **given})
     assert answer.status_code == 200, answer.text
@@ -310,8 +311,8 @@ def test_a_tab_that_is_paged_through_stays_as_it_was(here: TestClient) -> None:
 
 
 @pytest.mark.long
-def test_verdicts_are_ones_own_or_everybodys(tabs_world: ServerSettings) -> None:
-    with from_afar(tabs_world, TOKENS[Role.ANNOTATOR]) as ann, from_afar(tabs_world, BO) as bo:
+def test_verdicts_are_ones_own_or_everybodys(world: ServerSettings) -> None:
+    with from_afar(world, TOKENS[Role.ANNOTATOR]) as ann, from_afar(world, BO) as bo:
         every = found(ann, q="a red disc")
         for who, at, verdict in ((ann, 0, "yes"), (bo, 0, "no"), (ann, 1, "yes"), (bo, 1, "yes"), (bo, 2, "yes")):
             say(who, "a red disc", every[at], verdict)
@@ -338,12 +339,10 @@ def test_tabs_are_of_what_a_filter_or_a_judge_leaves(here: TestClient) -> None:
     assert [one["id"] for one in reranked] == [id for id in order if id not in {one["id"] for one in every[:12]}]
 
 
-def test_an_empty_tab_is_a_page_with_all_tabs_and_readers_have_none(
-    here: TestClient, tabs_world: ServerSettings
-) -> None:
+def test_an_empty_tab_is_a_page_with_all_tabs_and_readers_have_none(here: TestClient, world: ServerSettings) -> None:
     page = here.get("/", params={"q": "nobody judged this", "verdict": "doubt"})
     assert page.status_code == 200 and page.text.count("data-tab=") == 5
-    with from_afar(tabs_world, TOKENS[Role.READER]) as reader:
+    with from_afar(world, TOKENS[Role.READER]) as reader:
         assert "data-tab" not in reader.get("/", params={"q": "stripes"}).text
         assert reader.get("/v1/search", params={"q": "stripes", "verdict": "yes"}).status_code == 422
 

@@ -41,7 +41,7 @@ from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
 from tests.command import run_eyespot
 from tests.wording import raises
-from tests.worlds.rmir import DEMONSTRATION, Rates, Scripted, behind, files, made, ran, recipe
+from tests.worlds.rmir import Rates, Scripted, behind, files, made, ran, recipe
 from tests.worlds.servers import Double, chat
 
 ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
@@ -147,6 +147,10 @@ def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
     assert making.points(1.0 - 1.0001) == "+0.0"
 
 
+PROMPTED = ('step = "questions"', 'step = "checked"', 'step = "judged"')
+FIRST = 'use = "demonstration:first"'
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -156,13 +160,18 @@ def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
         ("votes = { second = 2 }", "votes = { third = 2 }"),
         ('models = ["first", "second"]\nvotes = { second = 2 }', ""),
         ('model = "teacher"', ""),
+        (FIRST, 'use = "nobody:m"'),
+        *((FIRST, f'use = "openai:m", {more}') for more in ('side = "x"', "url = 5", "attempts = 2.5")),
+        *((FIRST, f'use = "openai:m", {more}') for more in ("timeout = true", 'key = "secret"')),
+        *((name, f'{name}\nprompts = {{ question = "recipe.toml" }}') for name in PROMPTED),
     ],
 )
 def test_a_wrong_recipe_is_refused(tmp_path: Path, gallery: Path, old: str, new: str) -> None:
     place = recipe(tmp_path, gallery)
+    assert old in place.read_text()
     place.write_text(place.read_text().replace(old, new))
     with raises(UsageError):
-        _ = RmirPipeline(read_recipe(place), tmp_path).steps
+        RmirPipeline(read_recipe(place), tmp_path).check()
 
 
 # -- the panel ----------------------------------------------------------------------------------------------------
@@ -182,27 +191,6 @@ def test_two_servers_of_one_model_are_two_judges(tmp_path: Path, gallery: Path) 
 
     votes = {(vote["judge"], vote["verdict"]) for vote in found.votes()}
     assert votes == {("first", "true"), ("second", "false")} and len(yes.seen) == len(no.seen) > 0
-
-
-@pytest.mark.parametrize("option", ['side = "x"', "url = 5", "attempts = 2.5", "timeout = true", 'key = "secret"'])
-def test_an_option_of_another_kind_is_refused(tmp_path: Path, gallery: Path, option: str) -> None:
-    models = "\n".join(f'{name} = {{ use = "openai:m", {option} }}' for name in ("teacher", "first", "second"))
-    with raises(UsageError):
-        RmirPipeline(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()
-
-
-def test_a_model_that_nobody_knows_is_refused(tmp_path: Path, gallery: Path) -> None:
-    unknown = DEMONSTRATION.replace('"demonstration:first"', '"nobody:m"')
-
-    with raises(UsageError):
-        RmirPipeline(read_recipe(recipe(tmp_path, gallery, unknown)), tmp_path).check()
-
-
-@pytest.mark.parametrize("step", ["questions", "checked", "judged"])
-def test_a_prompt_of_another_name_is_refused(tmp_path: Path, gallery: Path, step: str) -> None:
-    place = recipe(tmp_path, gallery, **{step: 'prompts = { question = "recipe.toml" }'})
-    with raises(UsageError):
-        _ = RmirPipeline(read_recipe(place), tmp_path).steps
 
 
 def test_a_query_without_candidates_is_dropped_and_told(tmp_path: Path, gallery: Path) -> None:
