@@ -171,7 +171,9 @@ def test_a_wrong_recipe_is_refused(tmp_path: Path, gallery: Path, old: str, new:
     assert old in place.read_text()
     place.write_text(place.read_text().replace(old, new))
     with raises(UsageError):
-        RmirPipeline(read_recipe(place), tmp_path).check()
+        pipeline = RmirPipeline(read_recipe(place), tmp_path)
+        assert pipeline.steps
+        pipeline.check()
 
 
 # -- the panel ----------------------------------------------------------------------------------------------------
