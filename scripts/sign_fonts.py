@@ -26,7 +26,7 @@ def small(source: str, number: int, name: str) -> Path:
     options = subset.Options(name_IDs=[0, 1, 2, 4, 6, 13, 14], notdef_outline=True, layout_features=[], hinting=False)
     chosen = subset.Subsetter(options)
     chosen.populate(
-        text=ASCII + "".join([*(phrase.chinese for phrase in PHRASES), *(unit[0] for unit in UNITS.values())])
+        text=ASCII + "".join([*(phrase["chinese"] for phrase in PHRASES), *(unit[0] for unit in UNITS.values())])
     )
     chosen.subset(font)
     _rename(font, name)

@@ -27,6 +27,7 @@ from eyespot.rooms import needs
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.search.matching import matched
 from eyespot.storage.digests import json_sha256
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Encoder, UsageError, Vectors
 
 Batch: TypeAlias = Mapping[str, Any]  # columns of mteb's loader: lists of `text` and `image` (PIL), one or both
@@ -88,7 +89,7 @@ class MtebModel:
         return (torch.as_tensor(embeddings1) * torch.as_tensor(embeddings2)).sum(-1)
 
     def _encode_pictures(self, pictures: Sequence[Any]) -> Vectors:
-        with ThreadPoolExecutor() as pool:
+        with ThreadPoolExecutor(usable_cores()) as pool:
             pixels = list(pool.map(lambda one: self.encoder.read(Exif.of(one).upright(to_rgb(one))), pictures))
         starts, size = range(0, len(pixels), self.encoder.batch), self.encoder.batch
         return np.concatenate([self.encoder.encode_pixels(np.stack(pixels[at : at + size])) for at in starts])

@@ -24,6 +24,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     `argv` are the words after the name of the program; without them those of this process.
     """
+    _open_streams()
+    if argv is None:
+        _name_files_in_utf8()
     from eyespot.cli._ask_server import answer
 
     words, code = list(sys.argv[1:] if argv is None else argv), None
@@ -58,10 +61,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
+def _open_streams() -> None:
+    """Let the streams that a caller closed, as with `2>&-`, lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 # until the process ends
+
+
+def _name_files_in_utf8() -> None:
+    """Start again where the locale has Python take names of files as something else, whose bytes no gallery finds."""
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
+
+
 def _explain(error: Exception) -> NoReturn:
     """End with one sentence on what went wrong and the way out."""
     from eyespot.cli.console import sentence_of
-    from eyespot.storage.atomic import is_forbidden
+    from eyespot.storage.atomic import trouble
     from eyespot.types import EyespotError
 
     if isinstance(error, EyespotError):
@@ -72,9 +88,10 @@ def _explain(error: Exception) -> NoReturn:
         reason = (error.strerror or str(error)).lower()
         if error.filename is None:
             _fail(f"cannot write what was found ({reason}); make room, or send it elsewhere")
-        if is_forbidden(error):
-            _fail(f"{error.filename!s}: {reason}; give yourself the right to it, or choose another place")
-        _fail(f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room")
+        way_out = trouble(error, other="look whether it is there, and what the line takes it for")
+        _fail(f"{error.filename!s} cannot be used {way_out}")
+    if type(error).__module__ == "sqlite3":
+        _fail(f"a file of the gallery cannot be used {trouble(error, damaged='run eyespot doctor, which says which')}")
     kind = type(error).__name__
     what = " ".join(f"{kind}: {error}".split()) if str(error) else kind
     _fail(f"eyespot stumbled over {what}; run the same line with eyespot --debug … to see where, and report it")

@@ -33,7 +33,7 @@ class ExportSettings(FilterSettings):
     out: Path = setting("A new folder.", default=..., argument=True)
     gallery: Path | None = setting("The gallery to write.", **GALLERY)
     encoder: str | None = setting("The encoder whose vectors to write; default: the one used for search.", **ENCODER)
-    ids: Path | None = setting("Only pictures with these ids, one a line; - for stdin.", metavar="FILE")
+    ids: Path | None = setting("Only these pictures, an id, path or file name a line; - for stdin.", metavar="FILE")
     all_columns: bool = setting(
         "Also write columns and metadata that reveal where a picture was taken and who owns it.", default=False
     )
@@ -132,8 +132,11 @@ def chosen_rows(view: View, settings: FilterSettings, ids: Path | None = None) -
         text = sys.stdin.read() if str(ids) == "-" else text_of(ids)
         names = list(dict.fromkeys(filter(None, map(str.strip, text.split("\n")))))
         if not names:
-            raise UsageError(f"{ids} holds no ids; write one on each line, as `eyespot search --json` prints them")
-        listed[view.rows_of(names)] = True
+            raise UsageError(f"{ids} holds no ids; write one on each line, or paths or names of files")
+        rows, respelled = view.rows_named(names)
+        listed[rows] = True
+        spelled = [f"{name} is {path}" for name, path in respelled]
+        warn_first(spelled, lambda count: f"and {count} more match by another spelling")
         chosen = chosen & listed
     notes = filter_notes(settings, lambda other: filters.mask(view.tables, other) & view.live)
     if not (chosen & view.live).any():

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from eyespot.cli.console import escaped
 from eyespot.cli.settings import expanded, flag
 
-# A module with `run`, or a group of commands as `app`; the order is that of the help.
+# A module with `run` or a group of commands as `app`; the order is that of the help.
 PANELS = {
     "Everyday": ("demo", "index", "search", "serve", "lists", "tag", "map", "duplicates", "names", "failures"),
     "Galleries": ("compact", "describe", "tune", "doctor", "plan", "publish", "import", "export"),
@@ -38,8 +38,12 @@ class Verbs(TyperGroup):
                     formatter.write_dl(rows)
 
 
-# Groups that stand in one file with others: the file, and their name in it.
-GROUPS = {
+# What stands in one file with others: the file, and its name there.
+SHARED = {
+    **{name: ("galleries", name) for name in ("compact", "describe", "failures", "names", "publish")},
+    "map": ("galleries", "lay_out"),
+    "download": ("reproduce", "download"),
+    "fuse": ("convert", "fuse"),
     "import": ("transfer", "importing"),
     "export": ("transfer", "exporting"),
     "adapters": ("encoders", "adapters"),
@@ -59,12 +63,13 @@ def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
     )
     app.callback()(_options)
     for name in names:
-        module: Any = import_module(f"eyespot.cli.{GROUPS.get(name, (name,))[0]}")
-        group = getattr(module, GROUPS.get(name, (name, "app"))[1], None)
-        if isinstance(group, typer.Typer):
-            app.add_typer(group, name=name)
+        file, attribute = SHARED.get(name, (name, "app"))
+        module: Any = import_module(f"eyespot.cli.{file}")
+        verb = getattr(module, attribute, None) or module.run
+        if isinstance(verb, typer.Typer):
+            app.add_typer(verb, name=name)
         else:
-            app.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(module.run))
+            app.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(verb))
     return app
 
 

@@ -94,13 +94,15 @@ def listed(
     """Select the photos to label for a query: those with some labels, the nearest, or those of a ranking."""
     from eyespot.curate.annotate import candidates
 
+    lacking = list[str]()
     if (bool(label) + (nearest is not None) + (run is not None)) != 1:
         raise UsageError("say which photos in one way: --label COLUMN=VALUE, --nearest N, or --run FILE")
     with open_store(gallery) as store:
         if run is not None:
+            import eyespot
             from eyespot.runs import read_run
 
-            new = candidates.list_ranked(store, id, read_run(run))
+            new, lacking = candidates.list_ranked(store, id, eyespot.open(gallery_here(gallery)).view, read_run(run))
         elif nearest is not None:
             new = candidates.list_nearest(store, id, _collection(gallery, encoder), nearest)
         else:
@@ -114,7 +116,9 @@ def listed(
             wanted = candidates.any_label(columns.pop(), [value.strip() for _, _, value in pairs])
             new = candidates.list_labelled(store, id, _collection(gallery, encoder), wanted)
         every = len(store.candidates(id))
-    fields = {"query": id, "new": new, "listed": every}
+    if lacking:
+        warn(f"{len(lacking)} photos of the ranking are not in the gallery, such as {lacking[0]}, and are left out")
+    fields = {"query": id, "new": new, "listed": every, "unknown": len(lacking)}
     print_result(fields, [f"{new} new photos on the list, {every} in all"], json)
 
 
@@ -133,20 +137,29 @@ def mark(
 ) -> None:
     """Import marks that were made elsewhere."""
     # By photo; a table without the column takes no mark back, it is refused
+    import eyespot
+    from eyespot.search.matching import matched
     from eyespot.storage.ids import required
     from eyespot.storage.tables import rows_of
     from eyespot.storage.text_files import refuse
 
-    marks: dict[str, str | None] = {}
+    given: list[tuple[str, str | None]] = []
     for at, row in rows_of(file):
         if "mark" not in row:
             refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
-        marks[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
+        given.append((required(file, at, row, "image", "image_id"), str(row["mark"] or "") or None))
     with open_store(gallery) as store:
-        strange = set(marks) - set(store.photos(id))
+        listed, ids = set(store.photos(id)), {name: name for name, _ in given}
+        if ids.keys() - listed:
+            known = matched(eyespot.open(gallery_here(gallery)).view, ids)
+            ids = {name: image or name for name, image in zip(known.names, known.ids, strict=True)}
+        marks = {ids[name]: mark for name, mark in given}
+        strange = marks.keys() - listed
         if strange:
             raise UsageError(f"{len(strange)} photos are on no list of {id}, such as {min(strange)}; list them first")
         changed = store.mark(id, who, marks)
+    if several := len(given) - len(marks):
+        warn(f"{several} lines name a photo that a later line marks; the last mark of each photo counts")
     fields = {"query": id, "changed": changed, "given": len(marks)}
     print_result(fields, [f"{changed} marks changed, {len(marks) - changed} were so already"], json)
     if not json and (empty := sum(mark is None for mark in marks.values())):

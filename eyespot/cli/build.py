@@ -240,10 +240,9 @@ def captions(
     place = gallery_here(gallery)
     named = {gap: column for gap, column in (("common", common), ("species", species)) if column is not None}
     captioner: Captioner
-    if by is None and templates is not None:
-        captioner = Templates.of_sentences(columns(place), named, parsed(text_of(templates)), seed)
-    elif by is None:
-        captioner = Templates.over(columns(place), named, seed)
+    if by is None:
+        given = None if templates is None else parsed(text_of(templates))
+        captioner = Templates.over(columns(place), named, given, seed=seed)
     elif templates is not None or dry_run:
         raise UsageError("--by lets a model write; leave out --templates and --dry-run")
     else:
@@ -251,7 +250,7 @@ def captions(
         from eyespot.curate.captions import Seeing
 
         # The model gets the labels that templates would use.
-        labels = Templates.over(columns(place), named, 0).columns.values()
+        labels = Templates.over(columns(place), named).columns.values()
         model = llms.load(by, budget=Budget(budget.budget_calls, None, budget.budget_money))
         captioner = Seeing(by, model, ledger_of(stored.ledger, place), tuple(labels))
     pictures = captioned(place, captioner)

@@ -8,7 +8,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -45,7 +45,8 @@ def sentence_of(error: Exception) -> str:
 
 def warn(sentence: str) -> None:
     """A warning or hint, on stderr."""
-    print(f"eyespot: {escaped(sentence)}", file=(_STREAMS.get() or (sys.stdout, sys.stderr))[1])
+    with suppress(OSError):  # what was found counts, also where nobody can be told more
+        print(f"eyespot: {escaped(sentence)}", file=(_STREAMS.get() or (sys.stdout, sys.stderr))[1])
 
 
 def warn_all(sentences: Iterable[str]) -> None:
@@ -70,12 +71,13 @@ def exit_if_failed(failed: object) -> None:
 def print_summary(sentence: str) -> None:
     """The closing line of a long verb, for a person at a terminal."""
     if sys.stderr.isatty():
-        print(escaped(sentence), file=sys.stderr)
+        conclude(sentence)
 
 
 def conclude(sentence: str) -> None:
     """The closing line of a verb that prints nothing else, on stderr also where that is no terminal."""
-    print(escaped(sentence), file=sys.stderr)
+    with suppress(OSError):
+        print(escaped(sentence), file=sys.stderr)
 
 
 def print_line(text: str) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,12 @@ from eyespot.cli._ray import pool_on
 from eyespot.cli.console import conclude, exit_if_failed, print_json, print_result, progress_bar, warn, warn_all
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import IndexSettings
+from eyespot.storage.systems import usable_cores
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
+    from eyespot.gallery.survey import RootCounts
     from eyespot.photos.kinds import SkippedFiles
     from eyespot.photos.places import Root
     from eyespot.types import Encoder
@@ -51,7 +52,7 @@ def run(
         return
     crops, name = settings.crops, settings.encoder
     encoders = _encoders(place, name if crops is None else f"crops:{crops}:{name or 'starter'}", bool(photos))
-    threads = settings.workers or os.cpu_count() or 1
+    threads = settings.workers or usable_cores()
     reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if settings.ocr else None
     later = Options(threads, half=settings.half, codes=settings.codes, text_reader=reader)
     once = settings.model_dump(include={"retry_failed", "forget", "remove", "repair"})
@@ -196,6 +197,9 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "failed": found.failures,
             "undated": found.undated,
             "unplaced": found.unplaced,
+            "more_pages": found.more_pages,
+            "unsourced": found.unsourced,
+            "respelled": [{"name": name, "path": path} for name, path in found.respelled],
             "videos": found.videos._asdict(),
             "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
@@ -205,9 +209,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    unknown = ((found.undated, "date; eyespot search --undated lists them"), (found.unplaced, "position"))
-    for count, fact in filter(itemgetter(0), unknown):
-        conclude(f"{_counted(count, 'picture')} without a {fact}")
+    for sentence in _lacking(found):
+        conclude(sentence)
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]
@@ -224,6 +227,17 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         warn(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
     exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
+
+
+def _lacking(found: RootCounts) -> Iterator[str]:
+    """What no filter by date or place finds, and what no search does."""
+    lacking = (
+        (found.undated, "picture", "without a date; eyespot search --undated lists them"),
+        (found.unplaced, "picture", 'without a position; eyespot search --where "latitude IS NULL" lists them'),
+        (found.unsourced, "picture", "with a date of an unknown source; eyespot index --repair reads them again"),
+        (found.more_pages, "page", "after the first of a TIFF file, not searched; save each as a file"),
+    )
+    return (f"{_counted(count, noun)} {fact}" for count, noun, fact in lacking if count)
 
 
 def _account(summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""`eyespot reproduce`: a table of a paper, from what it needs to our numbers beside the printed ones."""
+"""`eyespot reproduce`: a table of a paper, from what it needs to our numbers; `eyespot download` of what it needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, print_result, warn
+from eyespot.cli.console import escaped, print_result, progress_bar, warn
 from eyespot.cli.settings import flag, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -92,3 +92,27 @@ def _table(recipe: TableRecipe, folder: Path, sample: bool, json: bool) -> None:
     rows = [cell._asdict() for cell in found]
     fields = {"table": recipe.name, "sample": sample, "note": table.note, "cells": rows}
     print_result(fields, [as_text(table)], json)
+
+
+def download(
+    source: str = typer.Argument(
+        metavar="SOURCE", help="https://…/FILE, hub:OWNER/NAME or hub:datasets/OWNER/NAME, with @REVISION if you like."
+    ),
+    out: Path = typer.Option(..., "--out", help="The folder to put it into."),
+    files: list[str] = typer.Option(
+        None, "--files", metavar="PATTERN", help="Of a repository: only these; repeatable."
+    ),
+    sha256: str = typer.Option(None, "--sha256", help="Of a single file: the digest that it must have."),
+    json: bool = json_option(),
+) -> None:
+    """Download a repository of the hub, or one file; run it again to go on where it was cut."""
+    from eyespot.reproduce.downloads import HUB, verify
+    from eyespot.reproduce.downloads import download as fetched
+
+    if sha256 and HUB.fullmatch(source):
+        raise UsageError("--sha256 is the digest of a single file; the hub's client checks the files of a repository")
+    with progress_bar("bytes") as progress:
+        done = fetched(source, out, files, progress)
+    if sha256:
+        verify(done.place, sha256)
+    print_result({"place": str(done.place), "revision": done.revision, "bytes": done.bytes}, [str(done.place)], json)

@@ -60,7 +60,10 @@ def run(
     if json + output.paths + output.print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
     refuse_on_cluster(settings.adapt, backend)
-    words = _words(query, [settings.where or "", *settings.label])
+    from eyespot.search.query_language import refuse_halves
+
+    words = " ".join(query) if query else None  # however the terminal split it
+    refuse_halves([words or "", settings.where or "", *settings.label])
     without_query = words is None and image is None
     if without_query:
         _refuse_without_words(settings, output.why)
@@ -147,15 +150,6 @@ def _shares(
     more = [Note("without labels", "photos changed the searched look; the parts leave that out")]
     end = more if learned or "moved" in run.header else []
     return {image: [*reasons.get(image, ()), *notes_of(parts.explain(vector)), *end] for image, vector in hits}
-
-
-def _words(query: Sequence[str] | None, others: Sequence[str]) -> str | None:
-    """The query as one text, however the terminal split it; half a character in it or in `others` is refused."""
-    from eyespot.search.query_language import refuse_halves
-
-    words = " ".join(query) if query else None
-    refuse_halves([words or "", *others])
-    return words
 
 
 def _refuse_without_words(settings: SearchSettings, why: bool) -> None:

@@ -87,12 +87,12 @@ def run(
 
 def _refuse_foreign(collection: Collection, column: str) -> None:
     """`UsageError` for a column that holds what people or other programs say."""
-    from eyespot.formats.imports.photo_facts import FOLDER
     from eyespot.gallery import filters
+    from eyespot.gallery.disk import FACTS
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", column):
         raise UsageError(f"--column takes a name of small letters, digits and _, as in bird_tag, not {column!r}")
-    own = (collection.gallery.path / FOLDER / f"tags-{column}.jsonl").is_file()
+    own = (collection.gallery.path / FACTS / f"tags-{column}.jsonl").is_file()
     there = {name.casefold() for name in filters.columns_of(collection.view.tables)}
     for name in [] if own else [column, *(f"{column}_{part}" for part in BESIDE)]:
         if name in there:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,12 +116,15 @@ def import_label_studio(
     from eyespot.curate.annotate.annotation_store import AnnotationStore
     from eyespot.gallery.items_table import read_items
 
-    tasks, view = label_studio.read(file), eyespot.open(gallery_here(gallery, writes=True)).view
+    found, view = label_studio.read(file), eyespot.open(gallery_here(gallery, writes=True)).view
     known = {str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
     with AnnotationStore(view.gallery.path / "ledger.sqlite") as store:
-        done = label_studio.take_in(store, tasks, known)
-    print_result({"gallery": str(view.gallery.path), **done._asdict()}, (), json)
-    print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {view.gallery.path}")
+        done = label_studio.take_in(store, found.tasks, known)
+    warn_all(found.notes)
+    fields = {"gallery": str(view.gallery.path), **done, "failed": _warn_failed(found.failed, "task")}
+    print_result(fields, (), json)
+    print_summary(f"{done['marks']} marks of {done['tasks']} tasks are new in {view.gallery.path}")
+    exit_if_failed(found.failed)
 
 
 def _import(source: ImportSource, into: VectorsFrom, json: bool) -> None:
@@ -199,22 +202,30 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
     gallery, place = gallery_here(given, writes=True), source.absolute()
     # Exports of two cameras have the same file name; a long one would be cut before its digest
     done = take_in(gallery, photos, f"{place.stem[:40]}-{text_digest(str(place))[:8]}", folder)
-    if done.path is None:
-        example = (*done.unknown, *(file for file, _ in done.failed), "none")[0]
+    if done.path is None and (done.unknown or not done.failed):
+        example = (*done.unknown, "none")[0]
         raise NothingFound(
             f"no photo of {source} is in {gallery}, such as {example}; say where its paths begin with --photos, or "
             "index the photos first"
         )
-    done.failed += index_list(gallery, done.path)
+    done.failed += [] if done.path is None else index_list(gallery, done.path)
     if done.unknown:
         warn(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
-    refused = [f"not imported: {file} ({reason})" for file, reason in done.failed]
-    warn_first(refused, lambda count: f"and {count} more; --json lists them all")
-    failed = [{"file": file, "reason": reason} for file, reason in done.failed]
+    for name, path in done.respelled[:1]:
+        warn(f"{len(done.respelled)} names match by another spelling, such as {name} for {path}")
+    failed = _warn_failed(done.failed, "file")
     counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
-    print_result({"gallery": str(gallery), **counts, "list": str(done.path)}, (), json)
+    counts["respelled"] = [{"name": name, "path": path} for name, path in done.respelled]
+    print_result({"gallery": str(gallery), **counts, "list": done.path and str(done.path)}, (), json)
     print_summary(f"facts of {done.known} of {done.photos} photos are in {gallery}")
     exit_if_failed(done.failed)
+
+
+def _warn_failed(failed: Sequence[tuple[str, str]], kind: str) -> list[dict[str, str]]:
+    """Warn of what was not imported; all of it for --json."""
+    refused = [f"not imported: {name} ({reason})" for name, reason in failed]
+    warn_first(refused, lambda count: f"and {count} more; --json lists them all")
+    return [{kind: name, "reason": reason} for name, reason in failed]
 
 
 def index_list(gallery: Path, place: Path) -> list[tuple[str, str]]:

@@ -11,23 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import ray
 
-from eyespot.cluster.mapped import Mapped, map_file, mapping_of
+from eyespot.cluster.wire import Mapped, map_file, mapping_of
 from eyespot.kernels.codes import Block, Codes, current_codes
 
 _WHOLE = 1 << 17  # rows; a block of fewer is given to one worker
-
-
-class Stored(NamedTuple):
-    """An array (rows, dim) in Ray's shared memory."""
-
-    reference: Any
 
 
 @dataclass(frozen=True)  # a named tuple could not be pickled, because its length is the number of rows
 class Piece:
     """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk."""
 
-    source: Mapped | Stored
+    source: Any  # a `Mapped` file, or a reference to Ray's shared memory
     start: int
     stop: int
     codes: str = ""
@@ -57,8 +51,10 @@ def shared_out(
     prefixes = [os.path.abspath(one.prefix) if one and one.prefix else "" for one in codes or [None] * len(blocks)]
     sources = list(zip(blocks, map(mapping_of, blocks), prefixes, strict=True))
     held = _holders(before)
-    if not any(source in held for _, source, _ in sources):
-        return _evenly(sources, workers)
+    if not any(source in held for _, source, _ in sources):  # one run of rows each; fewer runs where rows are few
+        rows = sum(map(len, blocks))
+        cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
+        return [list(_run(sources, span)) for span in pairwise(cuts)]
     shares: list[list[Placed]] = [[] for _ in range(workers)]
     firsts = [0, *accumulate(map(len, blocks))]
     for (_, source, prefix), first in zip(sources, firsts, strict=False):
@@ -89,7 +85,7 @@ def _holders(before: Sequence[Sequence[Sequence[Placed]]]) -> dict[Mapped | None
 def opened(piece: Piece) -> Block:
     """The rows of a piece, (rows, dim), mapped; `EyespotError` on a machine that does not see its file."""
     source = piece.source
-    block = map_file(source) if isinstance(source, Mapped) else np.asarray(ray.get(source.reference))
+    block = map_file(source) if isinstance(source, Mapped) else np.asarray(ray.get(source))
     return block[piece.start : piece.stop]
 
 
@@ -103,13 +99,6 @@ def codes_of(piece: Piece) -> Codes | None:
 
 
 _Source = tuple[Block, Mapped | None, str]
-
-
-def _evenly(sources: Sequence[_Source], workers: int) -> list[list[Placed]]:
-    """One run of rows for each worker; fewer runs where rows are few."""
-    rows = sum(len(block) for block, _, _ in sources)
-    cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
-    return [list(_run(sources, span)) for span in pairwise(cuts)]
 
 
 def _run(sources: Sequence[_Source], span: tuple[int, int]) -> Iterator[Placed]:
@@ -137,4 +126,4 @@ def _piece(block: Block, source: Mapped | None, span: tuple[int, int], codes: st
     if source is not None:
         return Piece(source, *span, codes)
     rows = np.ascontiguousarray(block[slice(*span)])
-    return Piece(Stored(ray.put(rows)), 0, len(rows))
+    return Piece(ray.put(rows), 0, len(rows))

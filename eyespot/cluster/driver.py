@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from eyespot.cluster import wire
 from eyespot.cluster.link import UnreadableRowsError
-from eyespot.cluster.mapped import Mapped, map_file
 from eyespot.cluster.starting import connected
+from eyespot.cluster.wire import Mapped, map_file
 from eyespot.gallery.files import need_open
 from eyespot.kernels.codes import Codes, NotFiniteVectors
 from eyespot.types import AdaptedQuery, EyespotError, NearestRows, ScanRequest, UsageError

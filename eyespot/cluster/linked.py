@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.cluster.link import DriverProcess, RayLink, RowsClosedError, UnreadableRowsError
-from eyespot.cluster.mapped import mapping_of
+from eyespot.cluster.wire import mapping_of
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals
 from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError, Vectors
@@ -144,7 +144,7 @@ class LinkedBackend:
 
     def __init__(self, link: RayLink) -> None:
         self.link, self._held = link, list[LinkedRows]()  # the latest first
-        link.on_connect = self._hold
+        link.on_connect = self.hold
 
     @property
     def notes(self) -> Sequence[str]:
@@ -165,8 +165,8 @@ class LinkedBackend:
         """Refused: a server searches approximate indexes by itself."""
         raise UsageError("a server searches approximate indexes by itself; leave out --ray, or --index")
 
-    def _hold(self) -> None:
-        """New workers open what is searched."""
+    def hold(self) -> None:
+        """Let new workers open what is searched."""
         for held in self._held:
             held.hold()
 

@@ -125,18 +125,14 @@ class _Rows:
         every, some = [], []  # workers with a row at all, and those with one that may be found
         for at, share in enumerate(self.shares):
             if share:
-                parts = [self._part(share, mask) for mask in masks.values()]
+                held = [slice(one.first, one.first + len(one.piece)) for one in share]
+                parts = [one if one is None else np.concatenate([one[span] for span in held]) for one in masks.values()]
                 bits = [None if part is None or part.all() else np.packbits(part) for part in parts]
                 every.append((at, RayRequest(*queries, chosen, bits)))
                 some += every[-1:] if any(part is None or part.any() for part in parts) else []
         calls = some or every[:1]
         answers = answered([self.call(at, method, *names, _put(request)) for at, request in calls])
         return [list(found) for found in zip(*answers, strict=True)] or [[] for _ in requests]
-
-    def _part(self, share: Sequence[Placed], mask: Mask | None) -> Mask | None:
-        if mask is None:
-            return None
-        return np.concatenate([mask[:0], *(mask[one.first : one.first + len(one.piece)] for one in share)])
 
     def call(self, at: int, method: str, *question: Any) -> PendingCall:
         """A question to one worker."""

@@ -24,6 +24,7 @@ from eyespot.kernels.rows import Ids, Reals
 from eyespot.types import AdaptedQuery, Index, ScanRequest
 
 Ranked = tuple[Ids, Reals]  # rows and scores, (queries, k) both
+_OpenPiece = tuple[Block, Codes | None]  # a piece with its vectors and their codes, mapped or made
 Told = tuple[Ids, Reals, float | None]  # the same, and the recall of what is not exact
 Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all through
 GALLERIES = 6  # that workers hold at once: several spaces, each as it is now and as it was before rows were added
@@ -112,13 +113,6 @@ class RangeActor:
         return self._opened[where.name]
 
 
-class _OpenPiece(NamedTuple):
-    """A piece with its vectors and their codes, mapped or made."""
-
-    block: Block
-    codes: Codes | None
-
-
 class OpenRange:
     """A share with its vectors and their codes mapped, and what searches them; `known` are pieces that are open."""
 
@@ -127,10 +121,10 @@ class OpenRange:
         need_open(len(fresh))
         blocks = {piece: opened(piece) for piece in fresh}
         with_codes = let_open(MAPPED * len(fresh))
-        opened_now = {piece: _OpenPiece(blocks[piece], codes_of(piece) if with_codes else None) for piece in fresh}
+        opened_now = {piece: (blocks[piece], codes_of(piece) if with_codes else None) for piece in fresh}
         self._pieces = [(known or {}).get(piece) or opened_now[piece] for piece in run.pieces]
-        self.run, self._blocks = run, [one.block for one in self._pieces]
-        codes = [one.codes for one in self._pieces]
+        self.run, self._blocks = run, [block for block, _ in self._pieces]
+        codes = [held for _, held in self._pieces]
         self._codes = codes if any(part is not None for part in codes) else None
         self._firsts = np.array(run.firsts, np.int64)  # (pieces,)
         self._starts = np.array([*accumulate(map(len, run.pieces), initial=0)])  # (pieces + 1,)
@@ -141,11 +135,8 @@ class OpenRange:
         """What is open, with the codes that were made meanwhile."""
         index = self._indexes.get("exact")
         made = index.codes if isinstance(index, exact.Exact) else ()
-        codes = [new or one.codes for new, one in zip(made or [None] * len(self._pieces), self._pieces, strict=True)]
-        return {
-            piece: _OpenPiece(one.block, its)
-            for piece, one, its in zip(self.run.pieces, self._pieces, codes, strict=True)
-        }
+        now = zip(self.run.pieces, self._pieces, made or [None] * len(self._pieces), strict=True)
+        return {piece: (block, new or codes) for piece, (block, codes), new in now}
 
     def index(self, name: str) -> Index:
         """An index of that name over these rows."""

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, groupby
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import ray
@@ -71,25 +72,10 @@ class Embedder:
         pixels = {stem: np.stack([read[stem] for read in good]) for stem in (stems if good else ())}
         return [replace(read, pixels={}) for read in reads], pixels
 
-    def embed(self, stem: str, parts: Sequence[_PixelPart]) -> Vectors:
-        """The vectors of one batch, whose pictures may have been read by several workers; (n, dim)."""
-        pixels = [ray.get(part.pixels)[stem][part.rows] for part in parts]
+    def embed(self, stem: str, parts: Sequence[tuple[Any, list[int]]]) -> Vectors:
+        """The vectors of one batch, (n, dim); parts: what a worker has read, which may be several, and rows of it."""
+        pixels = [ray.get(held)[stem][rows] for held, rows in parts]
         return self._known[stem].encode_pixels(pixels[0] if len(pixels) == 1 else np.concatenate(pixels))
-
-
-class _PixelPart(NamedTuple):
-    """Some rows of pixels that a worker holds for others."""
-
-    pixels: Any
-    rows: list[int]
-
-
-class _PixelPlace(NamedTuple):
-    """Where one picture's pixels are: at the worker that read it, in a row of what it read with it."""
-
-    worker: Any
-    pixels: Any
-    row: int
 
 
 class WorkerPool:
@@ -160,11 +146,14 @@ class _RayReader:
             yield from self._placed(*waiting.popleft())
 
     def embed(self, stem: str, pixels: Sequence[Any]) -> Later:
-        """The vectors of one batch, by the places of its pixels; the worker that read the first of it makes them."""
+        """The vectors of one batch, by the places of its pixels: the worker that read them, what it holds, and the row.
+
+        The worker that read the first of it makes them.
+        """
         while len(self._open) >= _AHEAD * len(self._pool.workers(self._encoders)):
             awaited([self._open.popleft()])
-        worker = pixels[0].worker
-        parts = [_PixelPart(held, [one.row for one in some]) for held, some in groupby(pixels, lambda one: one.pixels)]
+        worker = pixels[0][0]
+        parts = [(held, [row for *_, row in some]) for held, some in groupby(pixels, itemgetter(1))]
         call = self._pool.call(worker, worker.embed.remote(stem, parts))
         self._open.append(call)
 
@@ -181,5 +170,5 @@ class _RayReader:
             if not read.measured:
                 yield read
                 continue
-            yield replace(read, pixels=dict.fromkeys(self._encoders, _PixelPlace(call.worker, pixels, row)))
+            yield replace(read, pixels=dict.fromkeys(self._encoders, (call.worker, pixels, row)))
             row += 1

@@ -26,7 +26,8 @@ from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import DIGESTS
-from eyespot.types import Encoder, Index, UsageError, Vectors
+from eyespot.storage.systems import usable_cores
+from eyespot.types import Encoder, UsageError, Vectors
 
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
 
@@ -66,10 +67,6 @@ class PhotoWorld:
                 shard = int(np.searchsorted(view.starts, row, side="right")) - 1
                 found[at] = view.blocks[shard][row - int(view.starts[shard])]
         return found
-
-    def index(self, encoder: str | None) -> Index:
-        """Exact search over these rows."""
-        return self.collection(encoder).index
 
     def texts(self, texts: Sequence[str], encoder: str | None) -> Vectors:
         """The vectors of texts in a space of pictures, (texts, dim)."""
@@ -159,5 +156,5 @@ def _hashes(paths: Sequence[str]) -> NDArray[np.uint64]:
             # Far from every other hash: a picture that cannot be read is not a copy of anything.
             return np.frombuffer(hashlib.sha512(path.encode("utf-8", "replace")).digest(), np.uint64)
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         return np.stack(list(pool.map(hashes_of, paths)))

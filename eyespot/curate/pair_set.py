@@ -49,7 +49,11 @@ def digest(names: Iterable[str]) -> str:
 
 
 class PairSource(Protocol):
-    """A published set on disk, in files that are read one after the other."""
+    """A published set on disk, in files that are read one after the other.
+
+    What has to be known before the first part it looks over in `begin(done, tell)`, if it has that; `done` are the
+    folders of parts made before.
+    """
 
     @property
     def files(self) -> Sequence[Path]:
@@ -66,19 +70,9 @@ class PairSource(Protocol):
         """The tables of a part with their columns."""
         ...
 
-    def begin(self, done: Sequence[Path], tell: Progress) -> None:
-        """Look over what has to be known before the first part; `done` are the folders of parts made before."""
-
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """A file's rows in their order; memory does not grow with it beyond what `begin` keeps."""
         ...
-
-
-class StatelessSource:
-    """A source whose parts can be read without a look over the whole."""
-
-    def begin(self, done: Sequence[Path], tell: Progress) -> None:
-        """Nothing has to be known."""
 
 
 @dataclass
@@ -129,8 +123,8 @@ def fill_parts(source: PairSource, parts: Mapping[Path, Path], tell: Progress) -
     """The parts that are not there yet, each from what `source.read` gives for its key."""
     missing = [(file, part) for file, part in parts.items() if not part.is_dir()]
     made = PairsResult(before=len(parts) - len(missing))
-    if missing:
-        source.begin([part for part in parts.values() if part.is_dir()], tell)
+    if missing and (begin := getattr(source, "begin", None)):
+        begin([part for part in parts.values() if part.is_dir()], tell)
     for number, (file, part) in enumerate(missing):
         tell("files", number, len(missing))
         try:

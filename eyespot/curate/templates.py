@@ -62,27 +62,23 @@ class Templates:
     name: str = "templates"
 
     @classmethod
-    def over(cls, columns: Sequence[str], named: Mapping[str, str], seed: int = 0) -> Templates:
-        """The sentences of this file over a gallery's columns. `named`: gap → the column that the user says fills it.
+    def over(
+        cls, columns: Sequence[str], named: Mapping[str, str], sentences: Sequence[str] | None = None, *, seed: int = 0
+    ) -> Templates:
+        """The sentences of this file over a gallery's columns, or the user's `sentences` in their place.
 
-        Raises `UsageError` for a named column that is not there, and if no sentence has all its gaps filled.
+        named: gap → the column that the user says fills it. Raises `UsageError` for a named column that is not there, a
+        gap of the user's that no column fills, and if no sentence has all its gaps filled.
         """
         filled = _filled(columns, named)
-        known, coarse = (_with_columns(sentences, filled) for sentences in (SENTENCES, COARSE))
+        for sentence in sentences or ():
+            if lacking := _gaps(sentence) - filled.keys():
+                raise UsageError(f"no column fills {{{min(lacking)}}} of the template {sentence!r}; {_there(columns)}")
+        usual, otherwise = (SENTENCES, COARSE) if sentences is None else (sentences, ())
+        known, coarse = (_with_columns(some, filled) for some in (usual, otherwise))
         if not known and not coarse:
             raise UsageError(f"no column names a species; name one with --species or --common; {_there(columns)}")
         return cls(_used(filled, known + coarse), known, coarse, seed)
-
-    @classmethod
-    def of_sentences(
-        cls, columns: Sequence[str], named: Mapping[str, str], sentences: Sequence[str], seed: int = 0
-    ) -> Templates:
-        """The user's sentences in their place; `UsageError` also for a gap that no column fills."""
-        filled = _filled(columns, named)
-        for sentence in sentences:
-            if lacking := _gaps(sentence) - filled.keys():
-                raise UsageError(f"no column fills {{{min(lacking)}}} of the template {sentence!r}; {_there(columns)}")
-        return cls(_used(filled, sentences), tuple(sentences), (), seed)
 
     @property
     def settings(self) -> dict[str, Any]:

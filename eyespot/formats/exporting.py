@@ -22,7 +22,7 @@ from eyespot.gallery.view import View, place_of
 from eyespot.photos.attribution import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.photos.names import shown_name, stored_name
 from eyespot.runs.judged import JudgedQueries
-from eyespot.storage.atomic import is_forbidden, whole_folder
+from eyespot.storage.atomic import trouble, whole_folder
 from eyespot.types import EyespotError, Mask, NothingFound, Progress, Qrels, UsageError, no_progress
 
 _BATCH = 1 << 14  # rows
@@ -235,9 +235,7 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
                 first = rows.failed[0]
                 raise NothingFound(f"no picture could be read, such as {first.path or first.id}: {first.reason}")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        way_out = "name another folder" if is_forbidden(error) else "make room there or name another folder"
-        raise EyespotError(f"cannot write {out} ({reason}); {way_out}") from error
+        raise EyespotError(f"cannot write {out} {trouble(error, elsewhere='name another folder')}") from error
     return ExportReport(written, rows.columns.left_out, rows.failed, rows.converted, rows.notes)
 
 
@@ -250,11 +248,15 @@ def caption_column(rows: ExportRows) -> str | None:
     return next((spelled[name] for name in CAPTIONS if name in spelled), None)
 
 
-def boxes_of(text: Any) -> list[tuple[str, float, list[float]]]:
-    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if the JSON is malformed."""
+def boxes_of(text: Any) -> list[tuple[str, float | None, list[float]]]:
+    """The column `boxes`: kind, confidence and [x, y, width, height] in shares; none if the JSON is malformed.
+
+    The confidence is None where it is not from 0 to 1; people who drew a box say none.
+    """
     try:
         listed = json.loads(text) if isinstance(text, str) else []
-        return [(str(kind), float(sure), [float(x), float(y), float(w), float(h)]) for kind, sure, x, y, w, h in listed]
+        pairs = [(str(kind), float("nan" if sure is None else sure), (x, y, w, h)) for kind, sure, x, y, w, h in listed]
+        return [(kind, sure if 0 <= sure <= 1 else None, [*map(float, box)]) for kind, sure, box in pairs]
     except (ValueError, TypeError):
         return []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -39,8 +40,9 @@ def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
         try:
             if path is None or not os.path.isfile(path):
                 raise OSError("no file to put a sidecar beside")
-            sidecar = sidecar_of(path)
-            before = _read(sidecar)
+            sidecar, before = sidecar_of(path), None
+            with suppress(FileNotFoundError), sidecar.open("rb") as file:
+                before = file.read(MOST_BYTES + 1)
             after = with_keyword(before, keyword)
         except OSError as error:
             report.failed.append(ExportFailure(hit["id"], path or "", reason(error)))
@@ -79,14 +81,6 @@ def with_keyword(xmp: bytes | None, keyword: str) -> bytes | None:
     ET.SubElement(items, _LI).text = keyword  # some programs write a Seq; a second list is not read
     written: bytes = ET.tostring(root, "utf-8")
     return _OPEN + written + _CLOSE
-
-
-def _read(sidecar: Path) -> bytes | None:
-    try:
-        with sidecar.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
-    except FileNotFoundError:
-        return None
 
 
 def _parsed(xmp: bytes) -> ET.Element:

@@ -5,7 +5,6 @@ Killed at any moment and run again, it goes on with the first shard that is not 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import ordered_map
 from eyespot.photos.places import NotReread, reread
 from eyespot.storage.locks import locked
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Extractor, EyespotError, LocalFeatures, NothingFound
 
 AHEAD = 4  # pictures read ahead by each thread
@@ -31,7 +31,7 @@ class Describing:
     """How to describe; the defaults are those of the papers."""
 
     count: int = PER_IMAGE  # features a picture at most
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    workers: int = field(default_factory=usable_cores)
     retry_failed: bool = False
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None
 

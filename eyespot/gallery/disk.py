@@ -31,13 +31,15 @@ from eyespot.gallery.items_table import ROW_STORE as ROW_STORE
 from eyespot.gallery.items_table import count_items
 from eyespot.kernels.codes import code_files, delete_codes
 from eyespot.photos.found import reason
+from eyespot.photos.names import stored_name
 from eyespot.photos.places import Root
 from eyespot.storage.digests import GONE, damaged_files, new_digested
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 T = TypeVar("T")
-FORMAT = 2  # 1 had no segments; it is read as well
+FORMAT = 3  # 2 named what lies in a gallery by whole paths, 1 had no segments; both are read
+FACTS = "facts"  # the folder of a gallery's lists of facts, and their kind of root
 HEADER = "gallery.toml"
 _NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # of a shard, or of the first and last shard of a segment
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
@@ -101,7 +103,8 @@ def _parsed(gallery: Path, text: str) -> Header:
         )
     header = Header(default=_typed(table, "default", str), rows=_typed(table, "rows", int))
     for root in table.get("roots", []):
-        header.roots[_typed(root, "number", int)] = Root(_typed(root, "path", str), _typed(root, "kind", str))
+        named = Root(_typed(root, "path", str), _typed(root, "kind", str))
+        header.roots[_typed(root, "number", int)] = root_at(gallery, named)
     for space in table.get("spaces", []):
         header.spaces[_typed(space, "stem", str)] = _space(space)
     return header
@@ -133,11 +136,39 @@ def read_or_rebuild_header(gallery: Path) -> Header:
 
 def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
-    roots = [{"number": number, **root._asdict()} for number, root in sorted(header.roots.items())]
+    roots = [
+        {"number": number, **stored_root(gallery, root)._asdict()} for number, root in sorted(header.roots.items())
+    ]
     spaces = [{"stem": stem, **asdict(space)} for stem, space in header.spaces.items()]
     head = {"format": FORMAT, "rows": header.rows, "default": header.default}
     with new_digested(gallery / HEADER) as file:
         file.write(toml_text({**head, "roots": roots, "spaces": spaces}).encode())
+
+
+def stored_root(gallery: Path, root: Root) -> Root:
+    """A root as a gallery's files name it: what lies in the gallery from there, `./uploads`, so that it may move."""
+    path = _from_here(gallery, root.path)
+    is_facts = root.kind == "list" and path.startswith(f"./{FACTS}/")
+    return Root(path, FACTS if is_facts else root.kind)
+
+
+def root_at(gallery: Path, root: Root) -> Root:
+    """A root of a gallery's files where it lies now."""
+    return root._replace(path=_name_of(gallery) + root.path[1:]) if root.path.startswith("./") else root
+
+
+def stored_place(gallery: Path, place: str) -> str:
+    """A full path as lists of facts name it."""
+    return _from_here(gallery, stored_name(os.path.normpath(os.path.join(gallery.absolute(), FACTS, place))))
+
+
+def _from_here(gallery: Path, stored: str) -> str:
+    below = stored.removeprefix(f"{_name_of(gallery)}/")
+    return stored if below == stored else f"./{below}"
+
+
+def _name_of(gallery: Path) -> str:
+    return stored_name(os.path.abspath(gallery))
 
 
 def clear_shard(gallery: Path, number: int) -> None:

@@ -44,13 +44,15 @@ CREATE TABLE IF NOT EXISTS plan(shard INTEGER, position INTEGER, root INTEGER, p
     place INTEGER, PRIMARY KEY(shard, position)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS stale(shard INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS stamps(root INTEGER PRIMARY KEY, stamp TEXT, skipped TEXT);
+CREATE TABLE IF NOT EXISTS visits(root INTEGER PRIMARY KEY, began INTEGER);
 CREATE TABLE IF NOT EXISTS tallies(roots TEXT PRIMARY KEY, pictures INTEGER, paths INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS imported(shard INTEGER PRIMARY KEY, root INTEGER, rows INTEGER, format TEXT, space TEXT,
     source TEXT UNIQUE);
 """
 _WHOLE_ID = "ifnull((SELECT id FROM pictures WHERE number = item), item)"
+SHOWN_ID = "iif(typeof({0}) = 'blob', lower(hex({0})), {0})"
 VIEW = f"""CREATE VIEW IF NOT EXISTS files AS SELECT folders.root AS root, folders.path || name AS path, size, mtime,
-    place, iif(typeof({_WHOLE_ID}) = 'blob', lower(hex({_WHOLE_ID})), {_WHOLE_ID}) AS id, failed
+    place, {SHOWN_ID.format(_WHOLE_ID)} AS id, failed
     FROM paths JOIN folders ON folders.number = paths.folder;"""
 HAS_ROW = "paths.item < ''"  # numbers sort before texts, and texts before packed ids
 SHARD_OF = "(SELECT shard FROM spans WHERE first <= {} ORDER BY first DESC LIMIT 1)"
@@ -63,7 +65,7 @@ _EPOCH, _SECOND = datetime(1970, 1, 1), timedelta(seconds=1)
 _PLAIN, _WORDS = ("width", "height", "latitude", "longitude"), ("camera", "format")
 _COLUMNS = {*_PLAIN, *_WORDS, "taken"}
 FACTS = "width, height, taken, latitude, longitude, camera, format, more"
-OPTIONAL: Mapping[str, str] = {**dict.fromkeys(EMBEDDED, "text"), **provenance.COLUMNS, **VIDEO_COLUMNS}
+OPTIONAL: Mapping[str, str] = {**dict.fromkeys(EMBEDDED, "text"), **provenance.COLUMNS, **VIDEO_COLUMNS, "pages": "int"}
 """Facts, with their kinds, that are columns only of shards whose pictures have some."""
 
 

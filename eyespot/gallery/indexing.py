@@ -6,7 +6,6 @@ written first, a shard appears whole or not at all, and a shard that was cut is 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -28,14 +27,16 @@ from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
 from eyespot.photos.found import PlannedPicture
+from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root, numbers_of
 from eyespot.photos.sources import is_there, roots_of
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
+from eyespot.storage.atomic import ELSEWHERE, make_folder, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
 
 if TYPE_CHECKING:  # a run that finds nothing new reads no picture
@@ -53,7 +54,7 @@ class Options:
     reader_factory: makes what reads and embeds in place of this process.
     """
 
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    workers: int = field(default_factory=usable_cores)
     retry_failed: bool = False
     forget: bool = False
     remove: Sequence[str] = ()  # roots to take out of the gallery first, by their paths
@@ -101,15 +102,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             summary.damaged = integrity.faults(gallery, options.progress)
         return summary
     except (OSError, sqlite3.OperationalError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        what = (
-            f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
-        )
-        if "locked" in reason:
-            what = f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
-        elif is_forbidden(error):
-            what = f"{gallery} may not be written ({reason}); choose another place with -g"
-        raise EyespotError(what) from error
+        raise EyespotError(f"cannot write to {gallery} {trouble(error, elsewhere=ELSEWHERE)}") from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged index gives
         sqlite.check(gallery / INDEX)
         raise
@@ -136,6 +129,7 @@ class _IndexJob:
         known = set(self.index.failures())
         recovery.drop_damaged_digests(self.gallery)
         look = damaged_files if self.options.repair else damaged_at_a_glance
+        self.index.name_from_here()
         self._repair_facts()
         self.summary.notes += recovery.repair_members(self.gallery, self.index, look)
         roots_before = self.index.roots()
@@ -146,6 +140,8 @@ class _IndexJob:
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
         self._embed_planned()  # what a killed run left
+        if self.options.repair:
+            self.index.forget_unsourced()
         visited = self._visit(roots or [root for root in self.index.roots().values() if root.kind != "import"])
         self.index.make_plan(self.options.shard_rows, self.options.retry_failed, self.encoders)
         self._write_header()
@@ -192,9 +188,14 @@ class _IndexJob:
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.index.add_root(root)
-            visited[number] = root
+            root = visited[number] = self.index.roots()[number]
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.summary.notes += self.index.visit(number, root, self.summary.found.skipped)
+            self.summary.found.respelled += self.index.visit(number, root, self.summary.found.skipped)
+        if respelled := self.summary.found.respelled:
+            name, path = map(shown_name, respelled[0])
+            count = f"{len(respelled)} labels and sidecars match by another spelling"
+            why = "accents, upper and lower case, a name cut short"
+            self.summary.notes.append(f"{count} ({why}), such as {name} for {path}; --json lists them")
         return visited
 
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:

@@ -51,7 +51,7 @@ def _vector_files(stem: str) -> list[str]:
 
 def check_vectors(shard: Path, stem: str, rows: int, *, full: bool) -> None:
     """Raise `Damaged` if a space's vectors in a shard are not there or not whole, at a glance or after reading all."""
-    from eyespot.gallery.arrays import survey
+    from eyespot.storage.arrays import survey
 
     place, names = shard / f"{stem}.npy", _vector_files(stem)
     refuse_damaged(shard, (damaged_files if full else damaged_at_a_glance)(shard, names), disk.way_out)

@@ -22,10 +22,10 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.arrays import append, begin
 from eyespot.gallery.disk import way_out
 from eyespot.gallery.files import refuse_damaged, whole
 from eyespot.gallery.view import View
+from eyespot.storage.arrays import append, begin
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.digests import add_digests, damaged_at_a_glance, sound_digests
 from eyespot.storage.toml import toml_text

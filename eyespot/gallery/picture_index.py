@@ -6,7 +6,9 @@ and run again ends in the same gallery as one that was not.
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,8 +20,9 @@ from eyespot.gallery.picture_tables import PictureTables, StoredRow
 from eyespot.gallery.visits import ArchiveStamp
 from eyespot.photos.found import PlannedPicture, Seen
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.names import shown_name
-from eyespot.photos.places import Root
+from eyespot.photos.names import stored_name
+from eyespot.photos.places import Root, full_path
+from eyespot.photos.provenance import DATE_SOURCE, POSITION_SOURCE
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
@@ -54,6 +57,11 @@ class Failure(NamedTuple):
     reason: str
 
 
+def _place(path: str | None, kind: str, name: str) -> str | None:
+    """Where a file of a root lies, as lists of facts name it; None for a picture without one."""
+    return None if path is None else stored_name(full_path(Root(path, kind), name))
+
+
 def _open_ledger(gallery: Path) -> None:
     """Make `ledger.sqlite` where there is none, and settle its copies; `DamagedLedger` if it is damaged."""
     ledger = gallery / LEDGER
@@ -78,10 +86,11 @@ class PictureIndex(PictureTables):
         self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA)
         self._gallery = gallery
         self.forget_numbers()
-        self._visited: set[int] = set()  # roots
+        self._visited: dict[int, int] = {}  # roots, and when this run began to look through them: nanoseconds
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's visits, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + visits.SCHEMA)
+        self.sql.create_function("place", 3, _place)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -98,14 +107,28 @@ class PictureIndex(PictureTables):
         self.sql.execute(
             "INSERT INTO roots(path, kind) VALUES (?, ?)"
             f" ON CONFLICT(path) DO UPDATE SET kind = excluded.kind WHERE kind = '{REMOVED}'",
-            root,
+            stored := disk.stored_root(self._gallery, root),
         )
-        return int(self._one("SELECT number FROM roots WHERE path = ?", root.path))
+        return int(self._one("SELECT number FROM roots WHERE path = ?", stored.path))
 
     def roots(self) -> dict[int, Root]:
         """Every root by number."""
         rows = self.sql.execute("SELECT number, path, kind FROM roots WHERE kind <> ?", (REMOVED,))
-        return {number: Root(path, kind) for number, path, kind in rows}
+        return {number: disk.root_at(self._gallery, Root(path, kind)) for number, path, kind in rows}
+
+    def name_from_here(self) -> None:
+        """Name what lies in the gallery from there, as an older eyespot did not; also where it was moved since."""
+        for number, path, kind in self.sql.execute("SELECT * FROM roots WHERE path NOT LIKE './%'").fetchall():
+            here = {"list": f"{disk.FACTS}/{os.path.basename(path)}", "folder": "uploads"}.get(kind, "")
+            above = Path(path.removesuffix(f"/{here}"))
+            was_here = str(above) != path and (kind == "list" or not above.exists() or (above / disk.HEADER).exists())
+            place = str(self._gallery.absolute() / here) if was_here and (self._gallery / here).exists() else path
+            stored = disk.stored_root(self._gallery, Root(place, kind))
+            if stored.kind == disk.FACTS:
+                self.remove_root(number)  # photos are known by their own places, not by what speaks of them
+                self.add_root(stored)
+            elif stored.path != path:
+                self.sql.execute("UPDATE OR IGNORE roots SET path = ? WHERE number = ?", (stored.path, number))
 
     def remove_root(self, number: int) -> int:
         """Take a root and its files out; how many pictures lay nowhere else.
@@ -122,7 +145,7 @@ class PictureIndex(PictureTables):
         with self.transaction():
             self.sql.execute(f"{STALE} WHERE {inside} AND {HAS_ROW}", (number,))
             self.sql.execute(f"DELETE FROM paths WHERE {inside}", (number,))
-            for table in ("folders", "labels", "problems", "plan", "stamps"):
+            for table in ("folders", "labels", "problems", "plan", "stamps", "visits"):
                 self.sql.execute(f"DELETE FROM {table} WHERE root = ?", (number,))
             self.sql.execute("UPDATE roots SET kind = ? WHERE number = ?", (REMOVED, number))
             self.sql.execute("DELETE FROM tallies")
@@ -133,39 +156,41 @@ class PictureIndex(PictureTables):
 
     def begin_visits(self) -> None:
         """Forget what earlier visits saw."""
-        self._visited, self._stamps = set(), {}
+        self._visited, self._stamps = {}, {}
         for table in visits.TABLES:
             self.sql.execute(f"DELETE FROM temp.{table}")
 
-    def visit(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[str]:
+    def visit(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[tuple[str, str]]:
         """Compare a root with what is known of it; its problems and labels are adopted, its files are for `make_plan`.
 
-        Gives a note where labels were matched by another spelling of a path.
+        Gives names in labels, and names of sidecars, each with the path of its picture that is spelled otherwise.
 
         A tar that is as it was when a run last read it is not read.
         """
-        self._visited.add(number)
+        self._visited[number] = time.time_ns()
         stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
-        left, notes = SkippedFiles(), list[str]()
+        left, respelled = SkippedFiles(), list[tuple[str, str]]()
         if stamp and known and stamp.text == known.text:
             left = known.skipped
         else:
             comparison = visits.RootComparison(self.sql, number, root)
             self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
             try:
-                comparison.record(scan_counting(root, left, video_frames.known_files(self.sql, number)))
+                is_known = video_frames.known_files(self.sql, number)
+                is_facts = root.kind == disk.FACTS
+                comparison.record(
+                    visits.stated_facts(self._gallery, root) if is_facts else scan_counting(root, left, is_known)
+                )
                 comparison.finish()
             finally:
                 self.sql.execute("COMMIT")
             comparison.write()
-            for label in comparison.respelled[:1]:
-                count = f"{len(comparison.respelled)} labels and sidecars in {root.place} match by another spelling"
-                notes.append(f"{count} (accents, upper and lower case, a name cut short), as of {shown_name(label)}")
+            respelled = comparison.respelled
             if stamp and not comparison.problems:
                 self._stamps[number] = ArchiveStamp(stamp.text, left)
         if skipped is not None:
             skipped.add_all(left)
-        return notes
+        return respelled
 
     def gone(self, number: int) -> tuple[int, int, int]:
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
@@ -189,6 +214,25 @@ class PictureIndex(PictureTables):
             self.sql.execute(f"DELETE FROM paths WHERE (folder, name) IN (SELECT folder, name {gone})", (number,))
             self.sql.execute("DELETE FROM tallies")
             self.sql.execute(f"DELETE {gone}", (number,))
+
+    def forget_unsourced(self) -> None:
+        """Let the next visit read pictures again whose date or position has no source: an older eyespot read them.
+
+        With them go pictures without a date, which it looked for in fewer places.
+        """
+        facts = {DATE_SOURCE: "taken", POSITION_SOURCE: "latitude"}
+        old = " OR ".join(
+            f"({fact} IS NOT NULL AND json_extract(more, '$.{name}') IS NULL)" for name, fact in facts.items()
+        )
+        if not self.sql.execute(f"SELECT 1 FROM pictures WHERE {old} LIMIT 1").fetchone():
+            return
+        photos = f"item IN (SELECT number FROM pictures WHERE {old} OR taken IS NULL) AND place > {VIDEO}"
+        with self.transaction():
+            self.sql.execute(
+                f"UPDATE pictures SET format = NULL WHERE number IN (SELECT item FROM paths WHERE {photos})"
+            )
+            self.sql.execute(f"UPDATE paths SET mtime = {RETRY} WHERE {photos}")
+            self.sql.execute("DELETE FROM stamps")
 
     # -- planning -------------------------------------------------------------------------------------------
 
@@ -228,6 +272,7 @@ class PictureIndex(PictureTables):
             )
             for number, stamp in stamps.items():
                 stamp.write(self.sql, number)
+            self.sql.executemany("INSERT OR REPLACE INTO visits VALUES (?, ?)", self._visited.items())
         self._stamps = {}
 
     def free_shard(self) -> int:

@@ -10,15 +10,17 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from eyespot.gallery import video_frames
-from eyespot.gallery.index_tables import FACTS, WordNumbers, fact_values, measured_of, packed, unpacked
+from eyespot.gallery.index_tables import FACTS, SHOWN_ID, WordNumbers, fact_values, measured_of, packed, unpacked
 from eyespot.storage import sqlite
 
 _FOLDERS = 100_000  # numbers that are in memory at most
-_ROWS = f"""SELECT pictures.number, id, {FACTS}, d.root, d.path || name AS whole, size, mtime, l.facts, t.facts
-    FROM pictures LEFT JOIN paths ON paths.item = +pictures.number LEFT JOIN folders d ON d.number = folder
+_ROWS = f"""SELECT pictures.number, id, {FACTS}, d.root, d.path || name AS whole, size, mtime, l.facts, s.facts,
+    t.facts FROM pictures LEFT JOIN paths ON paths.item = +pictures.number LEFT JOIN folders d ON d.number = folder
     LEFT JOIN labels l ON l.root = d.root AND l.path IN (d.path || name, d.path || {video_frames.FILE_NAME})
-    LEFT JOIN picture_texts t ON t.item = pictures.number
-    WHERE pictures.number BETWEEN ? AND ? ORDER BY pictures.number, d.root, whole, l.path DESC"""
+    LEFT JOIN picture_texts t ON t.item = pictures.number LEFT JOIN roots r ON r.number = d.root
+    LEFT JOIN labels s ON s.root IN (SELECT number FROM roots WHERE kind = 'facts')
+    AND s.path IN ('#' || {SHOWN_ID.format("id")}, place(r.path, r.kind, d.path || name))
+    WHERE pictures.number BETWEEN ? AND ? ORDER BY pictures.number, d.root, whole, l.path DESC, s.root, s.path"""
 
 
 class StoredRow(NamedTuple):
@@ -93,7 +95,7 @@ class PictureTables:
         spans = self.sql.execute("SELECT first, rows FROM spans WHERE shard = ? ORDER BY row", (shard,)).fetchall()
         found = chain.from_iterable(self.sql.execute(_ROWS, (first, first + count - 1)) for first, count in spans)
         at, row = -1, None
-        for number, id, *facts, root, path, size, mtime, labels, text in found:
+        for number, id, *facts, root, path, size, mtime, labels, stated, text in found:
             if number != at:
                 if row:
                     yield row
@@ -104,8 +106,8 @@ class PictureTables:
                 if (root, path) not in zip(row.roots[-1:], row.paths[-1:], strict=True):  # the labels of its video
                     row.roots.append(root)
                     row.paths.append(path)
-                if text or labels:
-                    known = json.loads(text or "{}") | json.loads(labels or "{}")
+                if text or labels or stated:
+                    known = json.loads(text or "{}") | json.loads(stated or "{}") | json.loads(labels or "{}")
                     row.labels.update({name: value for name, value in known.items() if name not in row.labels})
         if row:
             yield row

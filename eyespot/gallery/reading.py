@@ -14,6 +14,7 @@ from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.video_frames import known_frames
 from eyespot.photos.places import Root
 from eyespot.storage import sqlite
+from eyespot.storage.atomic import trouble
 from eyespot.storage.copies import INDEX
 from eyespot.types import EyespotError
 
@@ -25,8 +26,8 @@ class NoPictureIndex(EyespotError):
 class ReadOnlyIndex(PictureIndex):
     """An index that gives answers and changes nothing."""
 
-    def __init__(self, sql: sqlite3.Connection) -> None:
-        self.sql = sql
+    def __init__(self, gallery: Path, sql: sqlite3.Connection) -> None:
+        self._gallery, self.sql = gallery, sql
         self.forget_numbers()
 
     def _keep_tally(self, roots: str, counted: tuple[int, int]) -> None:
@@ -66,12 +67,10 @@ def reading(gallery: Path) -> Iterator[ReadOnlyIndex]:
         if place.exists():
             with sqlite.whole(place), closing(sqlite.connect_to_read(place)) as sql:
                 if {"roots", "files", "problems"} <= sqlite.table_names(sql):
-                    yield ReadOnlyIndex(sql)
+                    yield ReadOnlyIndex(gallery, sql)
                     return
     except sqlite3.DatabaseError as error:
-        raise EyespotError(
-            f"{place} cannot be read ({error}); end what holds it, or give yourself the right to read the gallery"
-        ) from error
+        raise EyespotError(f"{place} cannot be read {trouble(error)}") from error
     raise NoPictureIndex(f"{place} is missing or empty; make it again with: eyespot index -g {gallery}")
 
 
@@ -80,4 +79,4 @@ def known_roots(gallery: Path) -> list[Root]:
     roots = list(disk.read_or_rebuild_header(gallery).roots.values())
     with suppress(NoPictureIndex, sqlite.DamagedLedger), reading(gallery) as known:
         roots += known.roots().values()
-    return [root for root in dict.fromkeys(roots) if root.kind != "import"]
+    return [root for root in dict.fromkeys(roots) if root.kind not in ("import", disk.FACTS)]

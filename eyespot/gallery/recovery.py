@@ -36,7 +36,8 @@ _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *OPT
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
     """An empty ledger and no index in place of those that are gone or, if all is read, damaged; notes on both."""
     ledger, index = gallery / LEDGER, gallery / INDEX
-    notes = _rebuild(ledger) if _is_lost(ledger, read_all) else copies.repair_copies(ledger) if read_all else []
+    notes = [f"another program wrote to {ledger}, which is sound and stays"] if copies.is_foreign(ledger) else []
+    notes += _rebuild(ledger) if _is_lost(ledger, read_all) else copies.repair_copies(ledger) if read_all else []
     if _is_lost(index, read_all):
         _clear(index)
         notes.append(_note(index))
@@ -170,7 +171,8 @@ def recover(gallery: Path, record: PictureIndex) -> bool:
         for table in ("stamps", "tallies"):  # which say nothing of what is taken in now
             record.sql.execute(f"DELETE FROM {table}")
         for number, root in disk.read_or_rebuild_header(gallery).roots.items():
-            record.sql.execute("INSERT OR IGNORE INTO roots VALUES (?, ?, ?)", (number, *root))
+            stored = disk.stored_root(gallery, root)
+            record.sql.execute("INSERT OR IGNORE INTO roots VALUES (?, ?, ?)", (number, *stored))
         for shard in lost:
             _take_in(record, shard)
     return True

@@ -19,6 +19,7 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged
 from eyespot.kernels.prefetch import MOST as MOST_PREFETCHED
 from eyespot.kernels.prefetch import prefetch_bytes
+from eyespot.storage.atomic import trouble
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 
@@ -248,8 +249,7 @@ def complete_if_room(
     try:
         complete(gallery, progress, look)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        return [f"facts were not written by row ({reason}); make room and run the same line again"]
+        return [f"facts were not written by row {trouble(error)}"]
     return []
 
 

@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
-from eyespot.gallery.arrays import append, begin
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.hashes import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden, new_folder
+from eyespot.storage.arrays import append, begin
+from eyespot.storage.atomic import new_folder, trouble
 from eyespot.storage.digests import (
     damaged_files,
     file_blake2b,
@@ -149,11 +149,7 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
             complete(gallery, progress)
             return merged
     except (OSError, sqlite3.OperationalError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        way_out = "make room and run the same line again"
-        if is_forbidden(error):
-            way_out = "give yourself the right to write there, or compact a copy of it"
-        raise EyespotError(f"cannot write to {gallery} ({reason}); {way_out}") from error
+        raise EyespotError(f"cannot write to {gallery} {trouble(error, elsewhere='compact a copy of it')}") from error
 
 
 def planned(gallery: Path, most: int = ROWS) -> list[list[Path]]:
@@ -291,7 +287,7 @@ def _refuse_full(gallery: Path, groups: Sequence[Sequence[Path]], together: int)
     needed, free = sum(sorted(sizes)[-together:]) if sizes else 0, shutil.disk_usage(gallery).free
     if needed > free:
         raise EyespotError(
-            f"merging takes {needed / 1e9:.1f} GB for a while, and the disk of {gallery} has {free / 1e9:.1f} GB;"
+            f"merging takes {needed / 1e6:,.1f} MB for a while, and the disk of {gallery} has {free / 1e6:,.1f} MB;"
             " make room, or make smaller segments with: eyespot compact --rows"
         )
 

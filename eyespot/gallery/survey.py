@@ -13,6 +13,7 @@ from eyespot.gallery.video_frames import VideoCounts
 from eyespot.photos.found import Seen, Unreadable
 from eyespot.photos.kinds import PICTORIAL, SkippedFiles
 from eyespot.photos.places import Root
+from eyespot.photos.provenance import DATE_SOURCE
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
@@ -28,17 +29,24 @@ class RootCounts:
     failures: int = 0
     undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
     unplaced: int = 0
+    more_pages: int = 0  # of TIFF files after the first, which are not searched
+    unsourced: int = 0  # dates of which nothing says where they are from: an older eyespot read them
+    respelled: list[tuple[str, str]] = field(default_factory=list)  # in labels and sidecars, and the paths they mean
     videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
     def count_unknown(self, shards: Iterable[Path]) -> None:
-        """Count pictures without a date and without a position; a damaged shard, which a repair names, is left out."""
+        """Count what has no date, no position, or a date without a source; a damaged shard is left out."""
         for shard in shards:
             with suppress(EyespotError):
-                table = read_items(shard, ["live", "taken", "latitude"])
+                table = read_items(shard, ["live", "taken", "latitude", "pages", DATE_SOURCE])
                 live = table.filter(table["live"])
                 self.undated += live["taken"].null_count
                 self.unplaced += live["latitude"].null_count
+                counted = [one for one in live["pages"].to_pylist() if one] if "pages" in live.column_names else []
+                self.more_pages += sum(counted) - len(counted)
+                unsourced = live[DATE_SOURCE].null_count if DATE_SOURCE in live.column_names else len(live)
+                self.unsourced += unsourced - live["taken"].null_count
 
     @property
     def files(self) -> int:
@@ -103,5 +111,5 @@ def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
                     counted.pictures += 1
                     counted.bytes += record.size
                     counted.new += known is None
-                    counted.changed += known not in (None, record)
+                    counted.changed += known not in (None, record._replace(changed=0))
     return counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.kernels.rows import unit_rows
 from eyespot.models.full_names import full_names
+from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.places import Root, full_path
 from eyespot.photos.videos.addresses import file_of
 from eyespot.storage.digests import damaged_at_a_glance
@@ -234,6 +235,37 @@ class View:
             lacking = ids[at.index(-1)]
             raise UsageError(f"the gallery has no picture {lacking!r} with vectors of {self.space.encoder}")
         return at
+
+    def places(self) -> Iterator[tuple[str, int]]:
+        """Every path of every picture, with its row."""
+        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            for row, known in enumerate(items_table.read_items(shard, ["roots", "paths"]).to_pylist(), start):
+                for number, path in zip(known["roots"], known["paths"], strict=True):
+                    yield place_of(self.gallery.root(number), path), row
+
+    def rows_named(self, names: Sequence[str]) -> tuple[list[int], list[tuple[str, str]]]:
+        """The rows of pictures by id, path or file name, and the names that a path spells otherwise, with that path.
+
+        `UsageError` for a name of no picture, or of several.
+        """
+        rows, respelled = self.rows_by_id(names), list[tuple[str, str]]()
+        lacking = {folded(names[at].rpartition("/")[2]) for at in np.flatnonzero(rows < 0).tolist()}
+        every = self.places() if lacking else ()
+        places = {place: row for place, row in every if folded(place.rpartition("/")[2]) in lacking}
+        files = NamedFiles(places)
+        for at in np.flatnonzero(rows < 0).tolist():
+            found = files.called(os.path.abspath(names[at])) or files.called(names[at], at_end=True)
+            if len({places[place] for place in found}) > 1:
+                raise UsageError(f"{names[at]!r} names {len(found)} pictures, such as {found[0]}; give a path")
+            rows[at] = places[found[0]] if found else -1
+            respelled += [(names[at], found[0])] if found and not found[0].endswith(names[at]) else []
+        if -1 in rows:
+            lost = names[rows.tolist().index(-1)]
+            raise UsageError(
+                f"the gallery has no picture {lost!r} with vectors of {self.space.encoder}; give an id that eyespot "
+                "search --json prints, a path or the name of a file"
+            )
+        return rows.tolist(), respelled
 
     def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The rows of pictures by their ids, (ids,); -1 for an id that is not here."""

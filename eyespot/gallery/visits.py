@@ -8,19 +8,21 @@ transaction, so that a walk of hours keeps nobody from recording verdicts.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
-from unicodedata import normalize
 
 from eyespot.gallery import video_frames
-from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
-from eyespot.photos.found import Labels, Met, Seen
+from eyespot.gallery.disk import FACTS, stored_place
+from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, SHOWN_ID, STALE, STALE_ALL, split
+from eyespot.photos.found import Labels, Met, Seen, Unreadable
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.labels import kind_of, wider
-from eyespot.photos.names import folded
+from eyespot.photos.labels import LabelError, kind_of, label_rows, wider
+from eyespot.photos.names import NamedFiles, folded, nearly
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root
 from eyespot.photos.raw import reads_raw
@@ -35,14 +37,16 @@ CREATE TEMP TABLE IF NOT EXISTS changed(root INTEGER, path TEXT, size INTEGER, m
 CREATE TEMP TABLE IF NOT EXISTS gone(root INTEGER, path TEXT, folder INTEGER, name TEXT, place INTEGER,
     PRIMARY KEY(root, path)) WITHOUT ROWID;
 CREATE TEMP TABLE IF NOT EXISTS seen_labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
-CREATE TEMP TABLE IF NOT EXISTS in_order(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, place INTEGER)
-    WITHOUT ROWID;
+CREATE TEMP TABLE IF NOT EXISTS in_order(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, place INTEGER,
+    written INTEGER) WITHOUT ROWID;
 """
 TABLES = ("changed", "gone", "seen_labels")
 _LAST = "\U0010ffff"  # sorts behind every path
 _BATCH = 10_000
 _GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FROM paths WHERE folder = ?"
+PICTURE = "eyespot:picture"  # in a list of facts, the id of the picture that a line speaks of
 _READER = 1  # one more, whenever tars, their sidecars or their tables are read in another way
+_HINTS = 20  # labels without a picture for which the nearest name is looked for
 _SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen
 
 
@@ -85,6 +89,17 @@ class ArchiveStamp(NamedTuple):
         sql.execute("INSERT OR REPLACE INTO stamps VALUES (?, ?, ?)", values)
 
 
+def stated_facts(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:
+    """What a list of facts says, by where a picture lies and by its id: some files are renamed, others changed."""
+    for row in label_rows(Path(root.place)):
+        if isinstance(row, LabelError):
+            yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
+        else:
+            id = row.facts.pop(PICTURE, None)
+            yield Labels(stored_place(gallery, row.file), row.facts)
+            yield from [] if id is None else [Labels(f"#{id}", row.facts)]
+
+
 class _Folder(NamedTuple):
     """A folder on the way down to where the walk is: what the index knows of it that the walk has not come to."""
 
@@ -98,6 +113,8 @@ class RootComparison:
 
     def __init__(self, sql: sqlite3.Connection, number: int, root: Root) -> None:
         self.sql, self.number, self.root = sql, number, root
+        row = sql.execute("SELECT began FROM visits WHERE root = ?", (number,)).fetchone()
+        self.since = row[0] if row else math.inf  # nanoseconds
         self.folders: dict[str, int] = dict(
             sql.execute("SELECT path, number FROM folders WHERE root = ?", (number,)).fetchall()
         )
@@ -107,24 +124,25 @@ class RootComparison:
         self.problems: list[tuple[int, str, str]] = []
         self.columns: dict[str, str] = dict(sql.execute("SELECT name, kind FROM columns").fetchall())
         self.known_columns = dict(self.columns)
-        self.respelled: list[str] = []  # paths in labels that are spelled otherwise than the pictures that they mean
+        self.respelled: list[tuple[str, str]] = []  # names in labels, and the pictures that are spelled otherwise
+        self._here = {"n": number}
 
     def record(self, records: Iterable[Met]) -> None:
         """Compare what a walk meets."""
         for one in records if self.root.kind == "folder" else self._in_order(records):
             if isinstance(one, Seen):
-                path, _, _, place = one
-                folder, name = split(path)
+                folder, name = split(one.path)
                 if folder != self.here.path:
                     self._move_to(folder)
-                if self.here.left.pop(name, None) != one[1:]:
-                    self.changed.append((self.number, *one))
+                # A file of the same size and time that was written to since the last visit may be another picture
+                if self.here.left.pop(name, None) != one[1:4] or one.changed > self.since:
+                    self.changed.append((self.number, *one[:4]))
                     if len(self.changed) == _BATCH:
                         self._write_changed()
-                if place == VIDEO:
+                if one.offset == VIDEO:
                     self.here.videos.add(name)
             elif isinstance(one, Labels):
-                self.respelled += [one.path] if one.near else []
+                self.respelled += [(one.near, one.path)] if one.near else []
                 self._record_labels(one)
             else:
                 self.problems.append((self.number, one.path, one.reason))
@@ -134,7 +152,7 @@ class RootComparison:
         self.sql.execute("DELETE FROM in_order")
         for one in records:
             if isinstance(one, Seen):
-                self.sql.execute("INSERT OR REPLACE INTO in_order VALUES (?, ?, ?, ?)", one)
+                self.sql.execute("INSERT OR REPLACE INTO in_order VALUES (?, ?, ?, ?, ?)", one)
             else:
                 yield one
         for row in self.sql.execute("SELECT * FROM in_order ORDER BY path"):
@@ -195,33 +213,46 @@ class RootComparison:
         self._protect_unreadable()
         video_frames.protect_files_of_extras(self.sql, self.number, self.root)
         video_frames.keep_frames(self.sql, self.number)
+        if self.root.kind == FACTS:  # which speak of pictures of other roots, also of some that went
+            return
         # Label rows that name no picture are problems of their own, not silence
         named = {path for _, path, _ in self.problems}
-        self._match_spellings([path for (path,) in self.sql.execute(_WITHOUT_PICTURE, {"n": self.number})])
-        rows_without = self.sql.execute(_WITHOUT_PICTURE, {"n": self.number}).fetchall()
-        why = "named in the labels, but no such picture is there"
-        self.problems += [(self.number, path, why) for (path,) in rows_without if path not in named]
+        for path, found in self._match_spellings([path for (path,) in self.sql.execute(_WITHOUT_PICTURE, self._here)]):
+            if path not in named:
+                why = "named in the labels, but no such picture is there"
+                self.problems.append((self.number, path, f"{why}{found}"))
 
-    def _match_spellings(self, without: list[str]) -> None:
-        """Give labels without a picture to the only one whose path is theirs in another spelling."""
-        alike: dict[str, list[str]] = {folded(path): [] for path in without}
-        for (path,) in self.sql.execute(_PICTURES, {"n": self.number}) if without else ():
-            if (named := alike.get(folded(path))) is not None:
-                named.append(path)
+    def _match_spellings(self, without: list[str]) -> list[tuple[str, str]]:
+        """Give labels without a picture to the only one whose path is theirs in another spelling; the rest, and hints.
+
+        A hint names the pictures that fit equally, or the one of the same folder that nearly does.
+        """
+        pictures = self.sql.execute(_PICTURES, self._here) if without else ()
+        left: list[tuple[str, str]] = []
+        files = NamedFiles((path for (path,) in pictures), {folded(split(path)[1]) for path in without})
         for path in without:
-            found = alike[folded(path)]
-            composed = [one for one in found if normalize("NFC", one) == normalize("NFC", path)] or found
-            if len(composed) == 1:
-                self.respelled.append(path)
-                self.sql.execute(_RESPELLED, (composed[0], self.number, path))
+            found = files.called(path)
+            if len(found) == 1:
+                self.respelled.append((path, found[0]))
+                self.sql.execute(_RESPELLED, (found[0], self.number, path))
                 self.sql.execute("DELETE FROM seen_labels WHERE root = ? AND path = ?", (self.number, path))
+            else:
+                hint = f"; {len(found)} are spelled like it, such as {found[0]}" if found else ""
+                left.append((path, hint or (self._nearly(path) if len(left) < _HINTS else "")))
+        return left
+
+    def _nearly(self, path: str) -> str:
+        folder = split(path)[0]
+        inside = self._here | {"from": folder, "to": folder + _LAST}
+        rows = self.sql.execute(f"SELECT path FROM ({_PICTURES}) WHERE path >= :from AND path < :to LIMIT 2000", inside)
+        return nearly(path, [one for (one,) in rows if split(one)[0] == folder])
 
     def _protect_unreadable(self) -> None:
         """What lies at or below a path that cannot be read now is not gone, and has its old labels."""
         for _, path, _ in self.problems:
             # The first and last path that a problem at `path` leaves in doubt
             folder, _, name = path.rpartition("/")
-            if path == "" or (self.root.kind == "list" and name == f"{os.path.basename(self.root.path)}:0"):
+            if path == "" or (self.root.kind in ("list", FACTS) and name == f"{os.path.basename(self.root.path)}:0"):
                 below = "", _LAST  # nothing of the root could be read
             elif name == "":
                 below = path, path + _LAST
@@ -254,7 +285,7 @@ class RootComparison:
                 named = {"n": self.number}
                 self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
                 self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
-                self.sql.execute(_STALE_LABELS, named)
+                self.sql.execute(_STALE_STATED if self.root.kind == FACTS else _STALE_LABELS, named)
                 self.sql.execute(
                     "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
                     named,
@@ -274,6 +305,9 @@ _STALE_LABELS = f"""INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format
     JOIN folders d ON d.root = :n AND d.path = {FOLDER_OF.format("s.path")} JOIN paths ON folder = d.number
     AND (name = {NAME_OF.format("s.path")} OR ({video_frames.IS_FRAME} AND name > {NAME_OF.format("s.path")}
     AND name < {NAME_OF.format("s.path")} || '#u')) WHERE {HAS_ROW}"""
+_STALE_STATED = f"""{STALE} JOIN folders d ON d.number = folder JOIN roots r ON r.number = d.root
+    JOIN pictures p ON p.number = +item WHERE {HAS_ROW} AND ('#' || {SHOWN_ID.format("p.id")} IN
+    (SELECT path FROM relabelled) OR place(r.path, r.kind, d.path || name) IN (SELECT path FROM relabelled))"""
 _RESPELLED = """INSERT INTO seen_labels SELECT root, ?, facts FROM seen_labels WHERE root = ? AND path = ?
     ON CONFLICT(root, path) DO UPDATE SET facts = json_patch(excluded.facts, facts)"""
 _PICTURES = """SELECT path FROM changed WHERE root = :n UNION SELECT d.path || name FROM paths JOIN folders d

@@ -39,7 +39,7 @@ def changes(folders: Collection[str], gallery: Path) -> Iterator[None]:
         begun = False
         try:
             for burst in bursts:
-                if _present(folders) != present:
+                if _present(folders) != present or any(path in present for _, path in burst):
                     break  # before the yield: a gallery in a folder that went away must not be made anew
                 if burst or not begun:
                     begun = True

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from eyespot.storage import exchange_log, sqlite
-from eyespot.storage.atomic import is_forbidden
+from eyespot.storage.atomic import trouble
 from eyespot.storage.digests import file_sha256, json_sha256
 from eyespot.storage.exchange_log import ServedAs, clean
 from eyespot.types import Exchange, EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
@@ -288,12 +288,8 @@ def _opened(path: Path, settles: bool = True) -> sqlite3.Connection:
 
 
 def _unwritable(path: Path, error: Exception) -> EyespotError:
-    if is_forbidden(error):
-        return EyespotError(f"cannot write judgements to {path} ({error}); name another file with --ledger")
-    return EyespotError(
-        f"cannot write judgements to {path} ({error}); make room or end what holds it, and run the same line again: "
-        "what was recorded before is kept"
-    )
+    way_out = trouble(error, elsewhere="name another file with --ledger")
+    return EyespotError(f"cannot write judgements to {path} {way_out}")
 
 
 # -- rows ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from threading import RLock
 from typing import Any, Self
 
 from eyespot.storage import sqlite
+from eyespot.storage.atomic import trouble
 from eyespot.types import EyespotError
 
 
@@ -24,7 +25,7 @@ class SqliteFile:
         try:
             self._sql = sqlite.connect(path, self.schema)
         except (sqlite3.Error, OSError) as error:
-            raise EyespotError(f"{path} cannot hold {self.what} ({error}); make room, or end what uses it") from None
+            raise EyespotError(f"{path} cannot hold {self.what} {trouble(error)}") from None
         self._lock = RLock()
 
     def close(self) -> None:
@@ -62,4 +63,4 @@ class SqliteFile:
             with self._lock, sqlite.whole(self.path), sqlite.transaction(self._sql):
                 yield self._sql
         except sqlite3.OperationalError as error:
-            raise EyespotError(f"{self.what} cannot be changed ({error}); make room, or try again later") from None
+            raise EyespotError(f"{self.what} in {self.path} cannot be changed {trouble(error)}") from None

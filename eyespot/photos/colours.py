@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
 from threading import get_ident
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageChops
+from PIL.ImageFilter import Color3DLUT
 
 if TYPE_CHECKING:
     from PIL.ImageCms import ImageCmsTransform
@@ -24,13 +27,18 @@ _CONTRAST = 128  # of 255 between the darkest and the brightest colour, at least
 _NEAR = 2  # of 255: a profile that changes no colour by more is sRGB
 _DEEPEST_CAMERA = 14  # bits; data with more of the 16 used fills all of them
 _MAX_SAMPLE = 281  # TIFF's tag
-# By ISO/IEC 23091-2: red, green and blue in XYZ under D50 of BT.2020 and of P3, and the curves that are shown as sRGB's
-_PRIMARIES = {
-    9: ((0.67348, 0.27904, -0.00193), (0.16566, 0.67534, 0.02998), (0.12505, 0.04561, 0.79686)),
-    12: ((0.51512, 0.24120, -0.00105), (0.29198, 0.69225, 0.04189), (0.15710, 0.06657, 0.78407)),
+_NUMBERS = ("color_primaries", "transfer_characteristics")
+_HEAD = 1 << 16  # bytes of a file in which its colours stand
+# Linear light of these primaries, by ISO/IEC 23091-2, in linear light of sRGB: BT.2020, P3 and Adobe RGB (1998)
+_BT2020, _P3, _ADOBE = 9, 12, -1
+_TO_SRGB = {
+    _BT2020: ((1.6605, -0.5876, -0.0728), (-0.1246, 1.1329, -0.0083), (-0.0182, -0.1006, 1.1187)),
+    _P3: ((1.2249, -0.2249, 0.0), (-0.0421, 1.0421, 0.0), (-0.0196, -0.0786, 1.0983)),
+    _ADOBE: ((1.3984, -0.3984, 0.0), (0.0, 1.0, 0.0), (0.0, -0.0429, 1.0429)),
 }
-_OF_SRGB = (1, 6, 13, 14, 15)
-_D50, _CURVE = (0.9642, 1.0, 0.8249), (2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)
+_OF_SRGB, _PQ, _HLG, _GAMMA = (1, 6, 13, 14, 15), 16, 18, -1  # curves of light; the first are shown as that of sRGB
+_WHITE, _PEAK = 203.0, 1000.0  # cd/m2 of white paper and of the brightest light, by ITU-R BT.2408
+_STEPS = 33  # of each colour in a table; between them it is interpolated
 
 
 def to_rgb(image: Image.Image, factor: int = 1) -> Image.Image:
@@ -68,8 +76,8 @@ def conversion_bytes(image: Image.Image, factor: int) -> int:
     return 4 * width * height + (each + 4) * strip + grey
 
 
-def _rgb(image: Image.Image, white: int, transform: ImageCmsTransform | None) -> Image.Image:
-    mode, flat = transform.input_mode if transform else "RGB", image
+def _rgb(image: Image.Image, white: int, transform: ImageCmsTransform | Color3DLUT | None) -> Image.Image:
+    mode, flat = getattr(transform, "input_mode", "RGB"), image
     if image.mode.startswith("I;16"):
         # Pillow would cut off every value above 255
         table = np.minimum(np.arange(1 << 16) * 256 // (white + 1), 255).astype(np.uint8)
@@ -81,15 +89,25 @@ def _rgb(image: Image.Image, white: int, transform: ImageCmsTransform | None) ->
         flat = Image.new("RGB", layer.size, "white")
         flat.paste(layer, mask=layer.getchannel("A"))
         del layer
+    if isinstance(transform, Color3DLUT):
+        return (flat if flat.mode == mode else flat.convert(mode)).filter(transform)
     source = flat if flat is not image and flat.mode == mode else flat.convert(mode)  # never the decoder's own pixels
     if transform is None:
         return source
     return transform.apply_in_place(source) if mode == "RGB" else transform.apply(source)
 
 
-def srgb_transform(image: Image.Image) -> ImageCmsTransform | None:
-    """What turns the colours of a picture into sRGB; None where they are, or its profile is broken or does not fit."""
-    profile = image.info.get("icc_profile") or _profile_of(image.info.get("nclx_profile") or {})
+def srgb_transform(image: Image.Image) -> ImageCmsTransform | Color3DLUT | None:
+    """What turns the colours of a picture into sRGB; None where they are, or its profile is broken or does not fit.
+
+    High dynamic range goes before a profile, which cannot say it.
+    """
+    profile, nclx = image.info.get("icc_profile"), image.info.get("nclx_profile") or {}
+    primaries, curve = (nclx.get(name, 0) for name in _NUMBERS)
+    if not profile and not nclx and _says_adobe(image):
+        primaries, curve = _ADOBE, _GAMMA
+    if not profile or curve in (_PQ, _HLG):
+        return _table_of(primaries, curve) if image.mode in ("RGB", "RGBA", "P") else None
     if not isinstance(profile, bytes) or not 128 <= len(profile) <= _PROFILE_BYTES:
         return None
     transform = _transform_of(profile, get_ident())
@@ -97,6 +115,26 @@ def srgb_transform(image: Image.Image) -> ImageCmsTransform | None:
     grey = image.mode in ("1", "L", "LA", "I", "F") or image.mode.startswith("I;16")
     fits = {"L": grey, "CMYK": image.mode == "CMYK", "RGB": image.mode not in ("CMYK", "LAB")}
     return transform if fits.get(str(mode)) else None
+
+
+def read_code_points(image: Image.Image, data: bytes) -> None:
+    """Take down the numbers by which a PNG or AVIF file names its colours (ISO/IEC 23091-2), as pillow_heif does."""
+    box, form = {"PNG": (rb"\0\0\0\x04cICP(..)", ">BB"), "AVIF": (rb"\0\0\0\x13colrnclx(....)", ">HH")}.get(
+        str(image.format), (b"", "")
+    )
+    if box and (found := re.search(box, data[:_HEAD], re.DOTALL)):
+        numbers = struct.unpack(form, found[1])
+        image.info["nclx_profile"] = dict(zip(_NUMBERS, numbers, strict=True))
+
+
+def _says_adobe(image: Image.Image) -> bool:
+    """Whether a camera says Adobe RGB in EXIF alone: its interoperability index is `R03` (DCF 2.0)."""
+    if image.format not in ("JPEG", "MPO", "TIFF"):
+        return False
+    with suppress(Exception):  # of damaged tags Pillow raises anything
+        exif = image.getexif()
+        return str(exif.get_ifd(ExifTags.IFD.Interop).get(1, "")).startswith("R03")
+    return False
 
 
 @lru_cache(maxsize=64)
@@ -124,21 +162,45 @@ def _transform_of(profile: bytes, thread: int) -> ImageCmsTransform | None:
     return made if is_sound and max(most for _, most in moved) > _NEAR else None  # type: ignore[misc]
 
 
-def _profile_of(nclx: Mapping[str, Any]) -> bytes | None:
-    """A profile with the colours that a HEIF file names by numbers; None for sRGB, and for high dynamic range."""
-    matrix = _PRIMARIES.get(nclx.get("color_primaries", 0))
-    if matrix is None or nclx.get("transfer_characteristics") not in _OF_SRGB:
+@lru_cache(maxsize=16)
+def _table_of(primaries: int, curve: int) -> Color3DLUT | None:
+    """The table from colours of these primaries and this curve to sRGB; None for sRGB and what is not known.
+
+    High dynamic range is brought down as browsers do, by Reinhard's curve on the brightest of the three colours.
+    """
+    is_high = curve in (_PQ, _HLG)
+    if not is_high and (primaries not in _TO_SRGB or curve not in (*_OF_SRGB, _GAMMA)):
         return None
-    fixed = [np.round(np.array(row) * 65536).astype(">i4").tobytes() for row in (*matrix, _D50, _CURVE)]
-    names = (b"rXYZ", b"gXYZ", b"bXYZ", b"wtpt")
-    tags = {name: b"XYZ " + bytes(4) + xyz for name, xyz in zip(names, fixed[:4], strict=True)}
-    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), b"para" + bytes(5) + b"\3" + bytes(2) + fixed[4])
-    table, body = struct.pack(">I", len(tags)), b""
-    for name, data in tags.items():
-        table += name + struct.pack(">II", 132 + 12 * len(tags) + len(body), len(data))
-        body += data
-    head = struct.pack(">I4xI12s12x", 128 + len(table + body), 0x04000000, b"mntrRGB XYZ ") + b"acsp"
-    return head.ljust(68, b"\0") + fixed[3].ljust(60, b"\0") + table + body
+    steps = np.linspace(0, 1, _STEPS)
+    values = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1)[..., ::-1].reshape(-1, 3)
+    light = _light(values, curve) @ np.array(_TO_SRGB.get(primaries, np.eye(3))).T
+    if is_high:
+        brightest = light.max(axis=1, keepdims=True).clip(1e-9)
+        light *= (1 + brightest / (_PEAK / _WHITE) ** 2) / (1 + brightest)
+    light = light.clip(0, 1)
+    shown = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    return Color3DLUT(_STEPS, shown.ravel().tolist())
+
+
+def _light(values: NDArray[np.float64], curve: int) -> NDArray[np.float64]:
+    """Linear light of stored colours, 0 to 1, (n, 3): 1 is white; of high dynamic range the white of paper.
+
+    PQ is SMPTE ST 2084, HLG is ITU-R BT.2100 with a gamma of 1.2.
+    """
+    light: NDArray[np.float64]
+    if curve == _PQ:
+        power = values ** (1 / 78.84375)
+        light = (np.maximum(power - 0.8359375, 0) / (18.8515625 - 18.6875 * power)) ** (1 / 0.1593017578125)
+        light *= 10_000 / _WHITE
+    elif curve == _HLG:
+        light = np.where(values <= 0.5, values**2 / 3, (np.exp((values - 0.55991073) / 0.17883277) + 0.28466892) / 12)
+        luminance = light @ np.array([0.2627, 0.678, 0.0593])
+        light *= luminance[:, None].clip(1e-9) ** 0.2 * _PEAK / _WHITE
+    elif curve == _GAMMA:
+        light = values**2.19921875
+    else:
+        light = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    return light
 
 
 def white_of(image: Image.Image, used: int) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _FILES = MemoryBudget()  # the bytes of all files that threads hold: as many as the largest file may have
+Readers: TypeAlias = Mapping[str, PixelReader]
 Later = Callable[[], Vectors]  # vectors (n, dim) that may still be in the making
 
 
@@ -113,9 +114,7 @@ class ThreadedReader:
         return lambda: vectors
 
 
-def read_planned(
-    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
-) -> Iterable[ReadPicture]:
+def read_planned(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> Iterable[ReadPicture]:
     """What a planned file gives: a picture, or the frames of a video and then the video, read as they are taken."""
     if planned.seen.offset > VIDEO:
         return [read_one(planned, root, readers, known)]
@@ -124,9 +123,7 @@ def read_planned(
     return [_read_frame(planned, root, readers, known)]
 
 
-def read_one(
-    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
-) -> ReadPicture:
+def read_one(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> ReadPicture:
     """One planned picture as all models take it; of one that has a row only its id, and what was not measured yet."""
     try:
         with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
@@ -164,14 +161,12 @@ def _stored(facts: Mapping[str, Any]) -> dict[str, Any]:
 # -- videos -------------------------------------------------------------------------------------------------
 
 
-def _read_video(
-    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
-) -> Iterator[ReadPicture]:
+def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> Iterator[ReadPicture]:
     """A frame of each shot, and then the video itself with what went wrong in it; of a known one only the ids."""
     from eyespot.photos.videos.decoding import frame_id, open_video, video_id
     from eyespot.photos.videos.shots import shots
 
-    place, (path, size, mtime, _) = full_path(root, planned.seen.path), planned.seen
+    place, (path, size, mtime, *_) = full_path(root, planned.seen.path), planned.seen
     try:
         id = video_id(place)
         for fragment, at, frame in (frames := known.frames(id)):
@@ -191,9 +186,7 @@ def _read_video(
         yield _not_read(planned, error)
 
 
-def _read_frame(
-    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
-) -> ReadPicture:
+def _read_frame(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> ReadPicture:
     """A frame by its time: once more, or because a list names it."""
     from eyespot.photos.videos.decoding import frame_id, open_video, video_id
 
@@ -213,5 +206,5 @@ def _read_frame(
         return _not_read(planned, error)
 
 
-def _pixels(picture: Image, readers: Mapping[str, PixelReader]) -> dict[str, Pixels]:
+def _pixels(picture: Image, readers: Readers) -> dict[str, Pixels]:
     return {stem: reader.read(picture) for stem, reader in readers.items()}

@@ -27,9 +27,9 @@ def embedded_texts(xmp: Xmp, iptc: Iptc, main: Mapping[int, Any], photo: Mapping
 
     Each is None where the file has none. Keywords are joined by semicolons.
     """
-    titles = [*xmp.get("dc:title", ()), *iptc.get(_TITLE, ()), *iptc.get(_HEADLINE, ())]
-    titles.append(_windows_text(main.get(ExifTags.Base.XPTitle)))
-    descriptions = [*xmp.get("dc:description", ()), *iptc.get(_CAPTION, ()), _text(main.get(270))]
+    titles, descriptions, keywords = xmp_texts(xmp)
+    titles += [*iptc.get(_TITLE, ()), *iptc.get(_HEADLINE, ()), _windows_text(main.get(ExifTags.Base.XPTitle))]
+    descriptions += [*iptc.get(_CAPTION, ()), _text(main.get(270))]
     descriptions += [_windows_text(main.get(tag)) for tag in (ExifTags.Base.XPComment, ExifTags.Base.XPSubject)]
     if isinstance(comment := photo.get(ExifTags.Base.UserComment), bytes):
         code, text = comment[:8], comment[8:]
@@ -37,9 +37,23 @@ def embedded_texts(xmp: Xmp, iptc: Iptc, main: Mapping[int, Any], photo: Mapping
             descriptions.append(text.decode("utf-16-le" if text[1:2] == b"\0" else "utf-16-be", "ignore"))
         elif code in (b"ASCII\0\0\0", bytes(8)):
             descriptions.append(_decoded(text))
-    keywords = [*xmp.get("dc:subject", ()), *iptc.get(_KEYWORDS, ())]
+    keywords += iptc.get(_KEYWORDS, ())
     keywords += _SEPARATORS.split(_windows_text(main.get(ExifTags.Base.XPKeywords)))
     return dict(zip(EMBEDDED, one_line_each(titles, descriptions, keywords), strict=True))
+
+
+def xmp_texts(xmp: Xmp) -> tuple[list[str], list[str], list[str]]:
+    """Titles, descriptions and keywords of a packet or sidecar; of keywords in levels each level is one.
+
+    Levels: Lightroom's `Animals|Birds|Heron`, digiKam's and Windows' `Animals/Birds/Heron`.
+    """
+    levels = [re.split(sign, tag) for name, sign in _LEVELS.items() for tag in xmp.get(name, ())]
+    keywords = [*xmp.get("dc:subject", ()), *(level for tag in levels for level in tag)]
+    titles, descriptions = (
+        [text for name in names for text in xmp.get(name, ())]
+        for names in (("dc:title", "photoshop:Headline"), ("dc:description", "tiff:ImageDescription"))
+    )
+    return titles, descriptions, keywords
 
 
 def one_line_each(
@@ -99,9 +113,14 @@ _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _NAMESPACES = {
     "http://purl.org/dc/elements/1.1/": "dc",
     "http://ns.adobe.com/exif/1.0/": "exif",
+    "http://ns.adobe.com/lightroom/1.0/": "lr",
     "http://ns.adobe.com/photoshop/1.0/": "photoshop",
+    "http://ns.adobe.com/tiff/1.0/": "tiff",
     "http://ns.adobe.com/xap/1.0/": "xmp",
+    "http://ns.microsoft.com/photo/1.0/": "MicrosoftPhoto",
+    "http://www.digikam.org/ns/1.0/": "digiKam",
 }
+_LEVELS = {"lr:hierarchicalSubject": r"\|", "digiKam:TagsList": "/", "MicrosoftPhoto:LastKeywordXMP": "/"}
 # The day of the photo, the best first
 DATES = ("exif:DateTimeOriginal", "photoshop:DateCreated", "exif:DateTimeDigitized", "xmp:CreateDate")
 _DEGREES = re.compile(r"([0-9]{1,3}),([0-9]{1,2}(?:\.[0-9]+)?)(?:,([0-9]{1,2}(?:\.[0-9]+)?))?([NSEW])")

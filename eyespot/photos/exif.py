@@ -34,6 +34,7 @@ class PictureFacts:
     position_from: str | None = None
     date_changed: str | None = None  # when a program last changed the picture, in ISO's spelling
     gps_doubtful: str | None = None  # a position that is none, and why
+    pages: int | None = None  # of a TIFF file of several, of which the first is read
 
 
 _TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is upright
@@ -102,6 +103,7 @@ class Exif:
         latitude = _degrees(tags.get(gps.GPSLatitude), tags.get(gps.GPSLatitudeRef), "NS")
         longitude = _degrees(tags.get(gps.GPSLongitude), tags.get(gps.GPSLongitudeRef), "EW")
         void = _clean(tags.get(gps.GPSStatus)).upper().startswith("V")
+        texts: dict[str, Any] = dict(embedded_texts(self.xmp, self.iptc, self.main, self.photo))
         place = best_position({"GPS": (latitude, longitude), "XMP": degrees_in(self.xmp)}, void)
         return PictureFacts(
             width=width,
@@ -114,7 +116,7 @@ class Exif:
             taken_from=date.source if date else None,
             date_changed=changed.when.isoformat() if changed else None,
             **place,
-            **embedded_texts(self.xmp, self.iptc, self.main, self.photo),
+            **texts,
         )
 
     def _dates(self) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ class Seen(NamedTuple):
     size: int
     mtime: int  # nanoseconds
     offset: int = -1
+    changed: int = 0  # nanoseconds: when the file was last written to or renamed, which no program sets back
 
 
 class PlannedPicture(NamedTuple):
@@ -27,11 +28,11 @@ class PlannedPicture(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Label columns for one picture of the root; `near` if the picture was found by a name that is only alike."""
+    """Label columns for one picture of the root; `near` is the name by which it was found, if that is only alike."""
 
     path: str
     facts: dict[str, Any]
-    near: bool = False
+    near: str = ""
 
 
 class Unreadable(NamedTuple):

@@ -20,7 +20,7 @@ from pathlib import Path
 from PIL import ExifTags, ImageFile
 
 from eyespot.photos.colours import LARGE, conversion_bytes, reduced
-from eyespot.storage.systems import physical_memory
+from eyespot.storage.systems import group_limits, physical_memory
 from eyespot.types import UsageError
 
 VARIABLE = "EYESPOT_DECODE_MEMORY"
@@ -98,9 +98,8 @@ def free_memory() -> int:
     with suppress(OSError, AttributeError):
         free = re.search(r"MemAvailable: +([0-9]+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
         limits = [int(free[1]) << 10]  # type: ignore[index]
-    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # the file of the other version, or the word "max"
-            limits.append(int(Path(place).read_text(encoding="ascii")))
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        limits += [int(limit) for limit in group_limits("memory", name) if limit.strip() != "max"]
     return min(limits)
 
 

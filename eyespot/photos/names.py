@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Container, Iterable
+from difflib import get_close_matches
 
 _RAISED = 0x100000  # from a lone surrogate to the character that is stored for it
 _RAW = re.compile("[\udc80-\udcff\U0010dc80-\U0010dcff]")
@@ -22,14 +24,7 @@ def stored_name(name: str) -> str:
 
 def real_name(stored: str) -> str:
     """The name that `stored_name` was given, as functions of the file system take it."""
-    return (
-        stored
-        if stored.isascii()
-        else _STORED.sub(
-            lambda found: bytes(ord(char) - _RAISED - 0xDC00 for char in found[0]).decode("utf-8", "surrogateescape"),
-            stored,
-        )
-    )
+    return stored if stored.isascii() else _STORED.sub(_lowered, stored)
 
 
 def shown_name(stored: str) -> str:
@@ -37,9 +32,56 @@ def shown_name(stored: str) -> str:
     return real_name(stored).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def composed(name: str) -> str:
+    """A name with accents on their letters (NFC): macOS stored them apart (NFD)."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def folded(name: str) -> str:
-    """A name as it is compared where its bytes find nothing: composed, in one case."""
-    return unicodedata.normalize("NFC", name).casefold()
+    """A name as it is compared where its characters find nothing: composed, in one case."""
+    return composed(name).casefold()
+
+
+class NamedFiles:
+    """Files that are found by names: by their characters, else composed (NFC), else in any case.
+
+    among: folded last parts of names; no other file is ever looked for.
+    """
+
+    def __init__(self, files: Iterable[str], among: Container[str] | None = None) -> None:
+        self._by_end: dict[str, list[str]] = {}
+        for file in files:
+            parts = folded(file).rsplit("/", 2)
+            if among is None or parts[-1] in among:
+                # All cameras give the same names, so the last folder counts too
+                for end in {parts[-1], "/".join(parts[-2:])}:
+                    self._by_end.setdefault(end, []).append(file)
+
+    def called(self, name: str, at_end: bool = False) -> list[str]:
+        """The files of this name or path in the best spelling that any has: one, none, or several that fit equally.
+
+        at_end: the files whose paths end so.
+        """
+        alike = self._by_end.get("/".join(folded(name).rsplit("/", 2)[-2:]), [])
+        for spelled in (str, composed, folded):
+            wanted = spelled(name)
+            if found := [
+                file
+                for file in alike
+                if (other := spelled(file)) == wanted or (at_end and other.endswith(f"/{wanted}"))
+            ]:
+                return found
+        return []
+
+
+def nearly(name: str, names: Iterable[str]) -> str:
+    """`; did you mean b.jpg?` with the name among these that this one nearly is, or nothing."""
+    near = get_close_matches(name, list(names), 1, 0.8)
+    return f"; did you mean {shown_name(near[0])}?" if near else ""
+
+
+def _lowered(match: re.Match[str]) -> str:
+    return bytes(ord(char) - _RAISED - 0xDC00 for char in match[0]).decode("utf-8", "surrogateescape")
 
 
 def _raised(match: re.Match[str]) -> str:

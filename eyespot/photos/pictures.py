@@ -11,10 +11,12 @@ import hashlib
 import logging
 import os
 import re
+import struct
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from io import BytesIO
@@ -22,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 from PIL import ExifTags, Image, ImageFile, _imaging
 
-from eyespot.photos.colours import LARGE, add_low_bytes, srgb_transform, to_rgb
+from eyespot.photos.colours import LARGE, add_low_bytes, read_code_points, srgb_transform, to_rgb
 from eyespot.photos.exif import Exif, PictureFacts
 from eyespot.photos.kinds import HEAD, is_picture
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
@@ -40,6 +42,10 @@ _OTHER_BYTE = {  # how Pillow is told to read the other byte of 16-bit colour
     "RGB;16B": "RGB;16L",
     "RGB;16N": "RGB;16B" if sys.byteorder == "little" else "RGB;16L",
 }
+
+
+_FRAMES = 10  # of an animation, among which one may show something
+_OF_PYTHON = (AttributeError, TypeError, LookupError, ArithmeticError, AssertionError, struct.error)
 
 
 class BadPicture(EyespotError):
@@ -71,9 +77,9 @@ def open_picture(data: bytes, min_side: int | None = None) -> DecodedPicture:
 
     A profile that is broken is ignored. With `min_side` a JPEG, a picture above 25 megapixels, and one in another
     colour space may come at a reduced scale while its shorter side keeps at least that many pixels; the facts give the
-    full size. Many threads may read at once: a picture waits until
-    the others leave it enough of the memory that decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is
-    their own affair; `picture_in_memory` is for those who soon let go of it.
+    full size. Many threads may read at once: a picture waits until the others leave it enough of the memory that
+    decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is their own affair; `picture_in_memory` is for
+    those who soon let go of it.
 
     Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS),
     TooLarge for one that takes more memory than decoding may, and UsageError if a variable is not a number.
@@ -98,7 +104,9 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
             elif "not identified by this driver" in str(error):
                 text = "damaged: its header gives no size or no colours"
             else:
-                message = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
+                message = " ".join(re.sub("<[^>]*>|^b'|'$", "", str(error)).split())[:120]  # LibRaw's are bytes
+                if not message or isinstance(error, _OF_PYTHON) or message.startswith("decoder error"):
+                    message = "its pixels cannot be decoded"
                 text = f"{'truncated' if 'truncat' in message.lower() else 'damaged'}: {message}"
             raise BadPicture(text) from error
         yield opened
@@ -131,14 +139,15 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
     data = raw.data if raw else data
     image = _recognised(data)
+    pages = None if raw else _page_count(image)
+    read_code_points(image, data)
     # The size the header promises, before anything is decoded
-    width, height = image.size
+    width, height = size = image.size
     # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
     tags = getattr(image, "tag_v2", {})
     tile = int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
     if max(width * height, tile) > _pixel_limit():
         raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
-    size = width, height
     factor, least = 1, max(1, min_side or 1)
     if min_side is not None:
         if image.format in ("JPEG", "MPO"):  # decoded at 1/2, 1/4 or 1/8 where its shorter side allows it
@@ -146,9 +155,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
         # Of what is still large or has to be converted some pixels become one; the shorter side keeps `min_side`
         if image.width * image.height > LARGE or (image.mode in ("RGB", "CMYK") and srgb_transform(image)):
             factor = max(1, min(image.size) // least)
-    need = bytes_to_decode(image, data, size, factor)
-    if min_side is None:
-        need = max(need, bytes_to_read(image.size))
+    need = max(bytes_to_decode(image, data, size, factor), bytes_to_read(image.size) if min_side is None else 0)
     memory.enter_context(memory_for(need, size))
     _load(image, data)
     # A preview lies as the sensor did; when and how the photo was taken, its file says
@@ -156,7 +163,15 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
     kind = ("RAW", raw.size) if raw else (str(image.format), size)
-    return DecodedPicture(exif.upright(rgb), exif.facts(kind[1], kind[0]))
+    return DecodedPicture(exif.upright(rgb), replace(exif.facts(kind[1], kind[0]), pages=pages))
+
+
+def _page_count(image: ImageFile.ImageFile) -> int | None:
+    """The pages of a TIFF file of several; None for any other picture."""
+    with suppress(Exception):  # of a damaged list of pages the first may be sound
+        pages = int(getattr(image, "n_frames", 1)) if image.format == "TIFF" else 1
+        return pages if pages > 1 else None
+    return None
 
 
 def _load(image: ImageFile.ImageFile, data: bytes) -> None:
@@ -164,6 +179,12 @@ def _load(image: ImageFile.ImageFile, data: bytes) -> None:
     first = [tile.args if isinstance(tile.args, str) else str((tile.args or [""])[0]) for tile in image.tile]
     deep = image.mode == "RGB" and bool(first) and _OTHER_BYTE.keys() >= {*first}
     image.load()
+    blank = image.format in ("GIF", "PNG", "WEBP") and bool(image.getcolors(1))
+    for frame in range(1, min(_FRAMES, getattr(image, "n_frames", 1))) if blank else ():
+        image.seek(frame)
+        image.load()
+        if not image.getcolors(1):
+            break
     if deep and max(most for _, most in image.getextrema()) < 64:  # type: ignore[misc]
         low = _recognised(data)
         for at, (tile, raw) in enumerate(zip(low.tile, first, strict=True)):

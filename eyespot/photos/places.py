@@ -6,12 +6,14 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot.photos.found import Seen, reason, refuse_size
-from eyespot.photos.names import real_name, stored_name
+from eyespot.photos.names import NamedFiles, real_name, stored_name
 from eyespot.photos.videos.addresses import FRAGMENT, frame_of, is_video
 from eyespot.types import UsageError
 
@@ -37,7 +39,7 @@ def full_path(root: Root, path: str) -> str:
         return root.place + (path[-FRAGMENT:] if frame_of(path) else "")
     if root.kind == "tar":
         return f"{root.place}/{real_name(path)}"  # not joined: a member may call itself /etc/passwd
-    base = os.path.dirname(root.place) if root.kind == "list" else root.place
+    base = os.path.dirname(root.place) if root.kind in ("list", "facts") else root.place
     return os.path.join(base, real_name(path))
 
 
@@ -125,6 +127,25 @@ def tar_of(place: str) -> str | None:
     """The tar that a full path leads into; None for a file of its own."""
     ends = (end.end() for end in re.finditer(r"\.tar(?=/)", place, re.IGNORECASE))
     return next((place[:end] for end in ends if os.path.isfile(place[:end])), None)
+
+
+def place_alike(place: str) -> str | None:
+    """The only path that is this one in another spelling; None where it is there as it is, or none or several fit."""
+    above, name = os.path.split(place)
+    if os.path.lexists(place) or above == place:
+        return None
+    folder = above if os.path.isdir(above) else place_alike(above)
+    if folder is None:
+        return None
+    found = _files_in(folder, os.stat(folder).st_mtime_ns).called(name)
+    return os.path.join(folder, found[0]) if len(found) == 1 else None
+
+
+@lru_cache(maxsize=16)
+def _files_in(folder: str, _changed: int) -> NamedFiles:
+    with suppress(OSError):
+        return NamedFiles(os.listdir(folder))
+    return NamedFiles(())
 
 
 def stat_of(place: str) -> os.stat_result:

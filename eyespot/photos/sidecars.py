@@ -22,9 +22,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, read_xmp
+from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, read_xmp, xmp_texts
 from eyespot.photos.kinds import ending_of
-from eyespot.photos.names import folded
+from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.provenance import read_date
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.videos.metadata import movie_header
@@ -38,7 +38,13 @@ _PHOTOS = frozenset({".jpg", ".jpeg", ".heic", ".heif", ".hif"})
 _MOMENTS = frozenset({".mov", ".mp4"})
 _CUT = 46  # characters of a name of Takeout before `.json`
 _TAKEOUT = ".supplemental-metadata"
+# Copies that Google's editor made, in the languages of accounts
+_EDITED = (
+    *("-edited", "-bearbeitet", "-bewerkt", "-edytowane", "-editat", "-ha editado", "-modificato", "-modifié"),
+    "-編集済み",
+)
 _ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
+_SHOT = re.compile(r"(\.RAW-[0-9]{2}(\.[A-Z]+)?)?\.[^.]*$")  # of a Pixel: X.RAW-01.COVER.jpg, X.RAW-02.ORIGINAL.dng
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
 
 
@@ -47,10 +53,10 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
     others = [entry for entry in entries if ending_of(entry.name) in RAW_SUFFIXES | _MOMENTS]
     if not others:
         return {}
-    photos = {os.path.splitext(entry.name)[0]: entry for entry in entries if ending_of(entry.name) in _PHOTOS}
+    photos = {_SHOT.sub("", entry.name): entry for entry in entries if ending_of(entry.name) in _PHOTOS}
     pairs = {}
     for entry in others:
-        photo = photos.get(os.path.splitext(entry.name)[0])
+        photo = photos.get(_SHOT.sub("", entry.name))
         with suppress(OSError):  # a link that leads nowhere
             if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
                 if ending_of(entry.name) in _MOMENTS:
@@ -65,17 +71,15 @@ class _PhotoNames:
     """The photos of a folder, found by names that may be spelled otherwise."""
 
     def __init__(self, photos: Sequence[str], pairs: Mapping[str, str]) -> None:
-        self.exact = {name: name for name in photos} | dict(pairs)
-        self.alike: dict[str, list[str]] = defaultdict(list)
+        self.pairs, self.files = pairs, NamedFiles(photos)
         self.stems: dict[str, list[str]] = defaultdict(list)
         for name in photos:
-            self.alike[folded(name)].append(name)
             self.stems[folded(os.path.splitext(name)[0])].append(name)
-        self.in_order = sorted(self.alike)
+        self.in_order = sorted(map(folded, photos))
 
     def called(self, name: str) -> list[str]:
         """The photo of this name, or else the only one whose name is alike."""
-        found = [self.exact[name]] if name in self.exact else self.alike.get(folded(name), [])
+        found = [self.pairs[name]] if name in self.pairs else self.files.called(name)
         return found if len(found) == 1 else []
 
     def of_takeout(self, stem: str) -> list[str]:
@@ -89,10 +93,11 @@ class _PhotoNames:
             start = folded(base)
             at = bisect_left(self.in_order, start)
             stems = ((name, os.path.splitext(name)[0]) for name in self.in_order[at : at + _ALIKE])
-            begin_so = [(name, of) for name, of in stems if name.startswith(start) and not of.endswith("-edited")]
+            begin_so = [(name, of) for name, of in stems if name.startswith(start) and not of.endswith(_EDITED)]
             fit = [name for name, of in begin_so if _NUMBERED.fullmatch(of)[2] == (number or None)]  # type: ignore[index]
             found = self.called(fit[0]) if len(fit) == 1 and len(begin_so) < _ALIKE else []
-        return found + [copy for one in found for copy in self.called("-edited".join(os.path.splitext(one)))]
+        copies = (edited.join(os.path.splitext(one)) for one in found for edited in _EDITED)
+        return found + [copy for name in copies for copy in self.called(name)]
 
 
 def sidecars_in(names: Collection[str], photos: Sequence[str], pairs: Mapping[str, str]) -> dict[str, list[str]]:
@@ -117,8 +122,9 @@ def sidecars_in(names: Collection[str], photos: Sequence[str], pairs: Mapping[st
 
 def is_near(sidecar: str, photo: str) -> bool:
     """Whether a sidecar has its photo only by a name that was cut or is spelled otherwise."""
-    stem = _NUMBERED.fullmatch(os.path.splitext(photo)[0].removesuffix("-edited"))
-    return stem is not None and not sidecar.startswith(stem[1])
+    stem = os.path.splitext(photo)[0]
+    plain = next((stem.removesuffix(edited) for edited in _EDITED if stem.endswith(edited)), stem)
+    return not sidecar.startswith(_NUMBERED.fullmatch(plain)[1])  # type: ignore[index]
 
 
 def sidecar_facts(place: str) -> dict[str, Any] | None:
@@ -144,7 +150,7 @@ def sidecar_facts(place: str) -> dict[str, Any] | None:
 
 def _of_xmp(data: bytes) -> dict[str, Any]:
     xmp = read_xmp(data)
-    texts = one_line_each(*(xmp.get(f"dc:{name}", ()) for name in ("title", "description", "subject")))
+    texts = one_line_each(*xmp_texts(xmp))
     dates = (text for name in DATES for text in xmp.get(name, ()) if read_date(text, ""))
     latitude, longitude = degrees_in(xmp) or (None, None)
     facts = dict(zip(TEXTS, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
@@ -157,8 +163,10 @@ def _of_xmp(data: bytes) -> dict[str, Any]:
 
 def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    description = value.get("description")
-    facts[TEXTS[1]] = one_line_each((), [description] if isinstance(description, str) else (), ())[1]
+    description, people = value.get("description"), value.get("people")
+    named = [one.get("name") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
+    texts = ([text for text in some if isinstance(text, str)] for some in ((), [description], named))
+    facts |= zip(TEXTS, one_line_each(*texts), strict=True)
     with suppress(KeyError, TypeError, ValueError, OverflowError):
         stamp = value["photoTakenTime"]["timestamp"]
         seconds = 0 if isinstance(stamp, bool) else int(stamp)

@@ -35,7 +35,7 @@ from eyespot.photos.kinds import (
 from eyespot.photos.labels import LabelError, label_rows
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
-from eyespot.photos.places import Root, full_path, stat_of
+from eyespot.photos.places import Root, full_path, place_alike, stat_of
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_of, is_video, place_of_frame, reads_video
 from eyespot.storage.systems import is_inside, with_slashes
@@ -106,9 +106,12 @@ def scan(root: Root) -> Iterator[Record]:
             elif "://" in row.file:
                 yield Unreadable(row.file, "eyespot fetches no addresses; download the picture first")
             else:
-                path = stored_name(row.file)
+                place = full_path(root, path := stored_name(row.file))
+                if alike := place_alike(place):
+                    place = alike if os.path.isabs(row.file) else os.path.relpath(alike, os.path.dirname(root.place))
+                    path = stored_name(place)
                 yield seen_at(full_path(root, path), path)
-                yield Labels(path, row.facts)
+                yield Labels(path, row.facts, row.file if alike else "")
     else:
         yield seen_at(root.place, os.path.basename(root.path))
 
@@ -187,14 +190,7 @@ class FolderWalk:
         elif ending in SUFFIXES or is_video(entry.name):
             yield seen_at(entry.path, path)
         elif photos := self.way[-1].sidecars.get(entry.name):
-            try:
-                facts = sidecar_facts(entry.path)
-            except (OSError, ValueError) as error:
-                yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
-                return
-            yield from [Skipped(path, KIND_OF[ending], ending)] if facts is None else []
-            here = self.way[-1].prefix
-            yield from (Labels(here + stored_name(name), facts, is_near(entry.name, name)) for name in photos if facts)
+            yield from self._read_sidecar(entry, path, photos)
         elif entry.is_symlink() and not os.path.exists(entry.path):
             # Perhaps a folder of photos on a disk that is not plugged in.
             yield Unreadable(path + "/", "a link that leads nowhere")
@@ -205,6 +201,19 @@ class FolderWalk:
                 yield skipped_by_head(path, head_of(entry.path)) or seen_at(entry.path, path)
             except OSError as error:
                 yield Unreadable(path, reason(error))
+
+    def _read_sidecar(self, entry: os.DirEntry[str], path: str, photos: list[str]) -> Iterator[Record]:
+        try:
+            facts = sidecar_facts(entry.path)
+        except (OSError, ValueError) as error:
+            yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
+            return
+        if facts is None:
+            ending = ending_of(entry.name)
+            yield Skipped(path, KIND_OF[ending], ending)
+        for name in photos if facts else ():
+            near = path if is_near(entry.name, name) else ""
+            yield Labels(self.way[-1].prefix + stored_name(name), facts or {}, near)
 
     def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         above = with_slashes(os.path.dirname(entry.path)).split("/")
@@ -270,7 +279,7 @@ def seen_at(place: str, path: str) -> Seen | Unreadable:
     except OSError as error:
         return Unreadable(path, reason(error))
     offset = place_of_frame(frame.ms) if frame else VIDEO if is_video(place) else -1
-    return Seen(path, status.st_size, clamped(status.st_mtime_ns), offset)
+    return Seen(path, status.st_size, clamped(status.st_mtime_ns), offset, clamped(status.st_ctime_ns))
 
 
 def head_of(place: str) -> bytes | None:

@@ -43,9 +43,8 @@ def scan_tar(place: str) -> Iterator[Record]:
             # for the end
             with open(place, "rb") as file:
                 file.seek(archive.offset)
-                ends_well = file.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
-            if not ends_well:
-                yield Unreadable("", "the tar cannot be read to its end (cut short?)")
+                if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                    yield Unreadable("", "the tar cannot be read to its end (cut short?)")
     except _TORN as error:
         yield Unreadable("", f"the tar cannot be read to its end ({error})")
     yield from samples.rest()

@@ -30,6 +30,7 @@ from eyespot.pipelines.outcomes import (
 )
 from eyespot.pipelines.step import Step, digest_of
 from eyespot.storage.atomic import put_folder
+from eyespot.storage.systems import usable_cores
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError
 
@@ -219,7 +220,7 @@ def _database() -> Any:
     """One for all files: to open a DuckDB takes twenty times as long as to count a small file."""
     import duckdb
 
-    return duckdb.connect()
+    return duckdb.connect(config={"threads": usable_cores()})
 
 
 def _query_file(path: Path, what: str, end: str = "") -> list[Any]:

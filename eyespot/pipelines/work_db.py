@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from eyespot.llms.budget import Budget, CostLimits, ItemMeter, LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import exchange_log, sqlite
-from eyespot.storage.atomic import is_forbidden
+from eyespot.storage.atomic import trouble
 from eyespot.types import Adjustment, Exchange, EyespotError, Spent
 
 FILE = "work.sqlite"
@@ -107,8 +107,8 @@ class WorkDB:
         try:
             self._sql = sqlite.connect(folder / FILE, _SCHEMA)
         except (sqlite3.Error, OSError) as error:
-            way_out = "name another folder" if is_forbidden(error) else "make room, or name another folder"
-            raise EyespotError(f"cannot write to {folder / FILE} ({error}); {way_out}") from None
+            way_out = trouble(error, elsewhere="name another folder")
+            raise EyespotError(f"cannot write to {folder / FILE} {way_out}") from None
         self._lock = RLock()
         self._pending = _Pending([], [], time.monotonic())
 
@@ -246,10 +246,7 @@ class WorkDB:
             with self._lock, sqlite.transaction(self._sql):
                 yield self._sql
         except sqlite3.Error as error:
-            raise EyespotError(
-                f"cannot write down what was done ({error}); make room and run the same line again: what was kept "
-                "before is there"
-            ) from None
+            raise EyespotError(f"cannot write down what was done {trouble(error)}") from None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
 from eyespot.storage.ids import required
-from eyespot.storage.systems import with_slashes
+from eyespot.storage.systems import usable_cores, with_slashes
 from eyespot.storage.tables import rows_of
 from eyespot.storage.text_files import refuse
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
@@ -115,7 +115,7 @@ def reading(view: View) -> Callable[[Sequence[int]], list[Image | None]]:
     def read(rows: Sequence[int]) -> list[Image | None]:
         distinct = sorted(set(rows))
         places = [facts["paths"] for facts in view.facts(distinct)]
-        with ThreadPoolExecutor() as threads:
+        with ThreadPoolExecutor(usable_cores()) as threads:
             found = dict(zip(distinct, threads.map(opened, places), strict=True))
         return [found[row] for row in rows]
 

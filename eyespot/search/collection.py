@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -45,6 +46,12 @@ MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kerne
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
 
+def _change(name: str, then: str, now: str) -> str:
+    same = next((at for at, (one, other) in enumerate(zip(then, now, strict=False)) if one != other), 0)
+    at = max(0, same - 20)  # with some words before what differs
+    return f"{name} {then[at : at + 60]}, now {now[at : at + 60]}"
+
+
 class Collection:
     """One space of a gallery, ready to be searched.
 
@@ -71,9 +78,11 @@ class Collection:
                 f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}; import them"
                 " into a new gallery with -e and the encoder that made them"
             )
+        then, now = asdict(space), asdict(installed)
+        differs = "; ".join(_change(name, str(then[name]), str(now[name])) for name in then if then[name] != now[name])
         raise EyespotError(
-            f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now"
-            f" {installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g {self.gallery.path}"
+            f"this gallery's vectors were made with another {space.encoder} ({differs}); bring it up to date with:"
+            f" eyespot index -e {space.encoder} -g {self.gallery.path}"
         )
 
     @cached_property

@@ -130,22 +130,17 @@ def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> 
         return None
     from eyespot.search.feedback import Feedback, recorded
 
-    here = [*settings.yes, *settings.no]
-    lacking = [id for id, row in zip(here, collection.view.rows_by_id(here).tolist(), strict=True) if row < 0]
-    if lacking:
-        raise SettingsConflict(
-            "the gallery has no picture {id!r} with vectors of {encoder}; {yes} and {no} take the id that eyespot "
-            "search --json prints",
-            id=lacking[0],
-            encoder=collection.view.space.encoder,
-        )
+    rows, respelled = collection.view.rows_named([*settings.yes, *settings.no])
+    here = [facts["id"] for facts in collection.view.facts(rows)]
     known = Feedback()
     if settings.feedback is not None:
         whose = None if settings.feedback == EVERYBODY else settings.feedback
         known = recorded(ledger_of(settings.ledger, collection.gallery.path), query, whose)
     yes, no = (tuple(id for id in ids if id not in here) for ids in known[:2])
-    by = " and ".join(filter(None, (known.by, "this line" if here and known.by else "")))
-    return Feedback((*yes, *settings.yes), (*no, *settings.no), by)
+    names = ", ".join(f"{path} for {name}" for name, path in respelled)
+    this = f"this line ({names})" if names else "this line" if here and known.by else ""
+    by = " and ".join(filter(None, (known.by, this)))
+    return Feedback((*yes, *here[: len(settings.yes)]), (*no, *here[len(settings.yes) :]), by)
 
 
 # -- a judge ------------------------------------------------------------------------------------------------

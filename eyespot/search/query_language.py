@@ -24,6 +24,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from eyespot.photos.pictures import SUFFIXES
+from eyespot.photos.places import place_alike
 from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.types import Query, Term, UsageError
 
@@ -121,6 +122,8 @@ def _existing(place: str, way_out: str) -> Path:
         raise UsageError(f"eyespot does not fetch addresses; save the picture first and give its path, not {place}")
     path = Path(place).expanduser() if place.startswith("~/") else Path(place)
     if not os.path.isfile(file_of(str(path))):  # of a frame, its video
+        if alike := place_alike(os.path.abspath(path)):
+            return Path(alike)
         raise UsageError(f"there is no picture {place}; {way_out}")
     return path
 

@@ -220,15 +220,15 @@ class SearchSettings(SharedSearchSettings, ExpandSetting, StageSettings, JudgeSe
         web="pages have `limit` and `cursor`",
     )
     yes: Texts = setting(
-        "A photo that is what you look for; repeatable.",
+        "A photo that is what you look for, by its id, path or file name; repeatable.",
         default=(),
-        metavar="ID",
+        metavar="PHOTO",
         web="`like`, which also searches without words",
     )
     no: Texts = setting(
         "A photo that is not what you look for; repeatable.",
         default=(),
-        metavar="ID",
+        metavar="PHOTO",
         web="`unlike`, which also takes the photo out",
     )
 

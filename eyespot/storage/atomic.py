@@ -7,6 +7,7 @@ flushed, which makes the name last. What had the name before stays until then.
 from __future__ import annotations
 
 import ctypes
+import errno
 import gzip
 import os
 import shutil
@@ -19,6 +20,8 @@ from typing import IO, Any
 from eyespot.storage import systems
 from eyespot.types import UsageError
 
+ELSEWHERE = "choose another place with -g"
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _HERE = -100  # AT_FDCWD of Linux
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 
@@ -154,7 +157,23 @@ def _exchanged(one: Path, other: Path) -> bool:
     return not failed
 
 
-def is_forbidden(error: Exception) -> bool:
-    """Whether a write failed for want of a right or on a disk that is read-only, where more room would not help."""
-    text = str(error).lower()
-    return isinstance(error, PermissionError) or "read-only" in text or "readonly" in text  # the latter says SQLite
+def trouble(error: Exception, *, elsewhere: str = "choose another place", damaged: str = "", other: str = "") -> str:
+    """Why a store cannot be read or written and the way out, as the end of a sentence; room helps a full disk alone.
+
+    elsewhere, damaged, other: the ways out that this store has where it may not be written, is damaged, or else fails.
+    """
+    why, number = (getattr(error, "strerror", None) or str(error)).lower(), getattr(error, "errno", None)
+    code = getattr(error, "sqlite_errorname", "")
+    if number in FULL or code == "SQLITE_FULL":
+        way_out = "make room and run the same line again; what is done is kept"
+    elif number == errno.EROFS:
+        way_out = f"its disk may only be read; {elsewhere}"
+    elif isinstance(error, PermissionError) or code.startswith(("SQLITE_READONLY", "SQLITE_PERM")):
+        way_out = f"give yourself the right to it, or {elsewhere}"
+    elif code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        way_out = "end the program that uses it, or run the same line again later"
+    elif code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        way_out = damaged or "put it back from a copy"
+    else:
+        way_out = other or f"make room if its disk is full, look whether it is sound, or {elsewhere}"
+    return f"({why}); {way_out}"

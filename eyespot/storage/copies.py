@@ -54,7 +54,25 @@ def why_changed(path: Path) -> str:
     if not path.exists():
         copied = path.name == LEDGER and any((path.parent / FOLDER).glob("*.parquet"))
         return "it is missing" if copied or names[0] in sound_digests(path.parent / FOLDER) else ""
-    return damaged_at_a_glance(path.parent / FOLDER, names).get(names[0], "")
+    why = damaged_at_a_glance(path.parent / FOLDER, names).get(names[0], "")
+    return "" if why == CHANGED and _is_intact(path) else why
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether another program wrote to a closed ledger, which is sound all the same."""
+    changed = damaged_at_a_glance(path.parent / FOLDER, [name_of(path)]).get(name_of(path))
+    return changed == CHANGED and _is_intact(path)
+
+
+def _is_intact(path: Path) -> bool:
+    """Whether a ledger of other bytes passes SQLite's own check and has every row of its copies."""
+    if path.name != LEDGER or log_damage(path) or [*_rows(path, "PRAGMA integrity_check(1)")] != [("ok",)]:
+        return False
+    for place in (path.parent / FOLDER).glob("*.parquet"):
+        rows = set(_rows(path, f"SELECT * FROM {place.stem}"))
+        if not _is_sound(place) or not rows.issuperset(row for batch in _batches(place) for row in batch):
+            return False
+    return True
 
 
 def damage(path: Path) -> str:
@@ -62,7 +80,7 @@ def damage(path: Path) -> str:
     digest = sound_digests(path.parent / FOLDER).get(name_of(path))
     if why := why_changed(path) or log_damage(path):
         return why
-    return CHANGED if digest is not None and file_blake2b(path) != digest else ""
+    return CHANGED if digest is not None and file_blake2b(path) != digest and not _is_intact(path) else ""
 
 
 def name_of(path: Path) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import ceil
 from pathlib import Path
 from typing import IO
 
@@ -86,8 +87,30 @@ def physical_memory() -> int | None:
 
 
 def usable_cores() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The processors that this process may use, or the fewer whose time its control groups give it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quotas = [quota.split() for quota in group_limits("cpu", "cpu.max")]
+    periods = zip(group_limits("cpu", "cpu.cfs_quota_us"), group_limits("cpu", "cpu.cfs_period_us"), strict=False)
+    shares = [int(time) / int(period) for time, period in (*quotas, *periods) if time.strip().isdecimal()]  # or max, -1
+    return max(1, min(cores, *map(ceil, shares), cores))
+
+
+def group_limits(controller: str, name: str, system: Path = Path("/")) -> Iterator[str]:
+    """What a file of the control groups of this process says, the innermost first (cgroups(7), versions 1 and 2).
+
+    system: where `proc` and `sys` lie.
+    """
+    groups = ""
+    with suppress(OSError):  # not Linux
+        groups = (system / "proc/self/cgroup").read_text(encoding="utf-8")
+    for line in groups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers or controller in controllers.split(","):
+            mount = system / "sys/fs/cgroup" / (controller if controllers else "")
+            parts = Path(path).parts[1:]  # of a container's group, its host may show more of them than there are here
+            for depth in range(len(parts), -1, -1):
+                with suppress(OSError):
+                    yield mount.joinpath(*parts[:depth], name).read_text(encoding="ascii")
 
 
 def with_slashes(path: str, system: str = os.name) -> str:

@@ -93,7 +93,7 @@ def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] 
     snapshot = state.snapshots.current(encoder or None)
     facets = facets_of(snapshot)
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
-    box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
+    box = facets.map and {name: facets.map[name] for name in ("south", "west", "north", "east")}
     judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
     payload = {
         "columns": list(snapshot.kinds),
@@ -180,9 +180,7 @@ def summary(state: State, id: str, depth: Annotated[int, Query(ge=1, le=10_000)]
     """The first hits of a result in numbers: by year, month, place and label."""
     result = state.searches.results[id]
     found = items_of(result, result.slice(0, depth))
-    tallies = [
-        one._asdict() | {"counts": dict(one.counts)} for one in summary_of(found, facets_of(result.snapshot).coded)
-    ]
+    tallies = [one | {"counts": dict(one["counts"])} for one in summary_of(found, facets_of(result.snapshot).coded)]
     return JSONResponse({"run": id, "hits": len(found), "tallies": tallies})
 
 

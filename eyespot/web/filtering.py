@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -70,14 +70,6 @@ class FilterUnit(NamedTuple):
     def title(self) -> str:
         """What people read."""
         return " › ".join(column.replace("_", " ") for column in self.columns)
-
-
-class ActiveFilter(NamedTuple):
-    """One filter that is on, the search without it, and how many photos that leaves; None where nobody counted."""
-
-    text: str
-    without: SearchParams
-    photos: int | None = None
 
 
 class _Values:
@@ -161,35 +153,36 @@ def filter_units(snapshot: Snapshot, params: SearchParams, countable: Countable)
     return [unit for unit in units if unit.choices]
 
 
-def active_filters(params: SearchParams) -> list[ActiveFilter]:
-    """The filters that are on, in the order of the page."""
+def active_filters(params: SearchParams) -> list[dict[str, Any]]:
+    """The filters that are on, in the order of the page: each in words (`text`), and the search `without` it."""
     texts = {"after": "from {}", "before": "before {}", "undated": "without a date", "near": "within {}", "where": "{}"}
     texts["region"] = "in the region drawn on the map"
     found = [
-        ActiveFilter(texts[name].format(value), params.model_copy(update={name: None}))
+        {"text": texts[name].format(value), "without": params.model_copy(update={name: None})}
         for name in FILTERS
         if (value := getattr(params, name)) is not None
     ]
     for label in params.label:
         column, _, value = label.partition("=")
         others = tuple(one for one in params.label if one != label)
-        found.append(ActiveFilter(f"{column.replace('_', ' ')}: {value}", params.model_copy(update={"label": others})))
+        text = f"{column.replace('_', ' ')}: {value}"
+        found.append({"text": text, "without": params.model_copy(update={"label": others})})
     return found
 
 
-def to_drop(searches: Searches, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:
-    """Where nothing is left: each filter without which photos are, those that leave the most first."""
+def to_drop(searches: Searches, snapshot: Snapshot, params: SearchParams) -> list[dict[str, Any]]:
+    """Where nothing is left: each filter without which `photos` are, those that leave the most first."""
     found = []
     for one in active_filters(params):
         count = 0
         if not params.something:
-            count = int(searches.mask(one.without, snapshot).sum())
+            count = int(searches.mask(one["without"], snapshot).sum())
         else:
             with suppress(NothingFound):  # the words may find nothing either
-                count = searches.run(one.without.unmoved).total
+                count = searches.run(one["without"].unmoved).total
         if count:
-            found.append(one._replace(photos=count))
-    return sorted(found, key=lambda one: -(one.photos or 0))
+            found.append(one | {"photos": count})
+    return sorted(found, key=lambda one: -one["photos"])
 
 
 class ValueRequest(BaseModel):

@@ -161,16 +161,8 @@ class Folder(NamedTuple):
     photos: int
 
 
-class Listing(NamedTuple):
-    """A folder of the home, the one above it if that is of the home too, and those in it."""
-
-    here: Folder
-    above: str | None
-    folders: list[Folder]
-
-
-def list_folders(under: str | None) -> Listing:
-    """The folders of a folder of the home; `Problem` for one that is not of the home."""
+def list_folders(under: str | None) -> dict[str, Any]:
+    """A folder of the home (`here`), the one `above` it in the home, and its `folders`; `Problem` for any other."""
     home = os.path.realpath(Path.home())
     here = os.path.realpath(under) if under and "\0" not in under else home
     if "\0" in (under or "") or not is_inside(here, home) or not os.path.isdir(here):
@@ -184,7 +176,7 @@ def list_folders(under: str | None) -> Listing:
                     found.append(entry)
         found.sort(key=lambda one: one.name.casefold())
     folders = [Folder(entry.path, entry.name, _count(entry.path)) for entry in found[:LISTED]]
-    return Listing(Folder(here, os.path.basename(here) or here, _count(here)), above, folders)
+    return {"here": Folder(here, os.path.basename(here) or here, _count(here)), "above": above, "folders": folders}
 
 
 def _count(folder: str) -> int:

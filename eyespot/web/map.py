@@ -65,9 +65,9 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
     answer |= {"colour": colour, "depth": depth, "depths": LIT, "clusters": shown.clusters(colour) if shown else []}
     typical = {}  # for each cluster the photo in its middle
     if shown:
-        rows = shown.rows[[cluster.typical for cluster in answer["clusters"]]].tolist()
+        rows = shown.rows[[cluster["typical"] for cluster in answer["clusters"]]].tolist()
         found = map(item_of, shown.snapshot.facts(rows))
-        typical = {cluster.number: item for cluster, item in zip(answer["clusters"], found, strict=True)}
+        typical = {cluster["number"]: item for cluster, item in zip(answer["clusters"], found, strict=True)}
     hidden = [pair for pair in parse_qsl(given.address()) if pair[0] != "q"]
     answer |= {"items": typical, "hidden": hidden}
     answer |= {"may_make": person.role >= Role.OWNER, "may_list": person.role >= Role.ANNOTATOR}
@@ -111,7 +111,7 @@ def about(state: State, encoder: Encoder = None, colour: Name = None) -> Respons
         answer |= {"columns": shown.columns, "colour": colour}
         answer |= {"legend": shown.legend(colour) if colour else []}
         region = f"{notes.id}:c"
-        answer["clusters"] = [one._asdict() | {"region": f"{region}{one.number}"} for one in shown.clusters(colour)]
+        answer["clusters"] = [one | {"region": f"{region}{one['number']}"} for one in shown.clusters(colour)]
     return JSONResponse(answer)
 
 

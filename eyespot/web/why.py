@@ -6,7 +6,7 @@ Only for whoever asks: a search computes none of it.
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -37,21 +37,15 @@ DARK = 0.74  # how dark the parts are that do not speak for the query
 HOUR = "private, max-age=3600"
 
 
-class Reason(NamedTuple):
-    """Why a photo has its score, and where in it the query, or one of its terms, is seen.
-
-    `heats`: of the terms that somebody asked for so far, by their numbers; None: of the whole query.
-    """
-
-    explanation: Explanation
-    heats: dict[int | None, Heat | None]
+# Why a photo has its score, and where in it the query (None) or one of its terms, by number, is seen, if asked so far
+Reason = tuple[Explanation, dict[int | None, Heat | None]]
 
 
 @router.get("/v1/why/{id:path}", tags=["items"])
 def why(request: Request, state: State, given: Given, id: str, term: TermNumber = None) -> Response:
     """Why an item has its score for a query: its terms, its words, and a grid of what each part of it adds."""
     reason = _reason(state, given, id)
-    explanation, heat = reason.explanation, _heat(state, given, id, reason, term)
+    explanation, heat = reason[0], _heat(state, given, id, reason, term)
     grid = heat and {
         "rows": heat.values.shape[0],
         "columns": heat.values.shape[1],
@@ -87,9 +81,9 @@ def why_page(request: Request, state: State, given: Given, id: str, term: TermNu
     snapshot = state.snapshots.current(given.encoder)
     item = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
     here = f"{quote(id, safe='')}?{given.address()}"
-    most = max((abs(one.adds) for one in reason.explanation.terms if one.adds is not None), default=0.0) or 1.0
+    most = max((abs(one.adds) for one in reason[0].terms if one.adds is not None), default=0.0) or 1.0
     heat = _heat(state, given, id, reason, term)
-    shown: dict[str, Any] = {"told": reason.explanation, "most": most, "heat": heat is not None, "term": term}
+    shown: dict[str, Any] = {"told": reason[0], "most": most, "heat": heat is not None, "term": term}
     shown |= {"moved": _moved(state, given, person_of(request)), "untaught": f"/?{given.plain.address(teach=False)}"}
     shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
     shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
@@ -114,7 +108,7 @@ def _reason(state: AppState, given: SearchParams, id: str) -> Reason:
 
     def explained() -> Reason:
         read = snapshot.reworded(query) if both else query
-        return Reason(snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder)), {})
+        return snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder)), {}
 
     known = _reasons.setdefault(snapshot, RecentAnswers(KNOWN))
     return known.get((row, query.terms, both), explained)
@@ -134,11 +128,11 @@ def _moved(state: AppState, given: SearchParams, person: User) -> list[Note]:
 
 def _heat(state: AppState, given: SearchParams, id: str, reason: Reason, term: int | None) -> Heat | None:
     """Where the query or one of its terms is seen, computed once; of that alone, for others wait for the encoder."""
-    at, vector, vectors = None, reason.explanation.vector, reason.explanation.term_vectors
-    if term is not None and len(reason.explanation.terms) > 1:
-        at = min(term, len(reason.explanation.terms) - 1)  # past the last: the last
+    at, vector, vectors = None, reason[0].vector, reason[0].term_vectors
+    if term is not None and len(reason[0].terms) > 1:
+        at = min(term, len(reason[0].terms) - 1)  # past the last: the last
         vector = vectors[at]
-    if at not in reason.heats:
+    if at not in reason[1]:
         snapshot = state.snapshots.current(given.encoder)
         encoder, picture = snapshot.collection.encoder, None
         if isinstance(encoder, Localizer):
@@ -147,8 +141,8 @@ def _heat(state: AppState, given: SearchParams, id: str, reason: Reason, term: i
         def ask(encoder: Encoder) -> Heat | None:
             return encoder.heat(picture, vector) if picture is not None and isinstance(encoder, Localizer) else None
 
-        reason.heats[at] = None if picture is None else snapshot.ask_encoder(ask)
-    return reason.heats[at]
+        reason[1][at] = None if picture is None else snapshot.ask_encoder(ask)
+    return reason[1][at]
 
 
 def _rounded(value: Any) -> Any:

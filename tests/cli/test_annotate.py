@@ -116,11 +116,22 @@ def test_the_agreement_of_a_team_and_a_set_without_flagged_photos(labelled: Plac
     assert "all together: 9 relevant of 30" in done("annotate", "status", *labelled).stdout
 
 
+def ranking(folder: Path, *names: str) -> Path:
+    lines = [f"1 Q0 {name} {at} {-at} t" for at, name in enumerate(names, 1)]
+    (folder / "run.txt").write_text("\n".join(lines))
+    return folder / "run.txt"
+
+
 def test_a_second_person_joins_an_audit(twelve: Place, tmp_path: Path) -> None:
-    lines = [f"1 Q0 {photo(at)} {at + 1} {-at} t" for at in range(12)]
-    (tmp_path / "run.txt").write_text("\n".join(lines))
+    """The ranking and the marks name photos by their files; the gallery does not know one of them."""
+    refuses("annotate", "list", "1", "--run", ranking(tmp_path, "elsewhere.jpg"), *twelve, code=4)
+    ranking(tmp_path, *(f"{at:04}.jpg" for at in range(12)), "elsewhere.jpg")
     audit = ("annotate", "audit", "1", *twelve, "--as")
     listed = run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *twelve)
+    table = marks(tmp_path / "m.csv", {"0005.jpg": "n", "0006.jpg": "n"})
+    table.write_text(table.read_text() + "0005.jpg,y\n")
+    assert run_json("annotate", "mark", "1", table, "--as", "Bo", *twelve)["changed"] == 2
+    refuses("annotate", "mark", "1", marks(tmp_path / "m.csv", {"elsewhere.jpg": "y"}), "--as", "Bo", *twelve)
 
     drawn = run_json(*audit, "Ada", "--size", 10, "--seed", 1)
     joined = run_json(*audit, "Bo", "--join")
@@ -131,6 +142,6 @@ def test_a_second_person_joins_an_audit(twelve: Place, tmp_path: Path) -> None:
         store.mark("1", "Ada", {one["image"]: "n" for one in drawn["photos"]})
         state = standing(store, "1", "Ada").audit
 
-    assert listed == {"query": "1", "new": 9, "listed": 12}
+    assert listed == {"query": "1", "new": 9, "listed": 12, "unknown": 1}
     assert joined == drawn and len(drawn["photos"]) == 10
     assert state is not None and state.done == state.size == 10

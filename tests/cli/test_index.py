@@ -79,7 +79,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
 
     line, undated, unplaced, share, failed = indexed.stderr.splitlines()
     assert undated == "5 pictures without a date; eyespot search --undated lists them"
-    assert unplaced == "5 pictures without a position"
+    assert unplaced.startswith("5 pictures without a position; eyespot search --where")
     skipped = "16 skipped (2 .insv + 1 .lrv video,"
     assert line.startswith(f"5 pictures from 24 files: 5 embedded now, 2 exact copies, {skipped}")
     assert "; 1 .gpr RAW, export them as JPEG, or add the extra [raw];" in line
@@ -101,7 +101,8 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
     assert first["looked"].pop("searchable") == again["looked"].pop("searchable") == searchable(rows)
     assert first["looked"].pop("videos") == {"videos": 0, "files": 0, "frames": 0} == again["looked"].pop("videos")
     for report in (first, again):
-        assert [report["looked"].pop(name) for name in ("undated", "unplaced")] == [5, 5]
+        counted = [report["looked"].pop(name) for name in ("undated", "unplaced", "unsourced", "respelled")]
+        assert counted == [5, 5, 0, []]
     assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
     assert rows[0] == {
         "kind": "video",
@@ -164,8 +165,8 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
     exported = run_process("export", "npy", disk / "out", "-g", tmp_path / "gallery", before=before)
 
     assert refused.returncode == 1
-    assert "read-only file system); name another folder" in exported.stderr
-    pattern = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
+    assert "read-only file system); its disk may only be read; name another folder" in exported.stderr
+    pattern = rf"eyespot: cannot write to {disk}/gallery \(.*read-?only.*\); .*choose another place with -g\n"
     assert re.fullmatch(pattern, refused.stderr)
     assert elsewhere.returncode == 0
 

@@ -16,7 +16,7 @@ from PIL import Image
 import eyespot
 from eyespot import sample
 from tests.cli.conftest import done, run_json
-from tests.command import refuses
+from tests.command import refuses, run_process
 from tests.worlds import draw, index_gallery
 
 Search = Callable[..., list[dict[str, Any]]]
@@ -130,6 +130,27 @@ def test_a_full_disk_under_the_output_is_one_sentence(sample_gallery: Path, form
     assert ran.returncode == 1
     *_, last = ran.stderr.splitlines()
     assert last == "eyespot: cannot write what was found (no space left on device); make room, or send it elsewhere"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("streams", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-", "2>/dev/full"])
+def test_closed_streams_lead_nowhere(sample_gallery: Path, streams: str) -> None:
+    line = f"{sys.executable} -m eyespot.cli search windmill -g {sample_gallery} -k 1 --paths {streams}"
+
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+
+    assert (ran.returncode, ran.stdout == "", ran.stderr) == (0, ">&- " in f"{streams} ".replace("2>", ""), "")
+
+
+@pytest.mark.long
+def test_names_are_found_in_a_locale_that_is_not_utf_8(tmp_path: Path) -> None:
+    draw(tmp_path / "photos" / "Zürich.jpg", 1)
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    indexed = run_process("index", "photos", "-g", "g", cwd=tmp_path, **ascii_only)
+
+    assert indexed.returncode == 0
+    assert done("search", "stripes", "-g", "g", "--paths", cwd=tmp_path).stdout == f"{tmp_path}/photos/Zürich.jpg\n"
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,9 @@ def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:
 
     assert [Path(item["path"]).name for item in items] == ["1.jpg"]
     refuses("import", "speciesnet", "found.json", "-g", gallery, "--threshold", 2, cwd=tmp_path)
+    (tmp_path / "unsure.json").write_text(json.dumps({"images": [{"file": "1.jpg", "max_detection_conf": 0.0}]}))
+    unsure = run_json("import", "megadetector", "unsure.json", "-g", gallery, cwd=tmp_path, code=3)
+    assert (unsure["known"], [one["file"] for one in unsure["failed"]]) == (0, ["1.jpg"])
 
 
 FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")
@@ -209,10 +212,10 @@ def test_results_of_label_studio_come_into_the_gallery_that_is_named(place: Path
     shutil.copytree(place / "gallery", tmp_path / "gallery")
     id = (place / "ids.txt").read_text().split()[0]
     result = [{"image_id": id, "query_id": "q", "query": "a bird", "relevance": "relevant", "annotator": 7}]
-    (tmp_path / "min.json").write_text(json.dumps(result))
-    report = run_json("import", "label-studio", tmp_path / "min.json", "-g", tmp_path / "gallery")
+    (tmp_path / "min.json").write_text(json.dumps([*result, result[0] | {"relevance": "maybe", "annotator": 8}]))
+    report = run_json("import", "label-studio", tmp_path / "min.json", "-g", tmp_path / "gallery", code=3)
 
-    assert 1 in report.values()
+    assert (report["tasks"], report["marks"], [one["task"] for one in report["failed"]]) == (1, 1, ["task 2"])
 
 
 @pytest.mark.parametrize("detector", ["megadetector", "speciesnet"])

@@ -15,10 +15,10 @@ pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.cluster.blocks import Piece, codes_of, opened, shared_out
-from eyespot.cluster.mapped import Mapped
 from eyespot.cluster.ray_index import RayBackend, merged
 from eyespot.cluster.ray_worker import OpenRange, RangeActor, RowRange
 from eyespot.cluster.starting import Cluster
+from eyespot.cluster.wire import Mapped
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.kernels.rows import rank

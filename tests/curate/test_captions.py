@@ -57,7 +57,7 @@ class Looking:
 
 
 def plain(seed: int = 0) -> Templates:
-    return Templates.of_sentences(["common_name"], {}, ["{a common}", "a photo of {a common}"], seed)
+    return Templates.over(["common_name"], {}, ["{a common}", "a photo of {a common}"], seed=seed)
 
 
 def test_each_picture_with_labels_gets_a_sentence_of_its_own(gallery: Path) -> None:
@@ -144,7 +144,7 @@ def test_the_columns_of_all_shards_are_told_once(gallery: Path) -> None:
 def test_gaps_are_filled_by_columns_of_their_own_or_a_usual_name(
     sentence: str, facts: dict[str, Any], caption: str | None
 ) -> None:
-    assert Templates.of_sentences(list(facts), {}, [sentence]).caption({"id": "p", **facts}) == caption
+    assert Templates.over(list(facts), {}, [sentence]).caption({"id": "p", **facts}) == caption
 
 
 @pytest.mark.parametrize(
@@ -175,16 +175,14 @@ def test_coarse_labels_are_named_only_where_no_finer_is_known_and_a_named_column
 
 @given(st.text(), st.integers(0, 99))
 def test_the_draw_hangs_on_seed_and_id_alone(id: str, seed: int) -> None:
-    one = Templates.over(["common"], {}, seed)
-    other = Templates.over(["size", "common", "title"], {}, seed)
+    one = Templates.over(["common"], {}, seed=seed)
+    other = Templates.over(["size", "common", "title"], {}, seed=seed)
     assert one.caption({"id": id, "common": "owl"}) == other.caption({"common": "owl", "title": "x", "id": id})
 
 
 def test_another_seed_draws_others_and_every_sentence_about_as_often_as_any_other() -> None:
     sentences, facts = [f"{number} {{x}}" for number in range(4)], [{"id": str(at), "x": "y"} for at in range(4000)]
-    first, second = (
-        [Templates.of_sentences(["x"], {}, sentences, seed).caption(one) for one in facts] for seed in (0, 1)
-    )
+    first, second = ([Templates.over(["x"], {}, sentences, seed=seed).caption(one) for one in facts] for seed in (0, 1))
     assert first != second and min(Counter(first).values()) > 850
 
 
@@ -193,7 +191,7 @@ def test_another_seed_draws_others_and_every_sentence_about_as_often_as_any_othe
     [
         lambda: Templates.over(["title", "author"], {}),
         lambda: Templates.over(["title"], {"species": "taxon"}),
-        lambda: Templates.of_sentences(["title"], {}, ["{title}", "in {habitat}"]),
+        lambda: Templates.over(["title"], {}, ["{title}", "in {habitat}"]),
         *(partial(parsed, text) for text in ("", "# nothing\n", "a bird\n", "{common} and {\n", "{{common}}\n")),
     ],
 )

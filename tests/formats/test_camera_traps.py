@@ -95,7 +95,7 @@ def test_agoutis_media_are_found_by_their_names_and_have_all_facts(tmp_path: Pat
     duck, event, blank = (facts[name] for name in ("2020-RCNX0001.JPG", "renamed/m2.JPG", "d2/2020-RCNX0003.JPG"))
     assert (done.photos, done.known, done.failed, done.unknown) == (3, 3, [], [])
     assert (duck["detected"], duck["species"], duck["count"]) == ("animal; person", "Anas crecca", 2)
-    assert json.loads(duck["boxes"]) == [["animal", 0.85, 0.1, 0.2, 0.3, 0.4], ["person", 1.0, 0.5, 0.5, 0.1, 0.1]]
+    assert json.loads(duck["boxes"]) == [["animal", 0.85, 0.1, 0.2, 0.3, 0.4], ["person", None, 0.5, 0.5, 0.1, 0.1]]
     assert (duck["deployment"], duck["location_name"]) == ("d1", "B_HS_val 2, brook")
     assert (duck["latitude"], duck["longitude"], str(duck["taken"])) == (51.496, 4.774, "2020-05-30 04:57:37")
     assert (duck["licence"], duck["rights_holder"]) == ("http://example.org/by/4.0/", "Institute of Nature")

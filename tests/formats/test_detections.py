@@ -144,6 +144,11 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, payload: Any) -> None
         {"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]},
         {"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [0, 0, 1, float("nan")]}]},
         {"file": "a.jpg", "detections": [{"category": "1", "conf": 10**400, "bbox": [0, 0, 1, 1]}]},
+        {"file": "a.jpg", "detections": [{"category": "1", "conf": float("nan"), "bbox": [0, 0, 1, 1]}]},
+        {"file": "a.jpg", "detections": [{"category": "1", "conf": 90, "bbox": [0, 0, 1, 1]}]},
+        {"file": "a.jpg", "detections": [{"category": "9", "conf": 1, "bbox": [0, 0, 1, 1]}]},
+        {"file": "a.jpg", "max_detection_conf": 0.0},
+        {"file": "a.jpg", "detections": None},
     ],
 )
 def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: Path, image: Any) -> None:

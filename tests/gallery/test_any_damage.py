@@ -210,6 +210,27 @@ def test_what_another_program_wrote_before_a_cut_is_told_of(gallery: Path) -> No
     assert (gallery / "ledger.sqlite.damaged").stat().st_size == 20_000
 
 
+OTHER = {
+    "a vacuum": ("VACUUM", 20),
+    "rows": ("INSERT INTO judges(number, judge, prompt) SELECT 99, 'other', prompt FROM judges LIMIT 1", 20),
+    "a change of a row that has a copy": ("UPDATE judgements SET image = '999' WHERE image = '003'", None),
+}
+
+
+@pytest.mark.parametrize("change", OTHER)
+def test_a_sound_ledger_that_another_program_wrote_to_is_taken_with_a_note(gallery: Path, change: str) -> None:
+    statement, count = OTHER[change]
+    with closing(sqlite3.connect(gallery / "ledger.sqlite", isolation_level=None)) as sql:
+        sql.execute(statement)
+    if count is None:  # which SQLite takes for sound, and is what a flipped bit looks like
+        with pytest.raises(DamagedLedger, match=WAY_OUT):
+            index_gallery(gallery)
+        return
+    assert not faults(gallery, no_progress)
+    assert [note for note in index_gallery(gallery).notes if "another program" in note]
+    assert len(judged(gallery)) == count and not [*gallery.glob("*.damaged")] and index_gallery(gallery).notes == []
+
+
 def test_a_cut_of_a_ledger_that_was_never_closed_is_called_a_loss(gallery: Path) -> None:
     killed_after(gallery, range(20, 23), log=False)
     os.truncate(gallery / "ledger.sqlite", 20_000)

@@ -67,6 +67,18 @@ def test_only_new_and_changed_files_are_planned(ledger: PictureIndex, tmp_path: 
     assert look(ledger, root) == ["b/c/d.jpg", "b/new.jpg", "d/e.jpg"]
 
 
+def test_a_file_of_the_same_size_and_date_that_was_written_to_is_read_again_once(
+    ledger: PictureIndex, tmp_path: Path
+) -> None:
+    root = write(tmp_path / "photos", *NAMES)
+    look(ledger, root)
+    before = (tmp_path / "photos" / "a.jpg").stat()
+    (tmp_path / "photos" / "a.jpg").write_bytes(b"A.JPG")
+    os.utime(tmp_path / "photos" / "a.jpg", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert [look(ledger, root), look(ledger, root)] == [["a.jpg"], []]
+
+
 def test_what_was_not_found_is_gone_file_by_file_and_folder_by_folder(ledger: PictureIndex, tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
     look(ledger, root)

@@ -15,7 +15,7 @@ import numpy as np
 import pillow_heif
 import pytest
 from numpy.typing import NDArray
-from PIL import Image, ImageCms, ImageDraw
+from PIL import ExifTags, Image, ImageCms, ImageDraw
 
 from eyespot import sample
 from eyespot.formats.pictures import picture_of
@@ -187,15 +187,73 @@ def tiff(values: NDArray[np.uint16], order: str) -> bytes:
     return body + b"\0" * 4
 
 
-def test_a_heif_file_names_its_colours_by_numbers_alone() -> None:
+def heif(picture: Image.Image, primaries: int, transfer: int) -> bytes:
+    numbers = {"color_primaries": primaries, "transfer_characteristics": transfer, "matrix_coefficients": 6}
+    file = io.BytesIO()
+    pillow_heif.from_pillow(picture).save(file, quality=95, save_nclx_profile=True, full_range_flag=1, **numbers)
+    return file.getvalue()
+
+
+def with_cicp(picture: Image.Image, primaries: int, transfer: int) -> bytes:
+    data = encoded(picture, "PNG")
+    return data[:33] + chunk(b"cICP", bytes([primaries, transfer, 0, 1])) + data[33:]
+
+
+def avif(picture: Image.Image, primaries: int, transfer: int) -> bytes:
+    """Pillow writes numbers of sRGB, which are put right by hand."""
+    data = encoded(picture, "AVIF", quality=98, subsampling="4:4:4")
+    at = data.index(b"colrnclx") + 8
+    return data[:at] + struct.pack(">HH", primaries, transfer) + data[at + 4 :]
+
+
+@pytest.mark.parametrize("container", [heif, with_cicp, avif])
+def test_a_file_names_its_colours_by_numbers_alone(container: Any) -> None:
     red = Image.new("RGB", (64, 64), (200, 40, 40))
-    for primaries, transfer, shown in ((12, 13, (218, 0, 26)), (1, 13, (200, 40, 40)), (9, 16, (200, 40, 40))):
-        numbers = {"color_primaries": primaries, "transfer_characteristics": transfer, "matrix_coefficients": 6}
-        file = io.BytesIO()
-        heif = pillow_heif.from_pillow(red)
-        heif.save(file, quality=95, save_nclx_profile=True, full_range_flag=1, **numbers)
-        seen = open_picture(file.getvalue()).image.getpixel((9, 9))
-        assert np.abs(np.subtract(seen, shown)).max() <= 2  # P3; sRGB; high dynamic range, which stays as it is
+    for primaries, transfer, shown in ((12, 13, (218, 0, 26)), (1, 13, (200, 40, 40)), (2, 2, (200, 40, 40))):
+        seen = open_picture(container(red, primaries, transfer)).image.getpixel((9, 9))
+        assert np.abs(np.subtract(seen, shown)).max() <= 3  # P3; sRGB; nothing said
+
+
+def high(light: NDArray[np.float64], transfer: int) -> NDArray[np.float64]:
+    """What stores light of BT.2020 in cd/m2, by PQ (ST 2084) or HLG (BT.2100, a display of 1000 cd/m2)."""
+    if transfer == 16:
+        y = (light / 10_000) ** 0.1593017578125
+        return ((0.8359375 + 18.8515625 * y) / (1 + 18.6875 * y)) ** 78.84375
+    luminance = (light @ [0.2627, 0.678, 0.0593])[..., None] / 1000
+    scene_light = light / 1000 * luminance ** (1 / 1.2 - 1)
+    return np.where(
+        scene_light <= 1 / 12,
+        np.sqrt(3 * scene_light),
+        0.17883277 * np.log(np.maximum(12 * scene_light - 0.28466892, 1e-9)) + 0.55991073,
+    )
+
+
+@pytest.mark.parametrize("container", [heif, with_cicp, avif])
+@pytest.mark.parametrize("transfer", [16, 18])
+def test_high_dynamic_range_is_shown_in_the_range_of_srgb(container: Any, transfer: int) -> None:
+    """The scene with paper at 203 cd/m2: each colour has its hue, and its light as Reinhard's curve leaves it."""
+    values = np.asarray(scene()) / 255.0
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    brightest = linear.max(axis=-1, keepdims=True)
+    mapped = linear * (1 + brightest / (1000 / 203) ** 2) / (1 + brightest)
+    shown = Image.fromarray((255 * (1.055 * mapped ** (1 / 2.4) - 0.055).clip(0, 1)).round().astype(np.uint8))
+    stored = high((linear @ (np.linalg.inv(SPACES["BT.2020"][0]) @ SRGB).T).clip(1e-6) * 203, transfer)
+    data = container(Image.fromarray((255 * stored).round().astype(np.uint8)), 9, transfer)
+    assert error(data, shown) < 4 < error(data)
+    grey = [
+        int(open_picture(container(Image.new("RGB", (64, 64), (n,) * 3), 9, transfer)).image.getpixel((9, 9))[0])
+        for n in range(0, 256, 51)
+    ]  # type: ignore[index]
+    assert grey == sorted(grey) and grey[0] <= 3
+
+
+def test_a_camera_says_adobe_rgb_in_exif_alone() -> None:
+    picture, _ = stored_in("Adobe RGB")
+    for name, is_right in (("R03", True), ("R98", False)):
+        exif = Image.Exif()
+        exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.ColorSpace] = 65535
+        exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.IFD.Interop] = {1: name}
+        assert (error(encoded(picture, "JPEG", exif=exif, **FORMATS["JPEG"])) < 2) == is_right
 
 
 @pytest.mark.parametrize("damaged", [profile(np.zeros((3, 3)), 2.2), profile(SRGB, 0.0)])

@@ -367,6 +367,22 @@ def test_what_is_no_picture_or_a_bomb_is_refused(data: bytes, words: str) -> Non
     assert words in reason(data)
 
 
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG"])
+def test_blank_frames_at_the_start_of_an_animation_are_passed_over(format: str) -> None:
+    blank, file = Image.new("RGB", (64, 48), "white"), io.BytesIO()
+    blank.save(file, format, save_all=True, append_images=[blank.point(lambda v: v - 1), quarters()], duration=100)
+
+    assert open_picture(file.getvalue()).image.getcolors(1) is None
+
+
+def test_pages_of_a_tiff_file_are_counted() -> None:
+    one, three = io.BytesIO(), io.BytesIO()
+    quarters().save(one, "TIFF")
+    quarters().save(three, "TIFF", save_all=True, append_images=[Image.new("L", (9, 9))] * 2)
+
+    assert [open_picture(file.getvalue()).facts.pages for file in (one, three)] == [None, 3]
+
+
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"])
 def test_a_cut_picture_is_bad(format: str) -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -19,7 +20,8 @@ from eyespot.cli._exporting import chosen_rows
 from eyespot.formats.sidecars import add_keyword
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
-from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.groups.stored import Groups, virtues
+from eyespot.gallery.index_tables import STALE_ALL
 from eyespot.gallery.picture_index import StoredRow
 from eyespot.photos.pictures import open_picture
 from eyespot.photos.provenance import best_date, best_position, date_in_name, read_date
@@ -27,6 +29,7 @@ from eyespot.photos.sidecars import is_near, sidecar_facts, sidecars_in
 from eyespot.photos.videos.metadata import video_facts
 from eyespot.search.collection import Collection
 from eyespot.settings.search import FilterSettings
+from eyespot.storage import sqlite
 from eyespot.types import NothingFound, codes_of
 from tests.worlds import draw_photos, index_gallery
 
@@ -468,6 +471,30 @@ def test_copies_and_bursts_go_by_exact_times_alone(tmp_path: Path) -> None:
     }
     assert of["scan.jpg"] == of["scan edited in 2022.jpg"] != -1
     assert of["trap.jpg"] == of["trap later on.jpg"] == -1
+
+
+def test_a_repair_reads_dates_again_that_an_older_eyespot_left_without_a_source(tmp_path: Path) -> None:
+    photos, gallery = draw_photos(tmp_path / "photos", 1), tmp_path / "gallery"
+    for name, tags in (("old.jpg", {BASE.DateTimeOriginal: TEXT}), ("xmp.jpg", {})):
+        (photos / name).write_bytes(jpeg(EDIT, tags, xmp=xmp('photoshop:DateCreated="2001-05-06T07:08:09"')))
+    index_gallery(gallery, photos)
+    with closing(sqlite.connect(gallery / "index.sqlite")) as sql, sql:
+        edited = "UPDATE pictures SET more = NULL, taken = CASE WHEN taken NOT NULL AND {} THEN 1643767322 END"
+        sql.execute(edited.format("number = (SELECT item FROM paths WHERE name = 'old.jpg')"))
+        sql.execute(STALE_ALL)
+    found = index_gallery(gallery, photos).found
+    assert (found.undated, found.unsourced) == (2, 1) and rows_in(gallery)["old.jpg"]["taken"].year == 2022
+    assert "date" not in virtues(rows_in(gallery)["old.jpg"], False)
+
+    again = index_gallery(gallery, photos, repair=True)
+    assert (again.found.undated, again.found.unsourced, again.embedded) == (1, 0, 0)
+    rows = rows_in(gallery)
+    assert {name: rows[name].get("taken_from") for name in rows} == {
+        "0.jpg": None,
+        "old.jpg": "camera",
+        "xmp.jpg": "XMP",
+    }
+    assert rows["old.jpg"]["taken"] == rows["xmp.jpg"]["taken"] == WHEN
 
 
 # -- videos -------------------------------------------------------------------------------------------------

@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import subprocess
 import tarfile
-import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,7 +20,6 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.picture_index import StoredRow
-from eyespot.gallery.reading import reading
 from eyespot.photos import found, tars
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Unreadable
 from eyespot.photos.kinds import LINKED, SkippedFiles
@@ -32,7 +29,6 @@ from eyespot.photos.places import Root, full_path, read_again, read_bytes
 from eyespot.photos.sources import is_there, root_of, scan, scan_counting
 from eyespot.types import UsageError
 from tests.wording import raises
-from tests.worlds import draw_photos, index_gallery
 
 
 def pictures(records: list[Record]) -> list[str]:
@@ -434,23 +430,3 @@ def test_a_member_is_found_again_also_in_an_archive_inside_a_folder_called_tar(t
     place.write_bytes(b"junk" * 1000)
     with pytest.raises(OSError, match="cannot be read"):
         read_again(f"{place}/a.tar/b.jpg")
-
-
-def test_names_in_labels_are_matched_by_another_spelling_where_one_picture_fits(tmp_path: Path) -> None:
-    photos = draw_photos(tmp_path / "photos", 4)
-    names = [unicodedata.normalize("NFD", "Zürich.jpg"), "Café.jpg", "UPPER.JPG", "two.jpg", "Two.jpg"]
-    drawn = sorted(photos.rglob("*.jpg"))
-    for name in names:
-        shutil.copy(drawn[0], photos / name)
-    rows = ["Zürich.jpg", unicodedata.normalize("NFD", "Café.jpg"), "upper.jpg", "TWO.jpg"]
-    lines = "".join(f"{name},{number}\n" for number, name in enumerate(rows))
-    (photos / "metadata.csv").write_text("file_name,number\n" + lines, encoding="utf-8")
-
-    for _ in range(2):
-        done = index_gallery(tmp_path / "gallery", photos)
-        with reading(tmp_path / "gallery") as known:
-            labels = known.sql.execute("SELECT path, facts FROM labels").fetchall()
-        matched = {name: {"number": str(number)} for number, name in enumerate(names[:3])}
-        assert {path: json.loads(facts) for path, facts in labels} == matched | {"TWO.jpg": {"number": "3"}}
-        assert [failure.path for failure in done.failures] == ["TWO.jpg"]
-        assert len([note for note in done.notes if "another spelling" in note]) == 1

@@ -220,7 +220,7 @@ def paths(view: View, captions: CaptionRows) -> list[str]:
 
 @pytest.mark.parametrize("name", ["captions.parquet", "captions.csv"])
 def test_captions_as_they_are_built_join_by_id(gallery: Path, captioned_view: View, tmp_path: Path, name: str) -> None:
-    templates = Templates.of_sentences(["common_name"], {}, ["{a common_name}"])
+    templates = Templates.over(["common_name"], {}, ["{a common_name}"])
     write(sentences(gallery, templates), tmp_path / name, templates)
 
     captions = one(captioned_view, tmp_path / name)

@@ -386,3 +386,25 @@ def test_what_only_one_system_has_is_used_behind_the_owner() -> None:
     }
 
     assert users == {"storage/systems.py"}
+
+
+GROUPS = {
+    "of a container": ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "15 10\n"}, ["15 10\n"]),
+    "of a group above": (
+        {"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "1 2", "sys/fs/cgroup/a/b/cpu.max": "max 2"},
+        ["max 2", "1 2"],
+    ),
+    "version 1": ({"proc/self/cgroup": "3:cpu,cpuacct:/x\n", "sys/fs/cgroup/cpu/cpu.max": "9 9"}, ["9 9"]),
+    "none": ({}, []),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_limits_of_control_groups_are_read_from_the_innermost_up(tmp_path: Path, case: str) -> None:
+    files, expected = GROUPS[case]
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert list(systems.group_limits("cpu", "cpu.max", tmp_path)) == expected
+    assert 1 <= systems.usable_cores() <= (os.cpu_count() or 1)

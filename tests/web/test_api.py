@@ -252,7 +252,7 @@ def test_bad_requests_cost_one_sentence(client: TestClient, params: dict[str, An
 def test_a_summary_counts_months_by_their_names_and_what_has_no_date_apart() -> None:
     days = ["2020-01-05T10:00:00", "2021-12-31", None, "2020-01-31"]
     found = summary_of([{"taken": day} for day in days], ())
-    assert [(one.name, one.counts, one.without) for one in found] == [
+    assert [(one["name"], one["counts"], one["without"]) for one in found] == [
         ("year", [("2020", 2), ("2021", 1)], 1),
         ("month", [("January", 2), ("December", 1)], 1),
     ]

@@ -137,7 +137,7 @@ def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) ->
     drops = to_drop(state.searches, state.snapshots.current(), SearchParams(q="stripes", label=labels))
     page = client.get("/", params={"q": "stripes", "grouped": "false", "label": labels})
 
-    assert [one.photos for one in drops] == [state.searches.run(one.without).total for one in drops]
+    assert [one["photos"] for one in drops] == [state.searches.run(one["without"]).total for one in drops]
     assert page.status_code == 200
     assert re.findall("without “([^”]*)”: ([0-9]+) photos?", page.text) == [
         ("order: Passeriformes", "20"),
@@ -194,36 +194,36 @@ def test_every_dated_photo_is_in_one_bar_and_bars_join_without_a_gap(days: list[
     if len({(day.year, day.month) for day in days}) < 2:
         assert found is None
         return
-    assert found is not None and found.unknown == 1
-    assert sum(bar.photos for bar in found.bars) == len(days)
-    assert [bar.before for bar in found.bars[:-1]] == [bar.after for bar in found.bars[1:]]
-    assert len(found.bars) <= max(MONTHS, BARS + 1)
-    for bar in found.bars:  # ISO dates compare as text
-        assert bar.photos == sum(bar.after <= day.isoformat() < bar.before for day in days)
+    assert found is not None and found["unknown"] == 1
+    assert sum(bar["photos"] for bar in found["bars"]) == len(days)
+    assert [bar["before"] for bar in found["bars"][:-1]] == [bar["after"] for bar in found["bars"][1:]]
+    assert len(found["bars"]) <= max(MONTHS, BARS + 1)
+    for bar in found["bars"]:  # ISO dates compare as text
+        assert bar["photos"] == sum(bar["after"] <= day.isoformat() < bar["before"] for day in days)
 
 
 @settings(max_examples=examples(60))
 @given(PLACES)
 def test_every_placed_photo_is_in_one_square_within_its_box(places: list[tuple[float, float]]) -> None:
     found = places_of([{"latitude": south, "longitude": west} for south, west in places] + [{"latitude": None}])
-    assert found is not None and found.unknown == 1
-    assert sum(cell.photos for cell in found.cells) == len(places)
-    for cell in found.cells:
-        south, west, north, east = map(float, cell.box.split(","))
-        assert cell.photos == sum(south <= a <= north and west <= b <= east for a, b in places)
+    assert found is not None and found["unknown"] == 1
+    assert sum(cell["photos"] for cell in found["cells"]) == len(places)
+    for cell in found["cells"]:
+        south, west, north, east = map(float, cell["box"].split(","))
+        assert cell["photos"] == sum(south <= a <= north and west <= b <= east for a, b in places)
         assert -90 <= south <= north <= 90 and -180 <= west <= east <= 180
 
 
 def test_a_photo_on_the_edge_of_a_square_is_in_one_alone() -> None:
     found = places_of([{"latitude": 0.0, "longitude": float(east)} for east in range(25)])
-    assert found is not None and found.step == 1
-    assert [cell.box.split(",")[1::2] for cell in found.cells[:2]] == [["0", "0.9999999"], ["1", "1.9999999"]]
+    assert found is not None and found["step"] == 1
+    assert [cell["box"].split(",")[1::2] for cell in found["cells"][:2]] == [["0", "0.9999999"], ["1", "1.9999999"]]
 
 
 @pytest.mark.parametrize("taken", ["", "2021", "2021-13-01", None])
 def test_what_is_no_date_is_unknown(taken: str | None) -> None:
     found = timeline_of([{"taken": "2021-01-02"}, {"taken": "2021-02-02"}, {"taken": taken}])
-    assert found is not None and (found.unknown, len(found.bars)) == (1, 2)
+    assert found is not None and (found["unknown"], len(found["bars"])) == (1, 2)
 
 
 # -- frozen results take no more memory than they are given, and those of a gallery as it was go first ------------

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eyespot.curate.annotate.annotation_store import ADJUDICATION, AnnotationStore, mark_of, relevant
-from eyespot.curate.annotate.team_store import OWN_DISPUTES, DisputeNote, name_of
+from eyespot.curate.annotate.team_store import OWN_DISPUTES, name_of
 from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from eyespot.types import Judgement, UsageError
 
@@ -59,7 +59,7 @@ class Dispute:
     word: Word | None = None
     times: dict[str, float] = field(default_factory=dict)
     grouped: frozenset[str] = frozenset()
-    notes: tuple[DisputeNote, ...] = ()
+    notes: tuple[dict[str, Any], ...] = ()
 
 
 MarksByPerson = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
 from eyespot.curate.annotate.queries import AnnotationQuery
@@ -46,14 +46,6 @@ class AuditSample(NamedTuple):
     photos: list[Candidate]
     seen: list[str]
     design: DepthDesign | None = None
-
-
-class Stamp(NamedTuple):
-    """What differs once anything that is kept of a query has changed: its last judgement, photos listed, all else."""
-
-    judgement: int
-    listed: int
-    rest: tuple[object, ...]
 
 
 class AnnotationStore(AnnotationTables):
@@ -161,13 +153,11 @@ class AnnotationStore(AnnotationTables):
         place: int | None = self.first("SELECT place FROM narrowings WHERE annotated = ?", self._number(id))
         return place
 
-    def let_grow(self, id: str) -> None:
-        """Remember that a query's list is the beginning of a search, which goes on as far as the gallery."""
-        self._set_growth(id, GOES_ON)
-
-    def end_list(self, id: str) -> None:
-        """Remember that the search has come to the end of the gallery, until `let_grow` is called again."""
-        self._set_growth(id, ENDED)
+    def let_grow(self, id: str, *, ended: bool = False) -> None:
+        """Remember that a list is the beginning of a search, which goes on or has `ended` with the gallery."""
+        self.change(
+            "UPDATE annotated SET grows = ? WHERE number = ?", [(ENDED if ended else GOES_ON, self._number(id))]
+        )
 
     def grows(self, id: str) -> bool:
         """Whether the list is the beginning of a search."""
@@ -177,14 +167,11 @@ class AnnotationStore(AnnotationTables):
         """Whether there may be more of that search than the list holds."""
         return self._growth(id) == GOES_ON
 
-    def _set_growth(self, id: str, growth: int) -> None:
-        self.change("UPDATE annotated SET grows = ? WHERE number = ?", [(growth, self._number(id))])
-
     def _growth(self, id: str) -> int:
         return int(self.first("SELECT grows FROM annotated WHERE number = ?", self._number(id)))
 
-    def stamp(self, id: str) -> Stamp:
-        """What tells whether anything was said or listed since; a fraction of the cost of looking at all of it."""
+    def stamp(self, id: str) -> tuple[Any, ...]:
+        """What differs once anything kept of a query has changed: its last judgement, photos listed, all else."""
         last = self.judgements.last(self._digest(id))
         (row,) = self.select(
             "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = wanted.number),"
@@ -196,7 +183,7 @@ class AnnotationStore(AnnotationTables):
             " FROM annotated AS wanted WHERE id = ?",
             id,
         )
-        return Stamp(last, row[0], row[1:])
+        return last, *row
 
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""

@@ -275,11 +275,7 @@ def most_hidden(found: int, probability: float, most: int, tail: float = TAIL) -
     """
     if probability >= 1:
         return 0
-    low, high = found, most  # the most that the audit does not rule out lies here
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if at_most(found, middle, probability) > tail else (low, middle - 1)
-    return low - found
+    return _first(found, most + 1, lambda count: at_most(found, count, probability) <= tail) - 1 - found
 
 
 def too_deep(bands: Sequence[Band], relevant: Collection[str]) -> bool:

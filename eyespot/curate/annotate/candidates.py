@@ -20,6 +20,7 @@ from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import View
 from eyespot.photos.names import stored_name
 from eyespot.search.collection import Collection
+from eyespot.search.matching import matched
 from eyespot.types import NothingFound, Query, Run, Vectors
 
 STEP = 500  # photos that a growing list grows by
@@ -59,7 +60,7 @@ def _let_grow(store: AnnotationStore, id: str, view: View, photos: Sequence[Cand
     store.let_grow(id)
     new = store.extend(id, photos)
     if len(photos) >= view.live.sum():
-        store.end_list(id)
+        store.let_grow(id, ended=True)
     return new
 
 
@@ -68,11 +69,19 @@ def list_rows(store: AnnotationStore, id: str, view: View, rows: Sequence[int]) 
     return store.extend(id, (_candidate(facts, view) for facts in view.facts(rows)))
 
 
-def list_ranked(store: AnnotationStore, id: str, run: Run) -> int:
-    """Put the photos of a ranking on the list, by the query's id in the run; gives how many are new."""
+def list_ranked(store: AnnotationStore, id: str, view: View, run: Run) -> tuple[int, list[str]]:
+    """Put the photos of a ranking on the list, by the query's id in the run and the photos' ids, paths or file names.
+
+    Gives how many are new, and the names that the gallery does not know; `NothingFound` if it knows none.
+    """
     if id not in run:
         raise NothingFound(f"the ranking has no query {id!r}; give one that ranks photos for it")
-    return store.extend(id, (Candidate(hit.image) for hit in run[id]))
+    matching = matched(view, (hit.image for hit in run[id]))
+    rows = matching.rows[matching.rows >= 0].tolist()
+    if not rows:
+        example = f"such as {matching.names[0]}" if matching.names else "for it is empty"
+        raise NothingFound(f"no photo of the ranking is in the gallery, {example}; name another with -g")
+    return list_rows(store, id, view, rows), matching.unmatched
 
 
 def _photos(found: Run, view: View) -> Iterable[Candidate]:

@@ -6,30 +6,36 @@ names the query and the picture.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.curate.annotate.agreement import everybody
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.formats.exporting import LabelTask
-from eyespot.formats.exports.label_studio import CHOICES
+from eyespot.formats.exports.label_studio import CHOICES, CONTROL
 from eyespot.storage.ids import id_of
 from eyespot.storage.json_files import json_of
 from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 MARKS = {choice: mark for mark, choice in CHOICES.items()}
+# By query and photo the marks of each person, with their dates
+_Marks = dict[tuple[str, str], dict[str, list[tuple[datetime, str]]]]
 
 
-class ImportedMarks(NamedTuple):
-    """What an import changed: tasks read, new queries, photos put on lists, marks that are new or others now."""
+@dataclass
+class LabelExport:
+    """Tasks with one mark of each person, notes on what is left out, and (task, reason) of what cannot be read."""
 
-    tasks: int
-    queries: int
-    listed: int
-    marks: int
+    tasks: list[LabelTask] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
 
 
 def tasks_of(store: AnnotationStore) -> list[LabelTask]:
@@ -43,60 +49,97 @@ def tasks_of(store: AnnotationStore) -> list[LabelTask]:
     return made
 
 
-def read(path: Path) -> list[LabelTask]:
-    """The tasks of Label Studio's export, with one mark for each person; `UsageError` names what cannot be read."""
+def read(path: Path) -> LabelExport:
+    """The tasks of an export; `UsageError` if it is none, or has tasks that eyespot did not make.
+
+    Only the control of `labels.xml` is read. Of several marks of one person on one photo the newest counts by its date,
+    of equal dates the last.
+    """
     listed = json_of(path)
     if not isinstance(listed, list):
         refuse(path, "", "holds no list of tasks; export the project as JSON or JSON-MIN")
-    found = []
-    for at, task in enumerate(listed, 1):
-        if not isinstance(task, dict):
-            refuse(path, f"task {at}", "is no JSON object")
-        data = task.get("data", task)
-        query, image = (id_of(data.get(name)) if isinstance(data, dict) else None for name in ("query_id", "image_id"))
-        if query is None or image is None:
-            refuse(path, f"task {at}", "has no query_id or image_id in its data; import tasks of: eyespot export")
-        marks = _whole(path, at, task) if "data" in task else _short(path, at, task)
-        found.append(LabelTask(query, str(data.get("query") or query), image, dict(marks)))
+    found, others = LabelExport(), Counter[str]()
+    tasks: dict[tuple[str, str], LabelTask] = {}
+    marks: _Marks = {}
+    for at, entry in enumerate(listed, 1):
+        task = _task(path, at, entry)
+        tasks.setdefault((task.query, task.image), task)
+        by_person = marks.setdefault((task.query, task.image), {})
+        for annotation, control, choices in _results(entry):
+            if control != CONTROL:
+                others[control] += 1
+            elif len(choices) == 1 and choices[0] in MARKS:
+                by_person.setdefault(_person(annotation), []).append((_date(annotation), MARKS[choices[0]]))
+            else:
+                reason = f"has the choice {choices!r}; expected one of: {', '.join(MARKS)}"
+                found.failed.append((f"task {at}", reason))
+    for key, task in tasks.items():
+        newest = {who: max(reversed(dated), key=itemgetter(0))[1] for who, dated in marks[key].items()}
+        found.tasks.append(replace(task, marks=newest))
+    found.notes += _notes(marks, others)
     return found
 
 
-def _whole(path: Path, at: int, task: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of JSON: an annotation of each person, with results."""
-    for one in task.get("annotations") or []:
-        if one.get("was_cancelled"):
+def _notes(marks: _Marks, others: Mapping[str, int]) -> Iterator[str]:
+    if several := [f"{who} on {key[1]}" for key, people in marks.items() for who in people if people[who][1:]]:
+        kind = "photos with several marks of one person, or of two with one name"
+        yield f"{kind}: {len(several)}, such as {several[0]}; the newest counts"
+    if others:
+        names = ", ".join(f"{name} ({count})" for name, count in others.items())
+        yield f"results of controls that labels.xml does not declare are left out: {names}"
+
+
+def _task(path: Path, at: int, entry: Any) -> LabelTask:
+    """What a task is about, without marks."""
+    data = entry.get("data", entry) if isinstance(entry, dict) else {}
+    data = data if isinstance(data, dict) else {}
+    query, image = id_of(data.get("query_id")), id_of(data.get("image_id"))
+    if query is None or image is None:
+        refuse(path, f"task {at}", "has no query_id or image_id in its data; import tasks of: eyespot export")
+    return LabelTask(query, str(data.get("query") or query), image)
+
+
+def _results(entry: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, list[Any]]]:
+    """Each annotation that was not cancelled, with a control and what was chosen there.
+
+    JSON-MIN has a task for each annotation, and of a control only its value.
+    """
+    for annotation in (entry.get("annotations") or []) if "data" in entry else [entry]:
+        results = [] if annotation.get("was_cancelled") else annotation.get("result") or []
+        if CONTROL in annotation:
+            value = annotation[CONTROL]
+            results = [{"value": value if isinstance(value, dict) else {"choices": value}}]
+        for result in results:
+            choices = result.get("value", {}).get("choices") or []
+            yield annotation, result.get("from_name", CONTROL), choices if isinstance(choices, list) else [choices]
+
+
+def _person(annotation: Mapping[str, Any]) -> str:
+    """Who said it: an address, or Label Studio's number; a first name may be that of several people."""
+    person = annotation.get("completed_by", annotation.get("annotator"))
+    if isinstance(person, dict):
+        person = person.get("email") or person.get("id")
+    if isinstance(person, str) and person.strip():
+        return person.strip()
+    return f"label-studio {'unknown' if person is None else person}"
+
+
+def _date(annotation: Mapping[str, Any]) -> datetime:
+    """When an annotation was last changed, in UTC where no zone is given; the first of all dates if it has none."""
+    for name in ("updated_at", "created_at"):
+        try:
+            time = datetime.fromisoformat(str(annotation.get(name)))
+        except ValueError:
             continue
-        for result in one.get("result") or []:
-            if result.get("type") == "choices":
-                choices = result.get("value", {}).get("choices") or [None]
-                yield _person(one.get("completed_by")), _mark(path, at, choices[0])
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return datetime.min.replace(tzinfo=UTC)
 
 
-def _short(path: Path, at: int, task: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of JSON-MIN: a task for each annotation, without results."""
-    if "relevance" in task:
-        choice = task["relevance"]
-        choices = choice.get("choices") if isinstance(choice, dict) else choice
-        yield _person(task.get("annotator")), _mark(path, at, choices[0] if isinstance(choices, list) else choices)
-
-
-def _person(annotator: Any) -> str:
-    """Whoever said it: a name or address as we wrote it, else Label Studio's number."""
-    if isinstance(annotator, dict):
-        annotator = annotator.get("first_name") or annotator.get("email") or annotator.get("id")
-    return annotator.strip() if isinstance(annotator, str) and annotator.strip() else f"label-studio {annotator}"
-
-
-def _mark(path: Path, at: int, choice: Any) -> str:
-    if choice not in MARKS:
-        refuse(path, f"task {at}", f"has the choice {choice!r}; expected one of: {', '.join(MARKS)}")
-    return MARKS[choice]
-
-
-def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> ImportedMarks:
+def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> dict[str, int]:
     """Keep what was said; queries and photos that are new to the store are added, photos of no gallery refused.
 
-    known: the ids of the gallery's photos. What is kept already is not kept twice.
+    known: the ids of the gallery's photos. What is kept already is not kept twice. Gives how many tasks were read, and
+    how many queries, photos on lists and marks are new, or marks others now.
     """
     tasks = list(tasks)
     strange = sorted({task.image for task in tasks} - known)
@@ -114,4 +157,4 @@ def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str])
             for who, mark in task.marks.items():
                 by_person.setdefault(who, {})[task.image] = mark
         marks += sum(store.mark(query, who, image_marks) for who, image_marks in by_person.items())
-    return ImportedMarks(len(tasks), len(new), listed, marks)
+    return {"tasks": len(tasks), "queries": len(new), "listed": listed, "marks": marks}

@@ -8,29 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 from eyespot.curate.annotate.agreement import MarksByPerson, coefficients, everybody, labels
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.curate.annotate.progress import team_standing
 from eyespot.curate.annotate.team_store import Unit, is_twice, name_of
-from eyespot.runs.agreement import Agreement
 from eyespot.types import Judgement
 
 AT_ONCE = 24  # groups and single photos that are handed to somebody
 Groups = Sequence[Sequence[str]]  # photos of a list that are labelled at once, in its order
-
-
-@dataclass(frozen=True)
-class TenthLabelledTwice:
-    """The photos of a shared list that two people are to label: how many, how many are, how far they agree.
-
-    Of a group that is marked at once the first photo counts alone, for the others say nothing new.
-    """
-
-    photos: int
-    labelled: int
-    agreement: dict[str, Agreement] = field(default_factory=dict)
 
 
 def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), most: int = AT_ONCE) -> int:
@@ -75,8 +62,12 @@ def photos_of(store: AnnotationStore, id: str, who: str) -> list[Candidate]:
 
 def labelled_twice(
     store: AnnotationStore, id: str, by_person: MarksByPerson, groups: Groups = ()
-) -> TenthLabelledTwice | None:
-    """How the random tenth stands, down to where the team is; None for a list that nobody has shared."""
+) -> dict[str, Any] | None:
+    """How the random tenth stands, down to where the team is: how many `photos` two people are to label, how many are
+    `labelled`, and their `agreement`; None for a list that nobody has shared.
+
+    Of a group that is marked at once the first photo counts alone, for the others say nothing new.
+    """
     seed = store.team.seed(id)
     if seed is None:
         return None
@@ -89,4 +80,4 @@ def labelled_twice(
     both = {image for image in chosen if people[image] > 1}
     common = {who: {image: one for image, one in marks.items() if image in both} for who, marks in by_person.items()}
     shared = {who: marks for who, marks in common.items() if marks}
-    return TenthLabelledTwice(len(chosen), len(both), coefficients(shared))
+    return {"photos": len(chosen), "labelled": len(both), "agreement": coefficients(shared)}

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eyespot.ledger.judgements import PERSON
 from eyespot.ledger.sqlite_file import SqliteFile
@@ -185,14 +185,6 @@ OWN_DISPUTES = "own disputes"  # the rule by which people may settle disputes in
 LONGEST_NOTE = 1000  # characters
 
 
-class DisputeNote(NamedTuple):
-    """What somebody wrote at a disputed photo, and when, in seconds since 1970."""
-
-    person: str
-    note: str
-    at: float
-
-
 LAPSE = 900.0  # seconds for which a photo that was handed out waits for its label
 SKIPPED = 24  # looks at photos that were handed out to somebody after an open one: then they have skipped it
 PHOTOS = 240  # in groups: whoever was handed so many at once gets no further group, so that a page can show them all
@@ -333,14 +325,14 @@ class TeamStore:
                 [(query, image, person, note, time.time())],
             )
 
-    def notes(self, query: str) -> dict[str, list[DisputeNote]]:
-        """What was written at the photos of a query, by photo, the earliest first."""
+    def notes(self, query: str) -> dict[str, list[dict[str, Any]]]:
+        """What a `person` wrote at photos of a query (`note`, and `at` in seconds since 1970), by photo, in order."""
         rows = self._tables.select(
             "SELECT image, person, note, at FROM dispute_notes WHERE query = ? ORDER BY number", query
         )
-        found: dict[str, list[DisputeNote]] = {}
-        for image, *note in rows:
-            found.setdefault(image, []).append(DisputeNote(*note))
+        found: dict[str, list[dict[str, Any]]] = {}
+        for image, person, note, at in rows:
+            found.setdefault(image, []).append({"person": person, "note": note, "at": at})
         return found
 
     def let(self, rule: str, allowed: bool, lead: str) -> None:

@@ -267,12 +267,6 @@ def write_labels_beside(images: Iterable[Row], out: Path) -> None:
     write_table(out / SPLIT / LABELS, rows, _LABELS, _AT_ONCE)
 
 
-def write_download(rows: Iterable[Row], out: Path) -> None:
-    """Write the list to download: an address and a file name per line."""
-    addresses = ((row["url"], row["file"]) for row in rows if row["url"])
-    write_csv(out / DOWNLOAD, chain([("url", "file")], addresses))
-
-
 def write_taxonomy(inputs: CollectionInputs, counts: Mapping[int, Mapping[str, int]], out: Path) -> None:
     """Write every species of the list: the taxa that count as it and how, its counts, or why it has none."""
     rows: list[tuple[Any, ...]] = [("id", "name", "taxa", "how", *COUNTS, "unmapped")]

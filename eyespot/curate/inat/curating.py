@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +22,6 @@ from eyespot.curate.inat.collection import (
 )
 from eyespot.curate.inat.pictures import (
     BAD,
-    FLAGGED,
     NOT_THERE,
     PICTURES,
     REVIEW,
@@ -29,6 +29,7 @@ from eyespot.curate.inat.pictures import (
     WORK,
     drawn_rows,
     flagged_photos,
+    names_of,
     picture_step,
     read_rows,
 )
@@ -40,6 +41,7 @@ from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.human_review import AWAITS, Queue
 from eyespot.pipelines.step import digests_of
 from eyespot.storage.locks import locked
+from eyespot.storage.tables import write_csv
 from eyespot.types import Progress, UsageError
 
 UNSEEN = "The pictures were missing and nobody checked them; fetch what download.csv lists and run again."
@@ -79,7 +81,7 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress)
         inputs = digests_of(source.files, work / "inputs.json")
         lists = digests_of(settings.species.files(), work / "lists.json")
         steps = steps_of(source, settings, tables, inputs, lists)
-        if folder is not None:
+        if folder is not None or settings.pictures.flagged is not None:
             steps.append(picture_step(out, settings))
         done = {result.step.name: result for result in run(steps, work / TABLES, RunOptions(tell=tell))}
         species = species_of(done[ALIGNED].folder, settings.positions)
@@ -149,11 +151,13 @@ class _Collecting:
 
     def collect(self) -> Curated:
         steps, drawn = _steps(self.done), notes_of(self.done[DRAWN])
-        notes = [*_notes(self.done), *self._list_notes(steps)]
+        notes = [*_notes(self.done), *self._list_notes()]
         tally = collection.write_all(self.images, self.inputs, self.out)
         remove_leftovers(self.out, (image["file_name"] for image in self.images()))
         collection.write_labels_beside(self.images(), self.out)
-        collection.write_download(drawn_rows(self.done[LISTED].folder, self.inputs.species), self.out)
+        flagged = flagged_photos(self.settings.pictures)
+        wanted = ((row["url"], row["file"]) for row in self.drawn_rows() if row["url"] and not flagged & names_of(row))
+        write_csv(self.out / collection.DOWNLOAD, chain([("url", "file")], wanted))
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
         # The positions of all candidates, and those of the pictures that are in place
@@ -161,8 +165,8 @@ class _Collecting:
         after = f"(SELECT * FROM {listed} WHERE number IN (SELECT number FROM {parquet(self.pictures)}))"
         cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT_ROWS), after)
         write_coverage(cells, self.out)
-        unseen = PICTURES not in self.done
-        lost = {} if unseen else steps[-1]["dropped"]
+        unseen = self.settings.pictures.folder is None
+        lost = steps[-1]["dropped"] if PICTURES in self.done else {}
         waiting = sum(count for reason, count in lost.items() if reason.startswith(AWAITS))
         # Photos of the collection that are not the first of their observation
         ((later, unknown),) = self.tables.rows(
@@ -189,23 +193,29 @@ class _Collecting:
         """The pictures of the collection, numbered; read from the disk."""
         pictures = read_rows(self.pictures)
         picture, id = next(pictures, None), 0
-        for row in drawn_rows(self.done[LISTED].folder, self.inputs.species):
+        for row in self.drawn_rows():
             if picture is not None and picture["number"] == row["number"]:
                 row |= {"width": picture["width"], "height": picture["height"]}
                 yield collection.image_of(id, row, self.inputs)
                 picture, id = next(pictures, None), id + 1
 
-    def _list_notes(self, steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    def drawn_rows(self) -> Iterator[dict[str, Any]]:
+        """The drawn rows, read from the disk."""
+        return drawn_rows(self.done[LISTED].folder, self.inputs.species)
+
+    def _list_notes(self) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""
         how, odd = self.settings.pictures, sorted(unmatched(self.inputs.species, self.settings.positions))
         if odd:  # a typing error would reveal their positions
             names = ", ".join(odd[:5]) + (", …" if len(odd) > 5 else "")
             yield f"{len(odd):,} taxa to coarsen are not species of the list by name or id: {names}"
-        if how.folder is None:
-            return
-        if how.flagged is not None and FLAGGED not in steps[-1]["dropped"]:
-            yield f"no picture is on the list {how.flagged}; attributions.csv has their photo and file_name"
-        if lapsed := Queue(self.out / REVIEW).lapsed():
+        strange = flagged_photos(how)
+        for row in self.drawn_rows() if strange else ():
+            strange -= names_of(row)
+        if strange:
+            names = ", ".join(sorted(strange)[:5]) + (", …" if len(strange) > 5 else "")
+            yield f"{len(strange):,} entries of {how.flagged} are no drawn photos: {names}; download.csv names these"
+        if how.folder is not None and (lapsed := Queue(self.out / REVIEW).lapsed()):
             yield f"{len(lapsed):,} pictures have changed since their decision; they wait again"
 
     def _counts(self, tally: CollectionTally) -> dict[int, dict[str, int]]:

@@ -258,7 +258,7 @@ class PictureChecks:
         queue = self.out / REVIEW
         write_queue(queue, cases)
         chosen = {id: decision.choice for id, decision in Queue(queue).standing().items()}
-        flagged = {name.casefold() for name in flagged_photos(self.how)}
+        flagged = flagged_photos(self.how)
         for row in results_of(self.work, pieces):
             reason = _reason(row, chosen, flagged)
             if reason is not None:
@@ -284,11 +284,8 @@ class PictureChecks:
 
 def _reason(row: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> str | None:
     """Why a picture is not part of the collection, or None."""
-    # A list may name its photo, the photo's file with or without its ending, or its file here
-    file = row["named"] or ""
-    names = {name.casefold() for name in (row["photo"], file, file.rpartition(".")[0], row["file"]) if name}
     reason: str | None = row["reason"]
-    if flagged & names:
+    if flagged & names_of({"photo": row["photo"], "file": row["named"], "target_file": row["file"]}):
         return reason or FLAGGED
     if reason is not None or row["why"] is None:
         return reason
@@ -299,8 +296,14 @@ def _reason(row: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str]
 
 
 def flagged_photos(how: PictureSettings) -> set[str]:
-    """Photos that annotators flagged, by id or file name; `UsageError` for a list that names none."""
-    return listed(how.flagged, PHOTOS) if how.flagged else set()
+    """Photos that annotators flagged, as `names_of` has them; `UsageError` for a list that names none."""
+    return {name.casefold() for name in listed(how.flagged, PHOTOS)} if how.flagged else set()
+
+
+def names_of(row: Row) -> set[str]:
+    """What a list may call the photo of a drawn row, in small letters: id, file with or without ending, file here."""
+    file = row["file"] or ""
+    return {name.casefold() for name in (row["photo"], file, file.rpartition(".")[0], row["target_file"]) if name}
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------
@@ -349,22 +352,34 @@ ABOUT = "Pictures are decoded and checked; doubtful ones wait for a person. They
 
 
 def picture_step(out: Path, settings: CollectionSettings) -> Step:
-    """The step that checks the pictures of the drawn rows; it runs every time, as photos and decisions change."""
+    """The step that checks the pictures of the drawn rows; it runs every time, as photos and decisions change.
+
+    Without a folder of photos only those leave that annotators flagged.
+    """
     how = settings.pictures
 
-    def work(records: Records, folder: Path, context: Context) -> int:
+    def outcomes(records: Records, context: Context) -> Iterator[Row]:
         species = species_of(folder_of(context.earlier[ALIGNED]), settings.positions)
-        checks = PictureChecks(how, out, digest_folder(out / WORK, how))
         rows, total = drawn_rows(folder_of(records), species), len(records)
-        pieces = checks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+        if how.folder is not None:
+            checks = PictureChecks(how, out, digest_folder(out / WORK, how))
+            pieces = checks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+            yield from checks.judged(pieces)
+            return
+        flagged = flagged_photos(how)
+        for row in rows:
+            yield {**row, "reason": FLAGGED if flagged & names_of(row) else None}
+
+    def work(records: Records, folder: Path, context: Context) -> int:
         with new_table(folder / KEPT_ROWS, _SIZES) as keep, new_table(folder / DROPPED_ROWS, _REASONS) as drop:
-            for number, outcome in enumerate(checks.judged(pieces)):
+            for number, outcome in enumerate(outcomes(records, context)):
                 add, names = (keep, _SIZES) if outcome["reason"] is None else (drop, _REASONS)
                 add({**{name: outcome.get(name) for name in names}, "number": number})
         return 0
 
-    fields = {"checks": how.checks, "side": how.side, "face": how.face}
-    return Step(PICTURES, SqlStep(work, "number"), settings=fields, needs=(ALIGNED,), about=ABOUT, always=True)
+    fields = {} if how.folder is None else {"checks": how.checks, "side": how.side, "face": how.face}
+    about = "Photos that annotators flagged are left out." if how.folder is None else ABOUT
+    return Step(PICTURES, SqlStep(work, "number"), settings=fields, needs=(ALIGNED,), about=about, always=True)
 
 
 def drawn_rows(listed: Path, species: Sequence[CollectionSpecies]) -> Iterator[dict[str, Any]]:

@@ -35,11 +35,6 @@ def on_sphere(latitude: Floats, longitude: Floats) -> Floats:
     return np.stack([flat * np.cos(along), flat * np.sin(along), np.sin(up)], axis=1)
 
 
-def chord(km: float) -> float:
-    """A great-circle distance as the straight line between two points of the unit sphere."""
-    return 2 * math.sin(min(km / RADIUS, math.pi) / 2)
-
-
 def equal_cells(latitude: Floats, longitude: Floats, degrees: float = 2.0) -> NDArray[np.int64]:
     """The number of the equal-area cell of each position, (n,): `degrees` wide at the equator, all of one area."""
     wide = round(360 / degrees)
@@ -70,7 +65,8 @@ def groups(segment: NDArray[np.int64], latitude: Floats, longitude: Floats, km: 
     if not NEAREST <= km <= FARTHEST:
         raise UsageError(f"groups reach from {NEAREST} to {FARTHEST:g} km, not {km:g}")
     points = np.ascontiguousarray(on_sphere(latitude, longitude))  # (n, 3)
-    return _groups(np.ascontiguousarray(segment), points, chord(km))
+    straight = 2 * math.sin(min(km / RADIUS, math.pi) / 2)  # the distance through the unit sphere
+    return _groups(np.ascontiguousarray(segment), points, straight)
 
 
 @compile_loops

@@ -41,7 +41,7 @@ class ObservationSource:
     grades: tuple[str, ...] = ()
     licence_version: str = ""
     citation: str = ""
-    version: int = 3
+    version: int = 4
     unique_names: bool = False  # no two photos have one file name
 
 
@@ -115,11 +115,11 @@ def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -
     crossed = f"regexp_matches({taxon}, '×|(^|\\s)[xX](\\s|$)') OR lower(coalesce({rank}, '')) LIKE '%hybrid%'"
     above = f"lower(coalesce({rank}, 'species')) NOT IN ({', '.join(map(quoted, SPECIES))})"
     kind = f"CASE WHEN {crossed} THEN 'hybrid' WHEN {above} OR {none} THEN 'higher' ELSE 'species' END"
-    names = {rank: f"any_value({ranks.get(rank, 'NULL')})" for rank in RANKS}
+    names = {rank: f"min({ranks.get(rank, 'NULL')})" for rank in RANKS}
     columns = {
         "taxon": taxon,
         "name": plain,
-        "rank": f"any_value({kind})",
+        "rank": f"min({kind})",
         "rank_level": "CAST(10 AS DOUBLE)",
         "active": "true",
         "ancestry": "''",
@@ -204,11 +204,6 @@ _ENDINGS = (".csv.gz", ".tsv.gz", ".csv", ".tsv")
 _PLAIN = "'^[A-Za-z0-9]+$'"
 
 
-def is_export(place: Path) -> bool:
-    """Whether a folder holds an export."""
-    return _export_file(place, "observations") is not None and _export_file(place, "photos") is not None
-
-
 def export_source(place: Path) -> ObservationSource:
     """The export in a folder; `UsageError` names the table or column that is missing."""
     files = {}
@@ -291,7 +286,7 @@ def source_of(place: Path) -> ObservationSource:
         raise UsageError(f"there is no {place}; name an export's folder or a table of observations")
     if place.is_file():
         return table_source(place)
-    if is_export(place):
+    if all(_export_file(place, name) for name in ("observations", "photos")):
         return export_source(place)
     form = "export (observations, photos, taxa and observers as .csv.gz)"
     raise UsageError(f"{place} holds no {form}; name another folder, or a table of observations")

@@ -125,8 +125,9 @@ def reason_of(wanted: ObservationFilter) -> str:
     if wanted.years is not None:
         cases[f"NOT year(day) BETWEEN {wanted.years[0]} AND {wanted.years[1]}"] = "'another year'"
     if wanted.grades:
-        grades = ", ".join(quoted(grade) for grade in wanted.grades)
-        cases[f"COALESCE(grade, '') NOT IN ({grades})"] = "'another quality grade'"
+        grades = ", ".join(quoted(grade.strip().casefold()) for grade in wanted.grades)
+        blanks = quoted(" \t\u00a0")
+        cases[f"COALESCE(lower(trim(grade, {blanks})), '') NOT IN ({grades})"] = "'another quality grade'"
     return "CASE " + " ".join(f"WHEN {test} THEN {reason}" for test, reason in cases.items()) + " END"
 
 
@@ -137,24 +138,27 @@ def _photographed(source: ObservationSource, wanted: ObservationFilter, step: St
     tables, folder = step.tables, step.folder
     know_days(tables)
     rows, listed = step.rows(ALIGNED), folder / "listed.parquet"
+    # What is first does not depend on the order of lines, which differs from one export to the next
     tables.run(
-        "CREATE OR REPLACE TEMP TABLE twice AS SELECT mark, mark2, min(row) AS first "
-        f"FROM {rows} GROUP BY mark, mark2 HAVING count(*) > 1"
+        f"CREATE OR REPLACE TEMP TABLE twice AS SELECT row FROM {rows} SEMI JOIN "
+        f"(SELECT mark, mark2 FROM {rows} GROUP BY ALL HAVING count(*) > 1) USING (mark, mark2) QUALIFY row_number() "
+        "OVER (PARTITION BY mark, mark2 ORDER BY day, target, latitude, longitude, who) > 1"
     )
     tables.write(
-        "SELECT o.row, p.* EXCLUDE (observation) "
-        f"FROM (SELECT *, row_number() OVER () AS line FROM {source.photos}) p JOIN {rows} o "
-        "ON md5_number_lower(p.observation) = o.mark AND md5_number_upper(p.observation) = o.mark2",
+        f"SELECT o.row, o.mark, p.* EXCLUDE (observation) FROM {source.photos} p JOIN {rows} o "
+        "ON md5_number_lower(p.observation) = o.mark AND md5_number_upper(p.observation) = o.mark2 "
+        "ANTI JOIN twice t ON t.row = o.row",
         listed,
     )
     notes = {"unreadable": rejects(tables), "photos": tables.number(f"SELECT count(*) FROM {parquet(listed)}")}
-    # The photo of the lowest position of each observation; of equal ones the one listed first
-    first = f"min((COALESCE(position, 1048575)::BIGINT << 40) + line) & {(1 << 40) - 1}"
-    primary = (
-        f"SELECT p.* EXCLUDE (line) FROM {parquet(listed)} p "
-        f"JOIN (SELECT row, {first} AS line FROM {parquet(listed)} GROUP BY row) USING (row, line)"
+    # The photo of the lowest position of each observation; of equal ones that of the lowest number
+    several = "min(licence) OVER (PARTITION BY row, file) <> max(licence) OVER (PARTITION BY row, file)"
+    order = "position NULLS LAST, length(file), file, photo, licence NULLS FIRST, observer, holder, width, height"
+    tables.write(
+        f"SELECT * REPLACE (COALESCE(fault, CASE WHEN {several} THEN 'a photo under several licences' END) AS fault) "
+        f"FROM {parquet(listed)} QUALIFY row_number() OVER (PARTITION BY row ORDER BY {order}) = 1",
+        folder / PRIMARY,
     )
-    tables.write(primary, folder / PRIMARY)
     listed.unlink()
     step.split(_with_photos(tables, wanted, rows, parquet(folder / PRIMARY)))
     return notes
@@ -165,20 +169,19 @@ def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: 
     names = [name for (name,) in tables.rows(f"SELECT DISTINCT licence FROM {primary} WHERE licence IS NOT NULL")]
     reasons = [why_not(name, wanted.licences) for name in names]
     tables.know("licences", {"licence": names, "why": reasons})
-    tables.run(
-        f"CREATE OR REPLACE TEMP TABLE shared AS SELECT md5_number_lower(photo) AS a, md5_number_upper(photo) AS b, "
-        f"min(row) AS first FROM {primary} GROUP BY a, b HAVING count(*) > 1"
-    )
+    # By its id and by what it is fetched by; one observation keeps it
+    ids = ("COALESCE(photo, file)", "COALESCE(url, file)")
+    again = " OR ".join(f"row_number() OVER (PARTITION BY {id} ORDER BY mark) > 1" for id in ids)
+    tables.run(f"CREATE OR REPLACE TEMP TABLE shared AS SELECT row FROM {primary} QUALIFY {again}")
     reason = (
-        "CASE WHEN t.first IS NOT NULL AND t.first <> o.row THEN 'listed twice' WHEN p.row IS NULL THEN 'no photo' "
+        "CASE WHEN t.row IS NOT NULL THEN 'listed twice' WHEN p.row IS NULL THEN 'no photo' "
         f"WHEN p.fault IS NOT NULL THEN p.fault WHEN p.licence IS NULL THEN {quoted(why_not(None, ()))} "
-        "WHEN l.why IS NOT NULL THEN l.why WHEN s.first <> o.row THEN 'the photo of another observation' END"
+        "WHEN l.why IS NOT NULL THEN l.why WHEN s.row IS NOT NULL THEN 'the photo of another observation' END"
     )
     return (
         f"SELECT o.row, o.mark, o.who, o.target, o.latitude, o.longitude, o.day, {reason} AS reason FROM {rows} o "
-        f"LEFT JOIN twice t USING (mark, mark2) LEFT JOIN {primary} p ON p.row = o.row "
-        "LEFT JOIN licences l ON l.licence = p.licence "
-        "LEFT JOIN shared s ON s.a = md5_number_lower(p.photo) AND s.b = md5_number_upper(p.photo)"
+        f"LEFT JOIN twice t ON t.row = o.row LEFT JOIN {primary} p ON p.row = o.row "
+        "LEFT JOIN licences l ON l.licence = p.licence LEFT JOIN shared s ON s.row = o.row"
     )
 
 
@@ -193,7 +196,8 @@ def _list(source: ObservationSource, step: StepTables) -> Mapping[str, Any]:
     rejects(tables)  # the step that read the photos first has counted the lines that are not rows
     holder, people = "p.holder", ""
     if source.observers is not None:
-        tables.run(f"CREATE OR REPLACE TEMP TABLE people AS SELECT DISTINCT ON (observer) * FROM {source.observers}")
+        named = f"SELECT observer, min(name) AS name FROM {source.observers} GROUP BY 1"
+        tables.run(f"CREATE OR REPLACE TEMP TABLE people AS {named}")
         holder, people = "COALESCE(p.holder, h.name)", "LEFT JOIN people h ON h.observer = p.observer"
     step.write(
         "SELECT row_number() OVER (ORDER BY d.target, d.turn) - 1 AS number, d.row, d.target, d.group, d.cluster, "

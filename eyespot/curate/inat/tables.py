@@ -22,7 +22,6 @@ from eyespot.pipelines import Context, Records, SqlStep, StepResult
 from eyespot.storage.atomic import put_file, write_whole
 from eyespot.types import EyespotError, NothingFound, UsageError
 
-GIB = 1 << 30
 _ROW_GROUP = 122_880  # DuckDB's own; a tail of millions of rows still sorts within the limit
 
 
@@ -201,13 +200,13 @@ def table_work(work: Work, tables: Tables) -> SqlStep:
         earlier = {name: folder_of(output) for name, output in context.earlier.items()}
         if records.path is not None:
             before = folder_of(records)
-            earlier[step_name(before)] = before
+            name = before.name.partition("-")[2]  # `filtered` of `02-filtered`
+            earlier[name] = before
             if not len(records):
                 dropped = tables.rows(f"SELECT reason, count(*) FROM {parquet(before / DROPPED_ROWS)} GROUP BY reason")
                 reasons = [f"{reason} ({count:,})" for reason, count in most_first(dict(dropped)).items()]
                 listed = ", ".join(reasons[:4]) or "none came"
-                title = TITLES[step_name(before)]
-                raise NothingFound(f"no observation is left after {title}: {listed}; ask for less")
+                raise NothingFound(f"no observation is left after {TITLES[name]}: {listed}; ask for less")
         context.tell(TITLES[context.step], list(TITLES).index(context.step) + 1, len(TITLES))
         notes = json.dumps(work(StepTables(tables, folder, earlier)), ensure_ascii=False)
         write_whole(folder / NOTES, lambda file: file.write(notes.encode()))
@@ -220,11 +219,6 @@ def folder_of(records: Records) -> Path:
     """The folder of the step that kept these records."""
     assert records.path is not None
     return records.path.parent
-
-
-def step_name(folder: Path) -> str:
-    """The name of the step whose folder this is: `filtered` of `02-filtered`."""
-    return folder.name.partition("-")[2]
 
 
 def notes_of(step: StepResult) -> dict[str, Any]:

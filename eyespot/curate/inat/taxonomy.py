@@ -273,13 +273,13 @@ def align_observations(source: ObservationSource, species: Species, step: StepTa
 
 def _resolve(source: ObservationSource, tables: Tables, rows: str) -> None:
     """Tables `taxa` as the source has them, and `resolved`: the species of each observed taxon, or why it has none."""
-    tables.run(f"CREATE OR REPLACE TEMP TABLE taxa AS SELECT DISTINCT ON (taxon) * FROM {source.taxa}")
+    tables.run(f"CREATE OR REPLACE TEMP TABLE taxa AS SELECT DISTINCT ON (taxon) * FROM {source.taxa} ORDER BY ALL")
     tables.run(f"CREATE OR REPLACE TEMP TABLE seen AS SELECT taxon, count(*) AS times FROM {rows} GROUP BY taxon")
     tables.run(
         "CREATE OR REPLACE TEMP TABLE above AS SELECT DISTINCT ON (s.taxon) s.taxon, a.taxon AS species "
         "FROM (SELECT taxon, unnest(string_split(ancestry, '/')) AS one FROM seen JOIN taxa USING (taxon) "
         "WHERE rank_level < 10) s "
-        "JOIN taxa a ON a.taxon = s.one AND a.rank = 'species'"
+        "JOIN taxa a ON a.taxon = s.one AND a.rank = 'species' ORDER BY ALL"
     )
     why = (
         f"CASE WHEN t.taxon IS NULL THEN {quoted(UNLISTED)} WHEN t.rank = 'species' OR u.species IS NOT NULL THEN NULL "
@@ -309,7 +309,7 @@ def _named_taxa(tables: Tables, targets: Sequence[TargetSpecies], changes: Seque
     keys |= {end for change in changes for end in (change.old, change.new)}
     tables.know("keys", {"key": sorted(keys)})
     rows = tables.rows(
-        "SELECT t.taxon, t.name, t.active, COALESCE(any_value(k.name), t.kingdom) FROM (SELECT * FROM taxa "
+        "SELECT t.taxon, t.name, t.active, COALESCE(min(k.name), t.kingdom) FROM (SELECT * FROM taxa "
         "WHERE rank = 'species' AND (taxon IN (FROM keys) OR name IN (FROM keys))) t "
         "LEFT JOIN taxa k ON k.rank = 'kingdom' AND contains('/' || t.ancestry || '/', '/' || k.taxon || '/') "
         "GROUP BY t.taxon, t.name, t.active, t.kingdom ORDER BY t.taxon"

@@ -34,7 +34,6 @@ from eyespot.curate.pair_set import (
     LeftOut,
     PairRow,
     PairsResult,
-    StatelessSource,
     begin_folder,
     digest,
     fill_parts,
@@ -93,7 +92,7 @@ class _Hashed:
 
 
 @dataclass
-class LabelledSet(StatelessSource):
+class LabelledSet:
     """A `PairSource` whose parts are drawn; `workers` threads read pictures. `without`: paths or ids to leave out."""
 
     source: LabelSource

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, TO_CAPTION, LeftOut, PairRow, StatelessSource, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, TO_CAPTION, LeftOut, PairRow, digest
 from eyespot.curate.templates import Templates
 from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.json_lists import lists_of
@@ -43,7 +43,7 @@ from eyespot.types import NothingFound, Progress, UsageError
 
 
 @dataclass(frozen=True)
-class Coco(StatelessSource):
+class Coco:
     """Files of captions, and the folder where their pictures lie. `without`: ids of images that give no pair.
 
     train2017 is train2014 and val2014 less 5,000 images, so it holds most of the 5,000 images of val2014 that are the
@@ -102,7 +102,7 @@ TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json
 
 
 @dataclass(frozen=True)
-class Cc12m(StatelessSource):
+class Cc12m:
     """Shards. `without`: keys of samples that give no pair."""
 
     files: Sequence[Path]
@@ -142,7 +142,7 @@ class Cc12m(StatelessSource):
 
 
 @dataclass(frozen=True)
-class Rmir(StatelessSource):
+class Rmir:
     """The folder of a set, and which split of it. `without`: ids of queries that give no pair."""
 
     folder: Path
@@ -269,7 +269,7 @@ class BioTrove:
         folder = relative_path(self.images, self.out / file.stem)
         with opened_parquet(file) as opened:
             names = [name for name in LABELS if name in opened.schema_arrow.names]
-            templates = Templates.over(names, {}, self.draw.seed)
+            templates = Templates.over(names, {}, seed=self.draw.seed)
             for batch in _batches(file, opened, names):
                 # The rows of a batch that are drawn and not taken yet, and their places among the drawn
                 keys = mixed(_whole(file, batch.column(ID)), self.draw.seed)

@@ -138,7 +138,7 @@ class Sources:
         count = min(count, int(mask.sum()))
         if not count:
             return []
-        nearest = self.world(record["source"]).index(self.named).search(self.vectors([record]), count, mask)
+        nearest = self.world(record["source"]).collection(self.named).index.search(self.vectors([record]), count, mask)
         return list(zip(nearest.rows[0].tolist(), nearest.scores[0].tolist(), strict=True))
 
     def photos(self, name: str, rows: Sequence[int]) -> list[dict[str, Any]]:

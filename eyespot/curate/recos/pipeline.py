@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,7 +51,7 @@ class RecosPipeline(SetPipeline):
         steps: list[Step] = []
         made = self.recipe.made({name: partial(make, self) for name, make in MAKERS.items()})
         for kind, step in zip((step.step for step in declared), made, strict=True):
-            steps.append(step)
+            steps.append(step if step.about else replace(step, about=str(MAKERS[kind].__doc__)))
             if kind == "confuse":  # it sees one picture at a time, so its captions are compared with all others here
                 compare, about = BatchStep(checking.apart), "Removes captions that two pictures share."
                 steps.append(Step(f"{step.name}{APART}", compare, 2, needs=("render",), about=about))
@@ -86,70 +86,76 @@ class RecosPipeline(SetPipeline):
         return sorted(path for path in (self.out / REVIEW).glob("*.jsonl") if not path.stem.endswith(".decisions"))
 
 
-# -- one function a step ----------------------------------------------------------------------------------------
+# -- one function a step, whose docstring is what the card says of it -------------------------------------------------
 
 
-def _draw(pipe: RecosPipeline, declared: Declared) -> Step:
+def draw_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Chooses sums, programs and signs with answers that differ."""
     how = pipe.drawing
     for name in how.subtasks:
         pictures.generator_of(name)
     work = BatchStep(lambda _records, context: pictures.sample_facts(context, how))
-    about, count = "Chooses sums, programs and signs with answers that differ.", sum(how.subtasks.values())
-    return declared.made(work, about=about, grows=lambda _came: count)
+    count = sum(how.subtasks.values())
+    return declared.made(work, grows=lambda _came: count)
 
 
-def _render(pipe: RecosPipeline, declared: Declared) -> Step:
+def render_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Draws the pictures."""
     declared.fitted(NoSettings)
     work = MapStep(lambda record, context: pictures.rendered(record, context, pipe.sources), 2)
-    return declared.made(work, about="Draws the pictures.")
+    return declared.made(work)
 
 
-def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
+def collect_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Chooses the pictures of v0, by sub-task."""
     how = pipe.collecting
     how.wanted()
     work = BatchStep(lambda records, context: pictures.collected(records, context, pipe.sources, how))
     settings = {key: value for key, value in declared.settings.items() if key != "galleries"}
     if pipe.limit is not None:
         settings["trial"] = pipe.limit
-    about = "Chooses the pictures of v0, by sub-task."
     more = {"inputs": pipe.sources.digests, "grows": lambda _came: pipe.wanted[0]}
-    return declared.made(work, 2, settings=settings, about=about, **more)
+    return declared.made(work, 2, settings=settings, **more)
 
 
-def _caption(pipe: RecosPipeline, declared: Declared) -> Step:
+def caption_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Writes five captions of each picture."""
     how = declared.fitted(RecosWorkers)
     by, fields = _writer(pipe, declared, "caption")
     work = MapStep(lambda record, context: captions.captioned(record, context, by), how.workers)
     fields |= {"grows": lambda came: came * CAPTIONS, "asking": pipe.wanted[1]}
-    return declared.made(work, about="Writes five captions of each picture.", **fields)
+    return declared.made(work, **fields)
 
 
-def _complete(_pipe: RecosPipeline, declared: Declared) -> Step:
+def complete_step(_pipe: RecosPipeline, declared: Declared) -> Step:
+    """Keeps pictures with enough captions of their own."""
     how = declared.fitted(checking.Completing)
     work = BatchStep(lambda records, context: checking.completed(records, context, how))
     about = f"Keeps pictures of {how.version} with enough captions of their own (at least {how.least})."
     return declared.made(work, 3, needs=("render",), about=about)
 
 
-def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
+def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Measures dis(t) of each caption, and rewrites those that say too much or too little."""
     how: captions.Rewriting = declared.fitted(captions.Rewriting)
     by, fields = _writer(pipe, declared, "rewrite")
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
     work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)
     fields |= {"inputs": {"space": pipe.sources.digests["space"]}, "asking": pipe.wanted[1] * CAPTIONS}
-    about = "Measures dis(t) of each caption, and rewrites those that say too much or too little."
-    return declared.made(work, 3, needs=("collect",), about=about, **fields)
+    return declared.made(work, 3, needs=("collect",), **fields)
 
 
-def _grammar(_pipe: RecosPipeline, declared: Declared) -> Step:
+def grammar_step(_pipe: RecosPipeline, declared: Declared) -> Step:
+    """Looks for grammar errors in captions."""
     how = declared.fitted(checking.Grammar)
     checker = checking.Checker(how)
     work = MapStep(lambda record, context: checking.checked(record, context, checker, how))
     return declared.made(work, 2, about=f"Looks for grammar errors in the captions of {how.version}.")
 
 
-def _review(pipe: RecosPipeline, declared: Declared) -> Step:
+def review_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Shows captions to a person."""
     how = declared.fitted(checking.Reviewing)
     queue = pipe.out / REVIEW / f"{declared.name}.jsonl"
     work = BatchStep(lambda records, context: checking.review_captions(records, context, queue, pipe.sources, how))
@@ -157,24 +163,25 @@ def _review(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 4, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
-def _pair(pipe: RecosPipeline, declared: Declared) -> Step:
+def pair_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Finds for each picture the one of its source that looks most like it."""
     how = declared.fitted(confusing.Copies)
     work = BatchStep(lambda records, context: confusing.paired(records, context, pipe.sources, how))
-    about = "Finds for each picture the one of its source that looks most like it."
     more = {"inputs": pipe.sources.digests, "grows": lambda came: came + pipe.wanted[0]}
-    return declared.made(work, 3, needs=("render",), about=about, **more)
+    return declared.made(work, 3, needs=("render",), **more)
 
 
-def _confuse(pipe: RecosPipeline, declared: Declared) -> Step:
+def confuse_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Makes captions of these from the first ones with the fewest words changed."""
     how = declared.fitted(confusing.Confusing)
     by, fields = _writer(pipe, declared, "confuse")
     work = MapStep(lambda record, context: confusing.confused(record, context, by, how), how.workers)
-    about = "Makes captions of these from the first ones with the fewest words changed."
     fields |= {"grows": lambda came: came + pipe.wanted[0] * (CAPTIONS - 1), "asking": pipe.wanted[1]}
-    return declared.made(work, 2, about=about, **fields)
+    return declared.made(work, 2, **fields)
 
 
-def _expand(pipe: RecosPipeline, declared: Declared) -> Step:
+def expand_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Adds the pictures most like each, without captions."""
     how = declared.fitted(Expanding)
     work = BatchStep(lambda records, context: confusing.expanded(records, context, pipe.sources, how))
     about = f"Adds the {how.similar} pictures most like each, without captions."
@@ -183,21 +190,24 @@ def _expand(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 2, needs=("render",), about=about, **more)
 
 
-def _hash(pipe: RecosPipeline, declared: Declared) -> Step:
+def hash_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Computes perceptual hashes of the pictures without captions."""
     declared.fitted(NoSettings)
     work = MapStep(lambda record, _context: confusing.hashed(record, pipe.sources), 2)
-    return declared.made(work, about="Computes perceptual hashes of the pictures without captions.")
+    return declared.made(work)
 
 
-def _distinct(pipe: RecosPipeline, declared: Declared) -> Step:
+def distinct_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Removes near-duplicates from the pictures without captions."""
     how = declared.fitted(confusing.Copies)
     work = BatchStep(lambda records, _context: confusing.distinct(records, pipe.sources, how))
-    return declared.made(work, 2, about="Removes near-duplicates from the pictures without captions.")
+    return declared.made(work, 2)
 
 
-_STEPS = (_draw, _render, _collect, _caption, _discriminate, _grammar, _review, _complete, _pair, _confuse, _expand)
+_STEPS = (draw_step, render_step, collect_step, caption_step, discriminate_step, grammar_step, review_step)
+_LATER = (complete_step, pair_step, confuse_step, expand_step, hash_step, distinct_step)
 MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
-    make.__name__.removeprefix("_"): make for make in (*_STEPS, _hash, _distinct)
+    make.__name__.removesuffix("_step"): make for make in (*_STEPS, *_LATER)
 }
 
 

@@ -48,7 +48,7 @@ def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> d
     answers: dict[str, list[Record]] = {"true": [], "false": []}
     for triplet in sure:
         answers["true" if triplet["answers"] else "false"].append(triplet)
-    last = [(hits[-1], settle_votes(hits[-1], len(made.seats)).answers) for hits in made.hits.values()]
+    last = [(hits[-1], settle_votes(hits[-1], len(made.seats))[0]) for hits in made.hits.values()]
     hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
     drawn = {VERDICTS: _drawn(made, answers, sizes.verdicts), LAST: _drawn(made, hits, sizes.last)}
     make_folder(folder)
@@ -175,7 +175,7 @@ def read_panel(folder: Path) -> dict[str, Sealed]:
 def _sealed(made: FinishedSteps, triplets: Iterable[Record]) -> dict[str, Sealed]:
     judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
     return {
-        id: Sealed(id, one["kind"], one["question"], settle_votes(one, judges).answers, before.get(id), one["votes"])
+        id: Sealed(id, one["kind"], one["question"], settle_votes(one, judges)[0], before.get(id), one["votes"])
         for one in triplets
         for id in [one["id"]]
     }
@@ -204,12 +204,9 @@ def welch(first: Sequence[float], second: Sequence[float]) -> TwoGroups:
         return TwoGroups(len(a), len(b), difference, 0.0 if same else math.inf, math.nan, float(same), math.nan)
     freedom = error**2 / float(errors[0] ** 2 / (len(a) - 1) + errors[1] ** 2 / (len(b) - 1))
     t = difference / math.sqrt(error)
-    return TwoGroups(len(a), len(b), difference, t, freedom, two_tailed(t, freedom), difference / pooled)
-
-
-def two_tailed(t: float, freedom: float) -> float:
-    """The probability of a t so far from 0 on either side: I_x(ν/2, 1/2) at x = ν / (ν + t²)."""
-    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    # Two-tailed: I_x(ν/2, 1/2) at x = ν / (ν + t²)
+    p = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    return TwoGroups(len(a), len(b), difference, t, freedom, p, difference / pooled)
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:

@@ -195,7 +195,7 @@ class _Indexes:
 
     def by_picture(self, space: str, targets: Sequence[str]) -> list[list[int]]:
         """For each target the places of the nearest photos."""
-        index = self.world.index(space)
+        index = self.world.collection(space).index
         mask: Mask = np.zeros(int(self.world.view(space).starts[-1]), bool)
         mask[list(self.by_row[space])] = True
         found = index.search(self.world.texts(targets, space), self.settings.images + SPARE, mask)

@@ -145,6 +145,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         **{"seconds": SHARE, "calls": WHOLE, "tokens_in": WHOLE, "tokens_out": WHOLE, "money": SHARE},
     },
 }
+WHOLE_TABLES: Tables = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}  # our own layout
 QUERY = ("id", "split", "kind", "image", "question", "reasoning", "description", "tsr")  # as the step `split` has them
 PICTURES = ("queries", "corpus")  # tables of MTEB that show pictures
 BY_SPLIT = ("queries", "qrels")
@@ -251,18 +252,12 @@ _MTEB = {
 def tables_of(made: FinishedSteps) -> Tables:
     """The tables by the names that `datasets` loads them by."""
     splits = _splits(made)
-    whole = whole_tables()
     parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
     mteb = {
         f"{MTEB}-{name}": {split: f"{MTEB}/{file}" for split, file in places.items()}
         for name, places in mteb_tables(made).items()
     }
-    return whole | parted | mteb if splits else whole
-
-
-def whole_tables() -> dict[str, dict[str, str]]:
-    """Our own layout."""
-    return {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
+    return {**WHOLE_TABLES, **parted, **mteb} if splits else WHOLE_TABLES
 
 
 def mteb_tables(made: FinishedSteps) -> Tables:

@@ -60,7 +60,7 @@ def write_set(
         files.write_mteb(made, folder / files.MTEB, share)
         if made.queries:
             write_head(data_card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
-        write_cards(data_card, folder, files.tables_of(made), files.whole_tables())
+        write_cards(data_card, folder, files.tables_of(made), files.WHOLE_TABLES)
     target.settle()
     return cases
 
@@ -180,7 +180,7 @@ def _rules(made: FinishedSteps) -> CardTable:
 def _judges(made: FinishedSteps) -> CardTable:
     """How each judge votes, beside the others: one that says yes too often shows."""
     judges = len(made.seats)
-    majority = {one["id"]: settle_votes(one, judges).answers for one in made.triplets}
+    majority = {one["id"]: settle_votes(one, judges)[0] for one in made.triplets}
     votes: dict[str, list[tuple[str, str]]] = {seat: [] for seat in made.seats}
     for one in made.triplets:
         for vote in one["votes"]:

@@ -124,17 +124,9 @@ FURTHER, NEGATIVE, NO_TARGET = "a further target of its query", "a judged negati
 Doubt: TypeAlias = Literal["everywhere", "query"]
 
 
-@dataclass(frozen=True)
-class Settled:
-    """What the panel says of a triplet; `answers` None where it is in doubt."""
-
-    answers: bool | None
-    confidence: float
-
-
-def settle_votes(triplet: Record, judges: int) -> Settled:
-    """What the votes come to."""
-    return Settled(*confidence([vote["verdict"] for vote in triplet["votes"]], judges))
+def settle_votes(triplet: Record, judges: int) -> tuple[bool | None, float]:
+    """What the votes of a triplet come to: whether its candidate answers, None where in doubt; and the confidence."""
+    return confidence([vote["verdict"] for vote in triplet["votes"]], judges)
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,7 @@ class ConfidentSettings:
 
 def doubtful(judged: Records, found: Records, judges: int, least: float) -> Iterator[Record]:
     """Candidates that are in doubt, and those on which a judge gave no answer."""
-    sure = {one["id"]: _is_sure(settle_votes(one, judges), least) for one in judged}
+    sure = {one["id"]: _is_sure(*settle_votes(one, judges), least) for one in judged}
     return (one for one in found if not sure.get(one["id"], False))
 
 
@@ -161,18 +153,18 @@ def confident(judged: Records, context: Context, judges: int, settings: Confiden
     if settings.doubt == "everywhere":
         leaving = {one["candidate"] for one in doubtful(judged, context.earlier["candidates"], judges, least)}
     for one in judged:
-        verdict = settle_votes(one, judges)
-        record = {**one, "answers": verdict.answers, "confidence": verdict.confidence}
-        if not _is_sure(verdict, least):
-            yield Drop(record, DOUBTED if verdict.confidence else ABSTAINED, f"confidence {verdict.confidence:.2f}")
+        answers, share = settle_votes(one, judges)
+        record = {**one, "answers": answers, "confidence": share}
+        if not _is_sure(answers, share, least):
+            yield Drop(record, DOUBTED if share else ABSTAINED, f"confidence {share:.2f}")
         elif one["candidate"] in leaving:
             yield Drop(record, LEFT)
         else:
             yield Keep(record)
 
 
-def _is_sure(verdict: Settled, least: float) -> bool:
-    return verdict.answers is not None and verdict.confidence >= least
+def _is_sure(answers: bool | None, share: float, least: float) -> bool:
+    return answers is not None and share >= least
 
 
 # -- triplets to queries ----------------------------------------------------------------------------------------

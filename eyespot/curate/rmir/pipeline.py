@@ -55,7 +55,8 @@ class RmirPipeline(SetPipeline):
     @cached_property
     def steps(self) -> list[Step]:
         """All of them; `UsageError` for a recipe that lacks one, has another, or puts them in another order."""
-        return [make(self, self._of[name], self.settings(name)) for name, (_, make) in STEPS.items()]
+        made = ((make(self, self._of[name], self.settings(name)), make.__doc__) for name, (_, make) in STEPS.items())
+        return [step if step.about else replace(step, about=str(about)) for step, about in made]
 
     def settings(self, name: str) -> Any:
         """The settings of a step."""
@@ -84,97 +85,96 @@ class RmirPipeline(SetPipeline):
         return {one.step: one for one in self.recipe.steps}
 
 
-# -- one maker a step -------------------------------------------------------------------------------------------
+# -- one maker a step, whose docstring is what the card says of it ----------------------------------------------------
 
 
-def _seeds(pipe: RmirPipeline, declared: Declared, settings: candidates.SeedSettings) -> Step:
-    about = "Draws photos from clusters of alike ones."
+def seeds_step(pipe: RmirPipeline, declared: Declared, settings: candidates.SeedSettings) -> Step:
+    """Draws photos from clusters of alike ones."""
     bare, photos = replace(declared, inputs={}), int(pipe.world.view(settings.space).live.sum())
     drawn = photos if settings.clusters is None else settings.clusters * settings.each
     return bare.made(
         SqlStep(lambda _records, folder, context: candidates.draw(pipe.world, settings, folder, context)),
         inputs={"gallery": pipe.world.digest},
-        about=about,
         grows=lambda _count: min(photos, drawn),
     )
 
 
-def _inputs(pipe: RmirPipeline, declared: Declared, settings: questions.Inputs) -> Step:
+def inputs_step(pipe: RmirPipeline, declared: Declared, settings: questions.Inputs) -> Step:
+    """Draws the photos that questions are asked about."""
     count = min((one for one in (settings.count, pipe.limit) if one is not None), default=None)
     work = BatchStep(lambda records, context: questions.inputs(records, context, count))
-    about, named = "Draws the photos that questions are asked about.", {} if count is None else {"count": count}
-    return declared.made(
-        work, settings=named, about=about, grows=lambda came: min(came, came if count is None else count)
-    )
+    named = {} if count is None else {"count": count}
+    return declared.made(work, settings=named, grows=lambda came: min(came, came if count is None else count))
 
 
-def _questions(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
-    about = "A model asks a question of each of three kinds about each photo, or abstains."
-    step = _asking(declared, settings, questions.propose, "question", about)
-    return replace(step, grows=lambda came: came * len(KINDS))
+def questions_step(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+    """A model asks a question of each of three kinds about each photo, or abstains."""
+    return replace(_asking(declared, settings, questions.propose, "question"), grows=lambda came: came * len(KINDS))
 
 
-def _checked(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
-    about = "A model looks again and throws out questions that break one of four rules."
-    return _asking(declared, settings, questions.check, "check", about)
+def checked_step(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+    """A model looks again and throws out questions that break one of four rules."""
+    return _asking(declared, settings, questions.check, "check")
 
 
-def _asking(declared: Declared, settings: RmirWorkers, work: Callable[..., Any], prompt: str, about: str) -> Step:
+def _asking(declared: Declared, settings: RmirWorkers, work: Callable[..., Any], prompt: str) -> Step:
     model, text, fields = one_model(declared, shipped_prompt(prompt))
-    return declared.made(MapStep(partial(work, model=model, template=text), settings.workers), about=about, **fields)
+    return declared.made(MapStep(partial(work, model=model, template=text), settings.workers), **fields)
 
 
-def _candidates(pipe: RmirPipeline, declared: Declared, settings: candidates.CandidateSettings) -> Step:
-    about = "Finds photos that may answer, by what they look like and by what is said of them; records become triplets."
+def candidates_step(pipe: RmirPipeline, declared: Declared, settings: candidates.CandidateSettings) -> Step:
+    """Finds photos that may answer, by what they look like and by what is said of them; records become triplets."""
     named = {**declared.settings, "spaces": settings.space_names(pipe.world)}
     work = BatchStep(
         lambda records, context: candidates.retrieve(pipe.world, settings, records, context.earlier["seeds"])
     )
     each = settings.images * len(named["spaces"]) + (settings.texts if settings.text_encoder is not None else 0)
     more: dict[str, Any] = {"needs": ("seeds",), "grows": lambda came: came * each}
-    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, about=about, **more)
+    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, **more)
 
 
-def _judged(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
+def judged_step(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
+    """A panel votes on each triplet."""
     text = template(declared, shipped_prompt("judge"))
     each = MapStep(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
     price = expected({}, 0, "")
     for seat in pipe.seats:
         price = price.plus(expected(seat.model, 2, text))
-    votes, about = {"votes": settings.votes} if settings.votes else {}, "A panel votes on each triplet."
-    return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, about=about, expects=price)
+    votes = {"votes": settings.votes} if settings.votes else {}
+    return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, expects=price)
 
 
-def _confident(pipe: RmirPipeline, declared: Declared, settings: panel.ConfidentSettings) -> Step:
+def confident_step(pipe: RmirPipeline, declared: Declared, settings: panel.ConfidentSettings) -> Step:
+    """Keeps triplets on which the panel is of one mind."""
     judges = len(pipe.seats)
     work = BatchStep(lambda records, context: panel.confident(records, context, judges, settings))
-    rest = ", and none whose photo is in doubt anywhere." if settings.doubt == "everywhere" else "."
-    about = f"Keeps triplets on which the panel is of one mind{rest}"
+    nowhere = "Keeps triplets on which the panel is of one mind, and none whose photo is in doubt anywhere."
+    about = nowhere if settings.doubt == "everywhere" else ""
     return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
 
 
-def _queries(_pipe: RmirPipeline, declared: Declared, _settings: NoSettings) -> Step:
-    about = "Gathers triplets into queries; those without a target go."
-    return declared.made(BatchStep(panel.gathered), needs=("checked",), about=about)
+def queries_step(_pipe: RmirPipeline, declared: Declared, _settings: NoSettings) -> Step:
+    """Gathers triplets into queries; those without a target go."""
+    return declared.made(BatchStep(panel.gathered), needs=("checked",))
 
 
-def _split(pipe: RmirPipeline, declared: Declared, settings: panel.SplitSettings) -> Step:
+def split_step(pipe: RmirPipeline, declared: Declared, settings: panel.SplitSettings) -> Step:
+    """Tells by the reliability of its judged list which query tests; the others train."""
     work = BatchStep(lambda records, context: panel.split(records, context, settings, pipe.lists))
     lists = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
-    about = "Tells by the reliability of its judged list which query tests; the others train."
     needs = {"needs": ("judged", "confident"), "needs_drops": ("judged",)}
-    return declared.made(work, 2, settings=lists, about=about, **needs)
+    return declared.made(work, 2, settings=lists, **needs)
 
 
 STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]] = {
-    "seeds": (candidates.SeedSettings, _seeds),
-    "inputs": (questions.Inputs, _inputs),
-    "questions": (RmirWorkers, _questions),
-    "checked": (RmirWorkers, _checked),
-    "candidates": (candidates.CandidateSettings, _candidates),
-    "judged": (PanelSettings, _judged),
-    "confident": (panel.ConfidentSettings, _confident),
-    "queries": (NoSettings, _queries),
-    "split": (panel.SplitSettings, _split),
+    "seeds": (candidates.SeedSettings, seeds_step),
+    "inputs": (questions.Inputs, inputs_step),
+    "questions": (RmirWorkers, questions_step),
+    "checked": (RmirWorkers, checked_step),
+    "candidates": (candidates.CandidateSettings, candidates_step),
+    "judged": (PanelSettings, judged_step),
+    "confident": (panel.ConfidentSettings, confident_step),
+    "queries": (NoSettings, queries_step),
+    "split": (panel.SplitSettings, split_step),
 }
 """The steps in their order: their settings, and what makes them."""

@@ -66,7 +66,7 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
     }
     depth = min(max(CUTOFFS) + max(map(len, left.values())), int(pool.sum()))
     for way, vectors in _ways(world, space, subset, rows).items():
-        hits = world.index(space).search(vectors, depth, pool).rows  # (queries, depth)
+        hits = world.collection(space).index.search(vectors, depth, pool).rows  # (queries, depth)
         found.append(Shortcut(way, _recalls(hits, subset, rows, left)))
     # In a random order each photo is among the first k of n with probability k / n
     ranked = [int(pool.sum()) - int(pool[list(left[one["id"]])].sum()) for one in subset]
@@ -241,7 +241,7 @@ def order_check(hits: Mapping[str, Sequence[Record]], judges: int) -> QualityChe
     """Whether accepted hits stand before rejected ones, as they do if verdicts depend on what was searched for."""
     areas = []
     for listed in hits.values():
-        verdicts = [settle_votes(one, judges).answers for one in listed]
+        verdicts = [settle_votes(one, judges)[0] for one in listed]
         places = {yes: [place for place, verdict in enumerate(verdicts) if verdict is yes] for yes in (True, False)}
         pairs = [yes < no for yes in places[True] for no in places[False]]
         areas += [float(np.mean(pairs))] if pairs else []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.storage.systems import usable_cores
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def session_of(model: str | bytes) -> InferenceSession:
 
 def threads() -> int:
     """How many threads one network may use; a mistyped number of them could bring the machine to a halt."""
-    number = os.environ.get("EYESPOT_THREADS") or str(os.cpu_count() or 1)
+    number = os.environ.get("EYESPOT_THREADS") or str(usable_cores())
     if not (number.isdecimal() and 0 < int(number) <= MOST_THREADS):
         raise UsageError(f"EYESPOT_THREADS is {number!r}; give a whole number from 1 to {MOST_THREADS} or unset it")
     return int(number)

@@ -68,12 +68,6 @@ class TrapPhoto(NamedTuple):
         return next((str(facts[name]) for name in facts if name.lower() in SPECIES and facts[name]), None)
 
 
-def is_placed(facts: Mapping[str, Any]) -> bool:
-    """Whether a photo has what a package needs: a time to the second and a position."""
-    has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE)).endswith(ROUGH)
-    return has_time and None not in (facts.get("latitude"), facts.get("longitude"))
-
-
 def write(rows: ExportRows, folder: Path) -> int:
     """`datapackage.json`, three tables, and the pictures in `media/`."""
     from eyespot.formats.exporting import ExportFailure, known_facts
@@ -85,7 +79,10 @@ def write(rows: ExportRows, folder: Path) -> int:
     (folder / "media").mkdir()
     for row, picture in rows.pictures():
         facts = known_facts(row.facts)
-        if not is_placed(facts):
+        has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE) or ROUGH[0]).endswith(
+            ROUGH
+        )  # to the second
+        if not has_time or None in (facts.get("latitude"), facts.get("longitude")):
             rows.failed.append(ExportFailure(row.id, row.places[0], "without a time or a position"))
             continue
         name = f"media/{names.take(picture.name, picture.suffix)}"
@@ -157,10 +154,11 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
         corner = {"bboxX": round(min(x, 1 - 1e-4), 4), "bboxY": round(min(y, 1 - 1e-4), 4)}
         box = corner | {"bboxWidth": max(width, 1e-4), "bboxHeight": max(height, 1e-4)}
         animal = KINDS.get(kind) == "animal"
-        method = {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
         own: dict[str, Any] = {"observationID": f"{photo.facts['id']}-{number}"}
         own |= {"observationType": KINDS.get(kind, "unknown")}
-        yield {**shared, **own, **method, **box, "scientificName": photo.species if animal else None}
+        if confidence is not None:
+            own |= {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
+        yield {**shared, **own, **box, "scientificName": photo.species if animal else None}
     if not boxes:
         kind = "animal" if photo.species else "unclassified"
         only = {"observationID": photo.facts["id"], "observationType": kind, "scientificName": photo.species}

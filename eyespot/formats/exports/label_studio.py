@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 ABOUT = "Write tasks for Label Studio, with the labels that people gave, the labelling interface, and the pictures."
 OPTIONS = ("images_at", "tasks")
 TASKS, CONFIG_FILE = "tasks.json", "labels.xml"
+CONTROL = "relevance"  # the one control of labels.xml
 CHOICES = {"y": "relevant", "n": "not relevant", "d": "doubt"}
 CONFIG = f"""<View>
   <Header value="$query"/>
   <Image name="image" value="$image"/>
-  <Choices name="relevance" toName="image" choice="single" required="true">
+  <Choices name="{CONTROL}" toName="image" choice="single" required="true">
 {chr(10).join(f'    <Choice value="{choice}"/>' for choice in CHOICES.values())}
   </Choices>
 </View>
@@ -81,7 +82,7 @@ def write_tasks(path: Path, tasks: Iterable[tuple[LabelTask, Mapping[str, Any]]]
             annotations += 1
             result = {
                 "id": f"r{annotations}",
-                "from_name": "relevance",
+                "from_name": CONTROL,
                 "to_name": "image",
                 "type": "choices",
                 "value": {"choices": [CHOICES[mark]]},

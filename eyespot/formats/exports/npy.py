@@ -16,7 +16,7 @@ def write(rows: ExportRows, folder: Path) -> int:
     """`id`, `paths` (whole) and every fact; `eyespot import npy` reads both files in place."""
     import pyarrow.parquet as pq
 
-    from eyespot.gallery import arrays
+    from eyespot.storage import arrays
 
     with (
         (folder / "vectors.npy").open("wb") as vectors,

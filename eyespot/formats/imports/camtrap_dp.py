@@ -162,7 +162,7 @@ def _sighting(row: Mapping[str, str]) -> Sighting:
         common_name=row.get("vernacularname", ""),
         count=None if count is None else int(count),
         box=box,
-        confidence=1.0 if sure is None else sure,
+        confidence=sure if sure is None or 0 <= sure <= 1 else None,
     )
 
 

@@ -65,18 +65,20 @@ def _photo(row: Any, number: int, names: Names, threshold: float) -> PhotoFacts:
     try:
         return PhotoFacts(file, _facts(row, names, threshold))
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
-        return PhotoFacts(file, {}, "has detections of another shape; expected category, conf and bbox of four")
+        expected = "a list of category, conf from 0 to 1 and bbox of four, in categories that the file or a label names"
+        return PhotoFacts(file, {}, f"has detections of another shape; expected {expected}")
 
 
 def _facts(row: Mapping[str, Any], names: Names, threshold: float) -> dict[str, Any]:
-    sure = [one for one in row.get("detections") or [] if float(one["conf"]) >= threshold]
+    # What nobody looked for is not blank: a photo without the list fails
+    sure = [one for one in [*row["detections"]] if _confidence(one["conf"]) >= threshold]
     boxes: list[list[Any]] = []
     for one in sure:
         x, y, width, height = (round(float(share), 4) for share in one["bbox"])
         if not math.isfinite(x + y + width + height):
             raise ValueError("a box that is nowhere")
         kinds = names[_KINDS] or SPECIESNET
-        kind = str(kinds.get(str(one["category"]), one.get("label") or one["category"]))
+        kind = str(kinds.get(str(one["category"])) or one["label"])
         if kind != WHOLE:
             boxes.append([kind, round(float(one["conf"]), 4), x, y, width, height])
     facts: dict[str, Any] = {
@@ -89,15 +91,23 @@ def _facts(row: Mapping[str, Any], names: Names, threshold: float) -> dict[str, 
     return facts | _classified(whole or [answer for one in sure if (answer := _answer(one, names))])
 
 
+def _confidence(value: Any) -> float:
+    """A confidence from 0 to 1; `ValueError` for any other, also NaN."""
+    confidence = float(value)
+    if not 0 <= confidence <= 1:
+        raise ValueError("no confidence")
+    return confidence
+
+
 def _answer(detection: Mapping[str, Any], names: Names) -> tuple[str, Any] | None:
     """The class of a box and its score: SpeciesNet's final one, else the surest."""
     if final := detection.get("processed_classification"):
         return str(final["class"]), final["score"]
     raw = detection.get("raw_classifications")  # a list where MegaDetector's tools put it beside the final class
     listed = zip(raw["scores"], raw["classes"], strict=True) if isinstance(raw, dict) else ()
-    answers = [(float(score), str(name)) for score, name in listed]
+    answers = [(_confidence(score), str(name)) for score, name in listed]
     for key, score in detection.get("classifications") or []:
-        answers.append((float(score), names[_DESCRIBED].get(str(key)) or names[_CLASSES].get(str(key), str(key))))
+        answers.append((_confidence(score), names[_DESCRIBED].get(str(key)) or names[_CLASSES].get(str(key), str(key))))
     return max(answers)[::-1] if answers else None
 
 
@@ -111,5 +121,5 @@ def _classified(answers: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         taxonomy = ";".join(filter(None, ranks))
         found.append((species if ";" in text else text, "" if common == "no cv result" else common, taxonomy))
     facts: dict[str, Any] = dict(joined_names(found))
-    scores = [float(score) for _, score in answers if score is not None]
+    scores = [_confidence(score) for _, score in answers if score is not None]
     return facts | {"species_confidence": max(scores, default=None)}

@@ -15,7 +15,9 @@ from eyespot.formats.imports.tables import BATCH, Column, FactTable, pc
 from eyespot.gallery.disk import ITEMS
 from eyespot.gallery.facts import FIXED, schema_of
 from eyespot.photos.labels import MEASURED
+from eyespot.photos.provenance import DATE_SOURCE, POSITION_SOURCE, ROUGH
 from eyespot.storage.digests import new_digested
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Mask
 
 ROW_GROUP = 8192
@@ -52,7 +54,9 @@ def labels_of(kinds: Mapping[str, str]) -> dict[str, str]:
         if name and name.lower() not in taken and not name.startswith("__index_level_"):
             labels[name] = kind or "text"
             taken.add(name.lower())
-    return labels
+    there = set(map(str.lower, kinds))
+    sources = {source: "text" for source, fact in _SOURCES.items() if fact in there and source not in there}
+    return labels | sources
 
 
 def key_hashes(facts: FactTable, naming: Naming) -> Hashes:
@@ -74,7 +78,7 @@ def _hashes(ids: Iterator[Column]) -> Hashes:
     import duckdb
 
     found = [np.zeros(0, np.uint64)]
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"threads": usable_cores()}) as connection:
         for part in ids:
             rows = connection.from_arrow(pa.table({"id": part})).project("hash(id) AS hash")
             found.append(np.asarray(rows.fetchnumpy()["hash"], np.uint64))
@@ -129,6 +133,8 @@ def write_items(
             columns = places | found
             for name, kind in labels.items():
                 column = _column(batch, name)
+                if column is None and name in _SOURCES:
+                    column = _source(columns[_SOURCES[name]], _column(batch, _SOURCES[name]))
                 columns[name] = _ARROW[kind](pa.nulls(len(batch)) if column is None else column)
             columns |= {"id": ids, "live": pa.array(np.ones(len(batch), bool))}
             arrays = [columns[name] for name in schema.names]
@@ -224,6 +230,15 @@ def _moment(column: Column) -> Column:
     return pc.strptime(text, "%Y-%m-%dT%H:%M:%S", unit="s", error_is_null=True)
 
 
+def _source(facts: Column, given: Column | None) -> Column:
+    """`labels` beside each date or position that the table gives, with `(day)` where a date has no time."""
+    day = pa.scalar(given is not None and pa.types.is_date(given.type))
+    if given is not None and pa.types.is_string(given.type):
+        day = pc.fill_null(pc.match_substring_regex(given, r"^\d{4}-\d\d-\d\d$"), False)
+    source = pc.if_else(day, f"labels {ROUGH[0]}", "labels")
+    return pc.if_else(pc.is_valid(facts), source, pa.scalar(None, pa.string()))
+
+
 def _text(column: Column) -> Column:
     return column.cast(pa.string())
 
@@ -237,6 +252,7 @@ _FACTS: dict[str, Callable[[Column], Column]] = {
     "camera": _text,
 }
 MEANT = tuple(_FACTS)
+_SOURCES = {DATE_SOURCE: "taken", POSITION_SOURCE: "latitude"}
 _ARROW: dict[str, Callable[[Column], Column]] = {
     "int": lambda column: column.cast(pa.int64()),
     "float": lambda column: column.cast(pa.float64(), safe=False),

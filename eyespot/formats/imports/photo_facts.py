@@ -16,19 +16,20 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from eyespot.formats.exports._names import safe_name
+from eyespot.gallery.disk import FACTS
 from eyespot.gallery.items_table import read_items
-from eyespot.gallery.view import Gallery, place_of
+from eyespot.gallery.view import Gallery
+from eyespot.gallery.visits import PICTURE
 from eyespot.photos.found import is_utf8
-from eyespot.photos.names import real_name
+from eyespot.photos.names import NamedFiles, real_name
 from eyespot.photos.places import tar_of
 from eyespot.storage.atomic import make_folder, new_file
 
-FOLDER = "facts"  # of a gallery, for lists that imports leave
 KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*://[^/]*/|[A-Za-z]:/|/+)", re.IGNORECASE)
 
@@ -56,7 +57,7 @@ class Sighting:
     taxonomy: str = ""
     count: int | None = None
     box: Sequence[float] = ()
-    confidence: float = 1.0
+    confidence: float | None = None  # people say none
 
 
 def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
@@ -70,7 +71,8 @@ def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
     facts: dict[str, Any] = {"detected": "; ".join(sorted(kinds)) or blank, "count": sum(counts) if counts else None}
     facts |= joined_names((one.species, one.common_name, one.taxonomy) for one in seen)
     if boxes:
-        facts |= {"detections": len(boxes), "detection_confidence": max(box[1] for box in boxes)}
+        sure = max((box[1] for box in boxes if box[1] is not None), default=None)
+        facts |= {"detections": len(boxes), "detection_confidence": sure}
         facts["boxes"] = json.dumps(boxes, ensure_ascii=False)
     return {name: value for name, value in facts.items() if value is not None}
 
@@ -92,10 +94,14 @@ def joined(rows: Iterable[Mapping[str, str]], *columns: str) -> str | None:
 
 @dataclass
 class ImportedFacts:
-    """What an import did: photos in the file, those of the gallery among them, the rest, and the list it wrote."""
+    """What an import did: photos in the file, those of the gallery among them, the rest, and the list it wrote.
+
+    respelled: names of known photos, and their files where these are spelled otherwise.
+    """
 
     photos: int = 0
     known: int = 0
+    respelled: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     path: Path | None = None
@@ -109,7 +115,7 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
     """
     taken = set[str]()
     places, done = _Places(Gallery(gallery), folder), ImportedFacts()
-    path = gallery.absolute() / FOLDER / f"{safe_name(name)}.jsonl"
+    path = gallery.absolute() / FACTS / f"{safe_name(name)}.jsonl"
     with ExitStack() as files:
         target: IO[bytes] | None = None
         for photo in photos:
@@ -126,7 +132,8 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                     target = files.enter_context(new_file(path))
                     done.path = path
                 done.known += 1
-                target.write(_line(photo, found[0]).encode())
+                done.respelled += [(photo.file, found[0])] if _is_respelled(photo, found[0]) else []
+                target.write(_line(photo, places.as_listed(found[0]), places.ids[found[0]]).encode())
     return done
 
 
@@ -145,8 +152,8 @@ def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) ->
     )
 
 
-def _line(photo: PhotoFacts, place: str) -> str:
-    return json.dumps({**photo.facts, "file_name": place}, ensure_ascii=False) + "\n"
+def _line(photo: PhotoFacts, place: str, id: str = "") -> str:
+    return json.dumps({**photo.facts, "file_name": place, PICTURE: id}, ensure_ascii=False) + "\n"
 
 
 class _Places:
@@ -154,38 +161,34 @@ class _Places:
 
     def __init__(self, opened: Gallery, folder: Path) -> None:
         view = opened.view(opened.stem())
-        self.known: dict[str, str] = {}
-        for shard in view.shards:
-            for row in read_items(shard, ["roots", "paths"]).to_pylist():
-                places = (place_of(opened.root(at), path) for at, path in zip(row["roots"], row["paths"], strict=True))
-                self.known |= {os.path.normpath(place): place for place in places}
+        ids = [str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()]
+        self.ids = {place: ids[row] for place, row in view.places()}
+        self.known = {os.path.normpath(place): place for place in self.ids}
+        self.files = NamedFiles(self.known)
+        self.listed_at = str(opened.path.absolute())
         roots = (root.path for root in opened.header.roots.values() if root.kind == "folder")
         self.bases = [str(folder.absolute()), *roots]
 
+    def as_listed(self, place: str) -> str:
+        """A place as the list names it: what lies in the gallery, from the list's folder."""
+        below = place.removeprefix(f"{self.listed_at}/")
+        return place if below == place else f"../{below}"
+
     def of(self, photo: PhotoFacts) -> list[str]:
         """The places that may be meant: the first below a base, else all that end so."""
-        for name in dict.fromkeys((photo.file, photo.file.replace("\\", "/"))):
-            inside = (os.path.normpath(os.path.join(base, name)) for base in self.bases)
-            if place := next((self.known[place] for place in inside if place in self.known), None):
-                return [place]
-        for parts in map(_parts, photo.elsewhere):  # in any case
-            alike = self.by_end.get(tuple(parts[-2:]), ())
-            if places := [place for place in alike if _parts(place)[-len(parts) :] == parts]:
-                return places
-        return []
-
-    @cached_property
-    def by_end(self) -> dict[tuple[str, ...], list[str]]:
-        """The places by the last part of their paths, and by the last two: all cameras give the same names."""
-        found: dict[tuple[str, ...], list[str]] = {}
-        for place in sorted(self.known.values()):
-            parts = _parts(place)
-            for end in {tuple(parts[-1:]), tuple(parts[-2:])}:
-                found.setdefault(end, []).append(place)
-        return found
+        names = dict.fromkeys((photo.file, photo.file.replace("\\", "/")))
+        inside = [os.path.normpath(os.path.join(base, name)) for name in names for base in self.bases]
+        exact = ([place] for place in inside if place in self.known)
+        below = (found for place in inside if len(found := self.files.called(place)) == 1)
+        at_end = (self.files.called(_end_of(name), at_end=True) for name in photo.elsewhere)
+        return [self.known[place] for place in next(filter(None, chain(exact, below, at_end)), [])]
 
 
-def _parts(name: str) -> list[str]:
-    """The parts of a path or address, without its server or drive, as they are compared."""
-    plain = _ADDRESS.sub("", name.replace("\\", "/")).casefold()
-    return [part for part in plain.split("/") if part not in ("", ".")] or [""]
+def _end_of(name: str) -> str:
+    """A path or address without its server or drive and what leads nowhere."""
+    parts = _ADDRESS.sub("", name.replace("\\", "/")).split("/")
+    return "/".join(part for part in parts if part not in ("", ".", ".."))
+
+
+def _is_respelled(photo: PhotoFacts, place: str) -> bool:
+    return not f"/{place}".endswith(tuple(f"/{_end_of(name)}" for name in (photo.file, *photo.elsewhere)))

@@ -29,14 +29,14 @@ from eyespot.formats.imports.items import (
     write_items,
 )
 from eyespot.formats.imports.tables import facts_in, widest
-from eyespot.gallery import arrays, disk, row_store
+from eyespot.gallery import disk, row_store
 from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.integrity import add_missing_digests
 from eyespot.gallery.picture_index import PictureIndex
 from eyespot.photos.labels import wider
 from eyespot.photos.places import Root
-from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden, new_folder
+from eyespot.storage import arrays, sqlite
+from eyespot.storage.atomic import ELSEWHERE, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import new_digested
 from eyespot.storage.locks import locked
@@ -102,10 +102,7 @@ def take_in(
             imported.notes += row_store.complete_if_room(gallery, progress)
             return imported
     except (OSError, sqlite3.OperationalError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        again = "make room and run the same line again, what is done is kept"
-        way_out = "choose another place with -g" if is_forbidden(error) else again
-        raise EyespotError(f"cannot write to {gallery} ({reason}); {way_out}") from error
+        raise EyespotError(f"cannot write to {gallery} {trouble(error, elsewhere=ELSEWHERE)}") from error
 
 
 class _Import:

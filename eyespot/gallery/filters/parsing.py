@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from eyespot.storage.systems import usable_cores
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def sealed(files: Sequence[str] = ()) -> Iterator[DuckDBPyConnection]:
     """A fresh connection that may read these files and nothing else, and cannot be told otherwise."""
     import duckdb
 
-    connection = duckdb.connect(config=_SEAL | {"threads": min(4, os.cpu_count() or 1)})
+    connection = duckdb.connect(config=_SEAL | {"threads": min(4, usable_cores())})
     try:
         connection.execute("SET enable_progress_bar = true")  # so that the progress can be read
         connection.execute("SET enable_progress_bar_print = false")

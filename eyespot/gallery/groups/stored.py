@@ -84,9 +84,9 @@ def _frames_of(view: View, shards: int) -> Frames:
             seconds.append(micros.fill_null(np.nan).to_numpy(zero_copy_only=False) / 1e6)
         else:
             seconds.append(np.full(len(block), np.nan))
-        if DATE_SOURCE in there:  # a date without a source was read by an older eyespot, or imported
-            inexact = [source not in (*EXACT, None) for source in facts[DATE_SOURCE].to_pylist()]
-            seconds[-1][np.array(inexact, bool)] = np.nan
+        # A date without a source was read by an older eyespot: it may be that of a change
+        sources = facts[DATE_SOURCE].to_pylist() if DATE_SOURCE in there else [None] * len(block)
+        seconds[-1][[source not in EXACT for source in sources]] = np.nan
         names = facts["camera"].to_pylist() if "camera" in there else [None] * len(block)
         cameras.append(np.array([known.setdefault(name, len(known)) if name else ALONE for name in names], np.int64))
     hashes, colours, kinds = map(np.concatenate, zip(*signs, strict=True))
@@ -108,7 +108,7 @@ DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords
 def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
     """Which of `VIRTUES` a picture has, by its facts."""
     texts = any(facts.get(name) for name in EMBEDDED)
-    dated = facts.get("taken") is not None and facts.get(DATE_SOURCE) in (*EXACT, None)
+    dated = facts.get("taken") is not None and facts.get(DATE_SOURCE) in EXACT
     has = (dated, facts.get("latitude") is not None, texts, not is_grey)
     return tuple(name for name, there in zip(VIRTUES, has, strict=True) if there)
 

@@ -6,7 +6,6 @@ stays after a kill and is not sent again.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -21,7 +20,6 @@ from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError, Progress
 
 LARGE = 4 * PIECE  # bytes; a larger file comes in ranges
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 Item = tuple[Path, File]
 
 
@@ -123,11 +121,6 @@ class Downloads:
 def part_of(place: Path, file: File) -> Path:
     """Where a large file grows: a name of its content, so that no other file is continued."""
     return place.with_name(f".{place.name}.{file.digest[:12]}.part")
-
-
-def is_full(error: OSError) -> bool:
-    """Whether a disk, or what the system allows of it, has no room."""
-    return error.errno in FULL
 
 
 def _put(part: Path, item: Item) -> None:

@@ -19,10 +19,10 @@ from shlex import quote
 from typing import IO, NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.downloads import ByteProgress, Downloads, is_full, part_of
+from eyespot.gallery.remote.downloads import ByteProgress, Downloads, part_of
 from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, OURS, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
-from eyespot.storage.atomic import new_file, put_folder
+from eyespot.storage.atomic import FULL, new_file, put_folder
 from eyespot.storage.digests import BLAKE2B, DIGESTS, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
@@ -112,7 +112,7 @@ class Fetch:
         try:
             self._bring(missing, wanted, have)
         except OSError as error:
-            if not is_full(error):
+            if error.errno not in FULL:
                 raise
             lacking = sum(file.size for name, file in missing.items() if have.get(name) != file.digest)
             raise EyespotError(

@@ -16,11 +16,12 @@ from typing import IO, Any
 
 from eyespot import rooms
 from eyespot.gallery.remote.manifest import mended
-from eyespot.storage.atomic import make_folder, new_file
+from eyespot.storage.atomic import make_folder, new_file, trouble
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 
 PIECE = 1 << 22  # bytes
+_ADDRESS = "look after the address and its rights"
 TRANSFERS, MOST_TRANSFERS = "EYESPOT_TRANSFERS", 64
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
@@ -193,5 +194,7 @@ def _explain_errors(url: str) -> Iterator[None]:
     except ValueError as error:
         raise UsageError(f"{url} is no address that fsspec knows ({error})") from None
     except Exception as error:  # every store has errors of its own, and they are not OSErrors
+        if isinstance(error, OSError) and error.errno:
+            raise EyespotError(f"{url} cannot be used {trouble(error, elsewhere=_ADDRESS, other=_ADDRESS)}") from None
         why = " ".join(str(error).split()) or type(error).__name__
-        raise EyespotError(f"{url} cannot be used ({why}); look after the address and its rights") from None
+        raise EyespotError(f"{url} cannot be used ({why}); {_ADDRESS}") from None

@@ -19,12 +19,13 @@ from typing import NamedTuple, TypeVar
 from eyespot.gallery.taxonomy.name_forms import LONGEST, folded, forms, name_words
 from eyespot.gallery.taxonomy.name_tables import Found, NameFailure, NameRow, TaxonRow, read_names
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import make_folder, put_file
+from eyespot.storage.atomic import make_folder, put_file, trouble
 from eyespot.storage.locks import in_turn
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 NAME = "names.sqlite"
 BATCH = 50_000  # rows
+_AGAIN = "move it away, and give the names again: eyespot names FILE"
 MOST_TAXA = 200  # of one name
 REMEMBERED = 100_000  # runs of words that name nothing
 LISTED_FAILURES = 10_000  # malformed rows that are listed; more are counted
@@ -139,8 +140,8 @@ def _rewritten(gallery: Path) -> Iterator[sqlite3.Connection]:
                 yield table
                 table.execute("COMMIT")
             put_file(Path(temporary), place)
-        except sqlite3.DatabaseError as error:
-            raise EyespotError(f"{place} cannot be changed ({error}); move it away, and give the names again") from None
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise EyespotError(f"{place} cannot be changed {trouble(error, damaged=_AGAIN)}") from None
         finally:
             Path(temporary).unlink(missing_ok=True)
 
@@ -194,9 +195,7 @@ class NameIndex:
             with closing(sqlite.connect_to_read(self.place)) as table:
                 return question(table)
         except sqlite3.DatabaseError as error:
-            raise EyespotError(
-                f"{self.place} cannot be read ({error}); move it away, and give the names again: eyespot names FILE"
-            ) from None
+            raise EyespotError(f"{self.place} cannot be read {trouble(error, damaged=_AGAIN)}") from None
 
     @property
     def files(self) -> list[NameFile]:

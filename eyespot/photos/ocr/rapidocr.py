@@ -5,13 +5,13 @@ Its wheel carries the models (Apache-2.0), and nothing is fetched. Cui et al., P
 
 from __future__ import annotations
 
-import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eyespot.storage.systems import usable_cores
 from eyespot.types import EyespotError, TextBox
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def load(threads: int = 0) -> RapidText:
         raise EyespotError(f"{folder} lacks the models of {', '.join(missing)}; install rapidocr again")
     settings: dict[str, Any] = {f"{part}.model_path": str(place) for part, place in models.items()}
     engine = "EngineConfig.onnxruntime"
-    settings |= {f"{engine}.intra_op_num_threads": threads or os.cpu_count() or 1, f"{engine}.inter_op_num_threads": 1}
+    settings |= {f"{engine}.intra_op_num_threads": threads or usable_cores(), f"{engine}.inter_op_num_threads": 1}
     settings |= {"Global.log_level": "critical", "Global.max_side_len": SIDE}
     name = f"rapidocr {version('rapidocr')}, {Path(str(models['Rec'])).stem}"
     return RapidText(rapidocr.RapidOCR(params=settings), name)

@@ -273,7 +273,7 @@ class Video:
 
 
 def _message(error: Exception) -> str:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = getattr(error, "strerror", None) or "its frames cannot be decoded"  # in FFmpeg's words, not in Python's
     return " ".join(str(text).lower().split())[:100]
 
 

@@ -47,7 +47,7 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
     every, assigned = at.overview.rows(), at.store.team.assigned()
     people = people_of(every, assigned)
     annotators = [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
-    names = {*(one.name for one in people), *annotators, at.who} - {""}
+    names = {*(one["name"] for one in people), *annotators, at.who} - {""}
     labels = facets_of(state.snapshots.current()).labels
     shown: dict[str, Any] = {
         "rows": params.rows(every, assigned),

@@ -92,7 +92,7 @@ def disputes(request: Request, at: Session, state: State, query: Id) -> Response
 
 def tenth_of(
     at: AnnotationSession, snapshots: Snapshots, query: str, by_person: agreement.MarksByPerson
-) -> shared_list.TenthLabelledTwice | None:
+) -> dict[str, Any] | None:
     """How the tenth that two people label stands; None for a list that is not shared."""
     if at.store.team.seed(query) is None:
         return None

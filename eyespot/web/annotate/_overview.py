@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, Field
 
 from eyespot.curate.annotate.agreement import differences
-from eyespot.curate.annotate.annotation_store import AnnotationStore, Stamp
+from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.export import labelled
 from eyespot.curate.annotate.progress import IN_A_ROW, LabellingProgress
 from eyespot.curate.annotate.queries import AnnotationQuery
@@ -90,24 +90,12 @@ class OverviewRow(NamedTuple):
         return f"stopped at {down.stopped_at}, audited"
 
 
-class PersonProgress(NamedTuple):
-    """What one person has done and still has to do."""
-
-    name: str
-    assigned: int
-    finished: int  # of those that were assigned
-    queries: int
-    photos: int
-    seconds: float
-    cost: float
-
-
 class Overview:
     """The rows of a store, as they were last; any number of threads may ask."""
 
     def __init__(self, store: AnnotationStore) -> None:
         self._store, self._lock = store, Lock()
-        self._rows: dict[str, tuple[Stamp, OverviewRow]] = {}
+        self._rows: dict[str, tuple[object, OverviewRow]] = {}
 
     def rows(self, only: str | None = None) -> list[OverviewRow]:
         """All queries in the order in which they came, or one; `UsageError` if there is none of that id."""
@@ -118,8 +106,9 @@ class Overview:
                 stamp = self._store.stamp(id)
                 if id in self._rows and self._rows[id][0] == stamp:
                     continue
-                row = OverviewRow(self._store.query(id), stamp.listed)
-                if stamp.judgement:  # of a query that nobody has judged there is nothing to compute
+                judgement, listed, *_ = stamp
+                row = OverviewRow(self._store.query(id), listed)
+                if judgement:  # of a query that nobody has judged there is nothing to compute
                     one = labelled(self._store, id)
                     differing = differences(self._store, id, one.marks)
                     row = OverviewRow(
@@ -137,8 +126,8 @@ class Overview:
             return [self._rows[id][1] for id in ids]
 
 
-def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[PersonProgress]:
-    """How far everybody is who labels or is to label, by name."""
+def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """How far everybody is who labels or is to label, by name: `finished` are of the `assigned` queries."""
     rows = list(rows)
     names = {who for row in rows for who in (*row.people, *assigned.get(row.wanted.id, ()))}
     found = []
@@ -146,9 +135,9 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
         assigned_rows = [row for row in rows if name in assigned.get(row.wanted.id, ())]
         stands = [one for row in rows for one in row.stands if one.who == name]
         finished = sum(row.state in ("done", "fix") for row in assigned_rows)
-        seconds = sum(one.seconds for one in stands)
-        photos, cost = sum(one.labelled for one in stands), sum(one.cost() for one in stands)
-        found.append(PersonProgress(name, len(assigned_rows), finished, len(stands), photos, seconds, cost))
+        sums = {"photos": sum(one.labelled for one in stands), "seconds": sum(one.seconds for one in stands)}
+        person = {"name": name, "assigned": len(assigned_rows), "finished": finished, "queries": len(stands)}
+        found.append(person | sums | {"cost": sum(one.cost() for one in stands)})
     return found
 
 

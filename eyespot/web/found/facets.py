@@ -47,27 +47,13 @@ class Label(NamedTuple):
     others: int
 
 
-class Map(NamedTuple):
-    """Where pictures were taken: the box around all of them in degrees, and its cells that hold any.
-
-    `cells` are the outlines, as SVG paths with north on top, of cells with few, some and many pictures.
-    """
-
-    south: float
-    west: float
-    north: float
-    east: float
-    step: float  # degrees, of a cell's sides
-    cells: list[str]
-
-
 class Facets(NamedTuple):
     """All that the filter of a page offers; `coded` are the columns of the labels, `taxa` those that nest."""
 
     labels: list[Label]
     first: str | None  # date
     last: str | None
-    map: Map | None
+    map: dict[str, Any] | None
     coded: dict[str, Coded]
     taxa: Taxa
     undated: int = 0  # pictures of which nothing says when they were taken
@@ -86,39 +72,35 @@ def facets_of(snapshot: Snapshot) -> Facets:
         names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names if name not in NO_LABELS)
         found = {name: made for name in names if (made := _label_column(shards, name))}
         labels = []
-        for name, column in found.items():
-            both = zip(column.coded.values, column.counts, strict=True)
+        for name, (coded, counts, _) in found.items():
+            both = zip(coded.values, counts, strict=True)
             values = sorted((one for one in both if one[1]), key=lambda one: (-one[1], one[0]))
             labels.append(Label(name, values[:SHOWN], len(values[SHOWN:])))
 
         def pairs(lower: str, upper: str) -> NDArray[np.int64]:
             """The numbers of values of two columns that come together in a row, each pair once, (2, pairs)."""
             pieces = [np.zeros((2, 0), np.int64)]
-            for shard, low, up in zip(shards, found[lower].places, found[upper].places, strict=True):
+            for shard, low, up in zip(shards, found[lower][2], found[upper][2], strict=True):
                 if len(low) and len(up):
                     here = shard.pairs(lower, upper)
                     pieces.append(np.stack([low[here[0]], up[here[1]]]))
             return np.unique(np.concatenate(pieces, axis=1), axis=1)
 
-        coded = {name: column.coded for name, column in found.items()}
+        columns = {name: coded for name, (coded, _, _) in found.items()}
         spans = [span for shard in shards if (span := shard.span()) is not None]
         first = min(span[0] for span in spans).date().isoformat() if spans else None
         last = max(span[1] for span in spans).date().isoformat() if spans else None
-        taxa = taxa_of(coded, pairs)
+        taxa = taxa_of(columns, pairs)
         undated = sum(shard.undated() for shard in shards)
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), coded, taxa, undated)
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), columns, taxa, undated)
     return _COUNTED[snapshot]
 
 
-class LabelColumn(NamedTuple):
-    """A column of labels over all shards; `places`: for each shard where its values are among all."""
-
-    coded: Coded
-    counts: list[int]
-    places: Sequence[NDArray[np.int64]]
+# Over all shards: a column of labels, the counts of its values, and for each shard where its values are among all
+_LabelColumn = tuple[Coded, list[int], Sequence[NDArray[np.int64]]]
 
 
-def _label_column(shards: Sequence[ShardFacets], name: str) -> LabelColumn | None:
+def _label_column(shards: Sequence[ShardFacets], name: str) -> _LabelColumn | None:
     """A column as numbers of its values; None for what is no label: a measure, a list, a value for each picture."""
     import pyarrow as pa
 
@@ -141,7 +123,7 @@ def _label_column(shards: Sequence[ShardFacets], name: str) -> LabelColumn | Non
     if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if is_text else NUMBERS):
         return None
 
-    return LabelColumn(Coded(values, lambda: _codes(shards, name, places, len(values))), counts.tolist(), places)
+    return Coded(values, lambda: _codes(shards, name, places, len(values))), counts.tolist(), places
 
 
 def _codes(shards: Sequence[ShardFacets], name: str, places: Sequence[NDArray[np.int64]], count: int) -> Codes:
@@ -157,7 +139,11 @@ def _codes(shards: Sequence[ShardFacets], name: str, places: Sequence[NDArray[np
     return np.concatenate(found)
 
 
-def _map(shards: Sequence[ShardFacets]) -> Map | None:
+def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
+    """Where pictures were taken: the box around all of them and the sides of a cell (`step`), in degrees.
+
+    `cells` are the outlines, as SVG paths with north on top, of cells with few, some and many pictures.
+    """
     boxes = [box for shard in shards if (box := shard.box()) is not None]
     if not boxes:
         return None
@@ -174,7 +160,8 @@ def _map(shards: Sequence[ShardFacets]) -> Map | None:
         inside = corners[:, (counts >= low) & (counts < high)].T.tolist()
         # One path for many squares: a page with an element for each would be slow
         cells.append("".join(f"M{left:g} {top:g}{square}" for top, left in inside))
-    return Map(float(south), float(west), float(north), float(east), step, cells)
+    around = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
+    return {**around, "step": step, "cells": cells}
 
 
 # -- one shard ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cached_property
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 from zlib import crc32
 
@@ -35,21 +35,6 @@ SECOND = 0.6  # of the first value's weight, from which a second one is named be
 REGION = re.compile(r"([0-9a-f]{12}):(?:c([0-9]{1,3})|([0-9]{1,5}(?:,[0-9]{1,5}){5,399}))")
 
 
-class PhotoCluster(NamedTuple):
-    """A crowd of photos: its middle, how many, what it is called, and the share of its photos that are that.
-
-    `typical` is the place in the map of the photo nearest to the middle.
-    """
-
-    number: int
-    x: float
-    y: float
-    photos: int
-    name: str
-    share: float | None
-    typical: int
-
-
 class ShownMap:
     """The map of a snapshot: the photos that are on it, in the order of their rows."""
 
@@ -61,7 +46,7 @@ class ShownMap:
         self.points: Points = layout.points[self.rows]  # (photos, 2)
         self.clusters_of = cluster_of(self.points, layout.cells)  # (photos,)
         self._columns: dict[str, Coded] = {}
-        self._clusters: dict[str | None, list[PhotoCluster]] = {}
+        self._clusters: dict[str | None, list[dict[str, Any]]] = {}
 
     @property
     def snapshot(self) -> Snapshot:
@@ -132,10 +117,12 @@ class ShownMap:
 
     # -- clusters ---------------------------------------------------------------------------------------------
 
-    def clusters(self, column: str | None) -> list[PhotoCluster]:
+    def clusters(self, column: str | None) -> list[dict[str, Any]]:
         """The clusters, the largest first, named by the values of a column that are typical of each.
 
         Where it has none, as for photos without that label, the other columns are tried that say what photos show.
+        Each has its number, its middle (x, y), how many photos, its name, the share of them that are that, and the
+        place in the map of the photo nearest to the middle (`typical`).
         """
         if column in self._clusters:
             return self._clusters[column]
@@ -152,7 +139,8 @@ class ShownMap:
             typical = photos[np.square(self.points[photos] - middle).sum(axis=1).argmin()]
             x, y = self.points[typical].tolist()
             name, share = names.get(number, ("", None))
-            found.append(PhotoCluster(number, round(x, 5), round(y, 5), len(photos), name, share, int(typical)))
+            place = {"number": number, "x": round(x, 5), "y": round(y, 5), "photos": len(photos)}
+            found.append(place | {"name": name, "share": share, "typical": int(typical)})
         self._clusters[column] = found
         return found
 

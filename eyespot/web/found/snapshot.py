@@ -67,12 +67,8 @@ class RowView(View):
         return [int(id) for id in ids]
 
 
-class _Embedded(NamedTuple):
-    """A query's unit vector (1, dim), what an encoder says of its words, and the score below which nothing fits."""
-
-    vector: Vectors
-    caveats: list[str]
-    weakest: float | None
+# A query's unit vector (1, dim), what an encoder says of its words, and the score below which nothing fits
+_Embedded = tuple[Vectors, list[str], float | None]
 
 
 class Snapshot:
@@ -160,7 +156,7 @@ class Snapshot:
 
     def embedded(self, query: Query) -> Vectors:
         """The unit vector of words and pictures, (1, dim)."""
-        return self._embedded(query).vector
+        return self._embedded(query)[0]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -191,7 +187,7 @@ class Snapshot:
             with self._encoding:
                 caveats = [caveat for text in texts if (caveat := encoder.caveat(text))]
                 vector = embed([query], encoder)
-                return _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
+                return vector, caveats, encoder.weakest_match(texts[0]) if alone else None
 
         return self._known.get(query.terms, ask)
 
@@ -232,8 +228,8 @@ class Snapshot:
 
         None: the score is not that of the words alone, so that nobody knows what it should be.
         """
-        embedding = self._embedded(query) if query else None
-        caveats, weakest = (list(embedding.caveats), embedding.weakest) if embedding else ([], None)
+        _, known, weakest = self._embedded(query) if query else (None, [], None)
+        caveats = list(known)
         if weakest is not None and best is not None and best < weakest:
             caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.view.without_vector:

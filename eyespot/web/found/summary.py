@@ -7,22 +7,16 @@ import re
 from calendar import month_name
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 LINES = 12  # of a table
 
 
-class ValueCounts(NamedTuple):
-    """How often each value came: those that came most, the rest together, and hits without one."""
+def summary_of(items: Sequence[dict[str, Any]], columns: Iterable[str]) -> list[dict[str, Any]]:
+    """Counts by year, by month of the year, by place and by label; what no hit has is left out.
 
-    name: str
-    counts: list[tuple[str, int]]
-    others: int
-    without: int
-
-
-def summary_of(items: Sequence[dict[str, Any]], columns: Iterable[str]) -> list[ValueCounts]:
-    """Counts by year, by month of the year, by place and by label; what no hit has is left out."""
+    Each has a `name`, `counts` of the values that came most, and how many hits have `others` and are `without` one.
+    """
     taken = [str(item.get("taken") or "") for item in items]
     places = []  # the south-west corners of cells, as `47°N 8°E`
     for item in items:
@@ -38,17 +32,19 @@ def summary_of(items: Sequence[dict[str, Any]], columns: Iterable[str]) -> list[
         _tally("place (cells of one degree)", places),
         *(_tally(column, ("" if (v := item.get(column)) is None else str(v) for item in items)) for column in columns),
     ]
-    return [tally for tally in tallies if tally.counts]
+    return [tally for tally in tallies if tally["counts"]]
 
 
-def _tally(name: str, values: Iterable[str], names: Mapping[str, str] | None = None) -> ValueCounts:
+def _tally(name: str, values: Iterable[str], names: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The commonest values; where they have `names`, all of them in the order of the values."""
     counted = Counter(values)
     without = counted.pop("", 0)
     if names is not None:
-        return ValueCounts(name, [(names.get(one, one), count) for one, count in sorted(counted.items())], 0, without)
-    common = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
-    return ValueCounts(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
+        common, rest = [(names.get(one, one), count) for one, count in sorted(counted.items())], list[tuple[str, int]]()
+    else:
+        common = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+        common, rest = common[:LINES], common[LINES:]
+    return {"name": name, "counts": common, "others": sum(count for _, count in rest), "without": without}
 
 
 MONTHS = 72  # bars of a timeline by months; a longer time is shown by years
@@ -59,48 +55,12 @@ HIGH = 60  # units, of the highest bar
 SOME = (3, 20)  # photos from which on a cell of the map has some, and many
 
 
-class TimeBar(NamedTuple):
-    """A part of the timeline: what it is called, the dates that filter it, its photos, and its height."""
+def timeline_of(items: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The timeline of hits by months, or by years if it is long; None where fewer than two times are known.
 
-    name: str
-    after: str
-    before: str
-    photos: int
-    height: float
-
-
-class Timeline(NamedTuple):
-    """Bars without gaps from the first photo to the last, and how many photos have no date."""
-
-    unit: str  # month, year, or "10 years"
-    bars: list[TimeBar]
-    unknown: int
-
-
-class MapCell(NamedTuple):
-    """A square of the map in degrees: its south-west corner, the box that filters it, its photos, few to many (1-3)."""
-
-    south: float
-    west: float
-    box: str
-    photos: int
-    heat: int
-
-
-class PlaceMap(NamedTuple):
-    """The cells that hold photos, the side of a cell, and the box around all of them, in degrees."""
-
-    cells: list[MapCell]
-    step: float
-    south: float
-    west: float
-    north: float
-    east: float
-    unknown: int
-
-
-def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
-    """The timeline of hits by months, or by years if it is long; None where fewer than two times are known."""
+    It has a `unit`, `bars` without gaps (name, the dates after and before that filter it, photos, height), and how
+    many photos are `unknown`, without a date.
+    """
     taken = [str(item.get("taken") or "") for item in items]
     dates = [one for one in taken if re.fullmatch("[0-9]{4}.(0[1-9]|1[0-2]).*", one, re.DOTALL)]
     months = Counter(int(one[:4]) * 12 + int(one[5:7]) - 1 for one in dates)
@@ -120,17 +80,22 @@ def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
         else:
             after, before = f"{month // 12:04d}", f"{following // 12:04d}"
             name = after if step == 12 else f"{after} to {following // 12 - 1:04d}"
-        bars.append(TimeBar(name, after, before, counts[at], round(HIGH * counts[at] / most, 1)))
+        height = round(HIGH * counts[at] / most, 1)
+        bars.append({"name": name, "after": after, "before": before, "photos": counts[at], "height": height})
     unit = "month" if step == 1 else "year" if step == 12 else f"{step // 12} years"
-    return Timeline(unit, bars, len(taken) - sum(months.values()))
+    return {"unit": unit, "bars": bars, "unknown": len(taken) - sum(months.values())}
 
 
 def _as_month(month: int) -> str:
     return f"{month // 12:04d}-{month % 12 + 1:02d}"
 
 
-def places_of(items: Sequence[dict[str, Any]]) -> PlaceMap | None:
-    """Where hits were taken, in square cells; None where no place is known."""
+def places_of(items: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Where hits were taken, in square cells; None where no place is known.
+
+    It has the `cells` that hold photos (the south-west corner, the box that filters it, its photos, its heat from 1
+    for few to 3), the `step` of a cell, the edges around all of them, all in degrees, and how many are `unknown`.
+    """
     places = [
         (float(item["latitude"]), float(item["longitude"]))
         for item in items
@@ -145,14 +110,15 @@ def places_of(items: Sequence[dict[str, Any]]) -> PlaceMap | None:
     counts = Counter(
         (round(latitude * UNITS) // side, round(longitude * UNITS) // side) for latitude, longitude in places
     )
-    cells = []
+    cells: list[dict[str, Any]] = []
     for (row, column), count in sorted(counts.items()):
         low, left = row * side, column * side
         # A box holds its edges, so it ends one unit before the next cell begins
         high, right = min(low + side - 1, 90 * UNITS), min(left + side - 1, 180 * UNITS)
         edges = max(low, -90 * UNITS), max(left, -180 * UNITS), high, right
         box = ",".join(f"{one / UNITS:.7f}".rstrip("0").rstrip(".") for one in edges)
-        cells.append(MapCell(low / UNITS, left / UNITS, box, count, 1 + sum(count >= some for some in SOME)))
-    souths, wests = [cell.south for cell in cells], [cell.west for cell in cells]
-    north, east = max(souths) + step, max(wests) + step
-    return PlaceMap(cells, step, min(souths), min(wests), north, east, len(items) - len(places))
+        heat = 1 + sum(count >= some for some in SOME)
+        cells.append({"south": low / UNITS, "west": left / UNITS, "box": box, "photos": count, "heat": heat})
+    souths, wests = ([cell[side] for cell in cells] for side in ("south", "west"))
+    around = {"south": min(souths), "west": min(wests), "north": max(souths) + step, "east": max(wests) + step}
+    return {"cells": cells, "step": step, **around, "unknown": len(items) - len(places)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, Path, Query, Response
@@ -105,8 +105,8 @@ def list_(
 ) -> Response:
     """A list with a stretch of its photos and what everybody said of them."""
     one = state.ledger.readable.lists.find(id)
-    stretch = stretch_of(state, one.id, first, limit)
-    return JSONResponse(fields_of(state.ledger, one) | {"items": stretch.items, "next": stretch.next})
+    items, _, following = stretch_of(state, one.id, first, limit)
+    return JSONResponse(fields_of(state.ledger, one) | {"items": items, "next": following})
 
 
 @router.patch("/{id}")
@@ -175,8 +175,8 @@ class ListDownload(BaseModel):
 def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDownload, Query()]) -> Response:
     """The list as a file; with `verdict` only the photos of which most people said so."""
     one = state.ledger.readable.lists.find(id)
-    items = stretch_of(state, one.id, 0, MOST).items
-    items = [item for item in items if wanted.verdict in (None, majority(item["verdicts"].values()))]
+    every, _, _ = stretch_of(state, one.id, 0, MOST)
+    items = [item for item in every if wanted.verdict in (None, majority(item["verdicts"].values()))]
     shown = []
     for item in items:
         fields = {name: value for name, value in item.items() if wanted.all_columns or not tells_too_much(name)}
@@ -302,16 +302,10 @@ def fields_of(ledger: ServedLedger, one: PhotoList) -> dict[str, Any]:
     return facts | {"linked": one.linked, "queries": queries, "page": f"/lists/{one.id}", "search": f"/?list={one.id}"}
 
 
-class ListStretch(NamedTuple):
-    """A stretch of a list's photos, their places by id, and what to pass over for the next one; None at the end."""
-
-    items: list[dict[str, Any]]
-    places: dict[str, int]
-    next: int | None
-
-
-def stretch_of(state: AppState, id: str, first: int, count: int) -> ListStretch:
-    """At most `count` photos of a list with everybody's verdicts.
+def stretch_of(
+    state: AppState, id: str, first: int, count: int
+) -> tuple[list[dict[str, Any]], dict[str, int], int | None]:
+    """At most `count` photos of a list with everybody's verdicts, their places by id, and what to pass over next.
 
     Photos that left the gallery are left out, so that a stretch may be shorter, and even empty, before the end.
     """
@@ -322,4 +316,4 @@ def stretch_of(state: AppState, id: str, first: int, count: int) -> ListStretch:
     rows = snapshot.rows_by_id(list(places))
     facts = [item_of(one) for one in snapshot.facts(rows[rows >= 0].tolist())] if (rows >= 0).any() else []
     verdicts = verdicts_of(state.ledger, id, list(places))
-    return ListStretch([one | {"verdicts": verdicts.get(one["id"], {})} for one in facts], places, following)
+    return [one | {"verdicts": verdicts.get(one["id"], {})} for one in facts], places, following

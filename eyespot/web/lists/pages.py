@@ -59,10 +59,10 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
     """A list with its photos, and all that can be done with it."""
     one = state.ledger.readable.lists.find(id)
     about = fields_of(state.ledger, one)
-    stretch = stretch_of(state, one.id, first, PAGE)
+    items, _, following = stretch_of(state, one.id, first, PAGE)
     others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
     manageable = person.role >= Role.OWNER or one.maker == maker_of(person)
-    shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
+    shown: dict[str, Any] = {"items": items, "first": first, "next": following}
     what: dict[str, Any] = {
         "others": others,
         "formats": formats_for(state, person, FORMATS),
@@ -182,11 +182,11 @@ def _back(id: str) -> Response:
 def shared(request: Request, state: State, token: Token, first: First = 0) -> Response:
     """The photos of the list that a link leads to, and everybody's verdicts; nothing else of the gallery."""
     one = state.ledger.readable.lists.by_token(token)
-    stretch = stretch_of(state, one.id, first, PAGE)
+    items, place_of, following = stretch_of(state, one.id, first, PAGE)
     words = [query.words for query in state.ledger.readable.lists.queries(one.id)]
-    shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
+    shown: dict[str, Any] = {"items": items, "first": first, "next": following}
     places: dict[str, Any] = {
-        "places": stretch.places,
+        "places": place_of,
         "token": token,
         "words": words,
         "marks": MARKS,

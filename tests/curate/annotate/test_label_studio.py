@@ -15,7 +15,7 @@ from eyespot.formats.exporting import ExportOptions, export
 from eyespot.formats.exports.label_studio import write
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import UsageError
-from tests.wording import raises
+from tests.wording import check_wording, raises
 from tests.worlds import annotation as world
 
 
@@ -57,12 +57,12 @@ def test_what_goes_out_comes_back_the_same(view: View, ids: list[str], tmp_path:
         before = words(at)
     (tmp_path / "other").mkdir()
     with AnnotationStore(tmp_path / "other" / "ledger.sqlite") as other:
-        read = label_studio.read(tmp_path / "out" / "tasks.json")
+        read = label_studio.read(tmp_path / "out" / "tasks.json").tasks
         first = label_studio.take_in(other, read, set(ids))
         again = label_studio.take_in(other, read, set(ids))
 
         assert [task["data"]["image_id"] for task in tasks] == ids[:5] and words(other) == before
-        assert (first, again) == ((5, 1, 5, 4), (5, 0, 0, 0))
+        assert ([*first.values()], [*again.values()]) == ([5, 1, 5, 4], [5, 0, 0, 0])
     assert all((tmp_path / "out" / task["data"]["image"].partition("d=")[2]).is_file() for task in tasks)
 
 
@@ -80,20 +80,53 @@ def test_without_queries_every_photo_is_a_task(view: View, tmp_path: Path) -> No
     assert report.rows == len(tasks) == 12 and not any(task["annotations"] for task in tasks)
 
 
-def test_the_short_export_is_read_too(tmp_path: Path) -> None:
-    short = [{"image_id": "a", "query_id": "q", "query": "a heron", "relevance": "relevant", "annotator": 7}]
-    (tmp_path / "min.json").write_text(json.dumps([*short, {"image_id": "b", "query_id": "q"}]))
+def result(*choices: str, control: str = "relevance") -> dict[str, Any]:
+    return {"type": "choices", "from_name": control, "value": {"choices": list(choices)}}
+
+
+def task(*annotations: dict[str, Any], image: str = "a") -> dict[str, Any]:
+    return {"data": {"image_id": image, "query_id": "q"}, "annotations": list(annotations)}
+
+
+def by(person: Any, *results: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"completed_by": person, "result": list(results), **more}
+
+
+ANNAS = [{"id": number, "first_name": "Anna", "email": f"anna.{number}@example.org"} for number in (1, 2)]
+SHORT = {"image_id": "a", "query_id": "q", "relevance": "relevant", "annotator": 7}
+YES, NO = result("relevant"), result("not relevant")
+
+
+@pytest.mark.parametrize(
+    ("exported", "marks", "notes", "failed"),
+    [
+        ([SHORT, {"image_id": "b", "query_id": "q"}], {"label-studio 7": "y"}, 0, 0),
+        ([task(by(1, YES, was_cancelled=True))], {}, 0, 0),
+        ([task(*map(by, ANNAS, (YES, NO)))], {"anna.1@example.org": "y", "anna.2@example.org": "n"}, 0, 0),
+        (
+            [task(by(1, YES, updated_at="2024-02-02T00:00:00Z"), by(1, NO, updated_at="2024-02-01T23:00:00-01:00"))],
+            {"label-studio 1": "n"},  # at the same moment, and last
+            1,
+            0,
+        ),
+        ([task(by(1, YES, updated_at="2024-02-02"), by(1, NO, created_at="2023"))], {"label-studio 1": "y"}, 1, 0),
+        ([SHORT | {"created_at": "2024-01-02"}, SHORT | {"relevance": "doubt"}], {"label-studio 7": "y"}, 1, 0),
+        ([task(by(None, YES), by(None, NO))], {"label-studio unknown": "n"}, 1, 0),
+        ([task(by(1, YES, result("blurry", control="quality")))], {"label-studio 1": "y"}, 1, 0),
+        ([task(by(1, YES), by(2, result("relevant", "doubt")), by(3, result("maybe")))], {"label-studio 1": "y"}, 0, 2),
+    ],
+)
+def test_a_person_is_an_address_or_a_number_and_has_one_mark_a_photo(
+    tmp_path: Path, exported: list[Any], marks: dict[str, str], notes: int, failed: int
+) -> None:
+    (tmp_path / "tasks.json").write_text(json.dumps(exported))
+    found = label_studio.read(tmp_path / "tasks.json")
     with AnnotationStore(tmp_path / "ledger.sqlite") as at:
-        label_studio.take_in(at, label_studio.read(tmp_path / "min.json"), {"a", "b"})
-        assert words(at) == {"label-studio 7": {"a": "y"}} and at.photos("q") == ["a", "b"]
-
-
-def test_what_was_cancelled_does_not_count(tmp_path: Path) -> None:
-    result = {"type": "choices", "value": {"choices": ["relevant"]}}
-    annotations = [{"was_cancelled": True, "completed_by": 1, "result": [result]}]
-    task = {"data": {"image_id": "a", "query_id": "q"}, "annotations": annotations}
-    (tmp_path / "tasks.json").write_text(json.dumps([task]))
-    assert label_studio.read(tmp_path / "tasks.json")[0].marks == {}
+        label_studio.take_in(at, found.tasks, {"a", "b"})
+        assert words(at) == {who: {"a": mark} for who, mark in marks.items()}
+    for sentence in (*found.notes, *(reason for _, reason in found.failed)):
+        check_wording(sentence)
+    assert (len(found.notes), len(found.failed)) == (notes, failed)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +135,6 @@ def test_what_was_cancelled_does_not_count(tmp_path: Path) -> None:
         {"tasks": []},
         [3],
         [{"data": {"image": "a.jpg"}}],
-        [{"query_id": "q", "image_id": "x", "relevance": "maybe"}],
         [{"query_id": "q", "image_id": "x", "relevance": "doubt"}],  # of a photo that is not in the gallery
     ],
 )
@@ -110,5 +142,5 @@ def test_what_cannot_be_read_is_named_and_nothing_is_kept(tmp_path: Path, payloa
     (tmp_path / "tasks.json").write_text(json.dumps(payload))
     with AnnotationStore(tmp_path / "ledger.sqlite") as at:
         with raises(UsageError):
-            label_studio.take_in(at, label_studio.read(tmp_path / "tasks.json"), {"y"})
+            label_studio.take_in(at, label_studio.read(tmp_path / "tasks.json").tasks, {"y"})
         assert not at.queries()

@@ -80,10 +80,10 @@ def test_two_finish_one_list_and_label_only_a_tenth_twice(at: AnnotationStore) -
     assert found.team is not None and found.team.who == TEAM
     assert (found.team.descent.stopped_at, found.team.relevant) == (110, 10)
     assert all(standing(at, Q, who).descent.stopped_at is None for who in ("ada", "bo"))
-    assert twice is not None and twice.photos == twice.labelled > 0
+    assert twice is not None and twice["photos"] == twice["labelled"] > 0
     both = sum(image in found.marks["ada"] and image in found.marks["bo"] for image in found.labels)
     assert sum(counts) == len(found.labels) + both and len(found.labels) < 110 + 3 * 24
-    assert twice.agreement["krippendorff_alpha"].observed == 1
+    assert twice["agreement"]["krippendorff_alpha"].observed == 1
 
 
 def test_one_who_works_alone_is_held_up_by_no_second_label(at: AnnotationStore) -> None:
@@ -92,7 +92,7 @@ def test_one_who_works_alone_is_held_up_by_no_second_label(at: AnnotationStore) 
     found = team_of(at)
     twice = shared_list.labelled_twice(at, Q, found.marks)
     assert found.together is not None and found.together.stopped
-    assert twice is not None and twice.labelled == 0 < twice.photos
+    assert twice is not None and twice["labelled"] == 0 < twice["photos"]
 
     at.mark(Q, "bo", {str(n): truth(str(n)) for n in range(300) if str(n) not in found.labels})
     whole = team_of(at)
@@ -252,7 +252,7 @@ def test_two_share_bursts_and_look_twice_at_a_tenth_of_them(at: AnnotationStore)
     assert both == [group for group in groups if is_twice(seed, group[0]) and group[0] in marks["ada"]]
     assert all(image in marks[who] for group in both for image in group for who in ("ada", "bo"))
     twice = shared_list.labelled_twice(at, Q, marks, groups)
-    assert twice is not None and twice.photos == twice.labelled == len(both) > 0
+    assert twice is not None and twice["photos"] == twice["labelled"] == len(both) > 0
     assert len(marks["ada"] | marks["bo"]) == 300
 
 
@@ -282,7 +282,7 @@ def test_a_dispute_tells_who_said_what_and_when_and_what_was_written(disputed: A
 
     assert one.marks == {"ada": "y", "bo": "n"} and one.word is not None and one.word.mark == "d"
     assert one.times["ada"] <= one.times["bo"] <= one.word.at
-    assert [note[:2] for note in one.notes] == [("cy", "the beak is visible")]
+    assert [(note["person"], note["note"]) for note in one.notes] == [("cy", "the beak is visible")]
     with raises(UsageError):
         disputed.team.write_note(Q, "0", "cy", "x" * 1001)
 

@@ -285,7 +285,7 @@ def test_programs_print_what_python_prints() -> None:
 
 
 def test_a_sign_and_its_answer_are_one_text_in_two_languages() -> None:
-    pairs = {frozenset(phrase[:2]) for phrase in PHRASES}
+    pairs = {frozenset((phrase["chinese"], phrase["english"])) for phrase in PHRASES}
     for seed in range(100):
         facts = generator_of("translation").sample(Random(seed))
         (words, price), (other, same) = (
@@ -297,7 +297,7 @@ def test_a_sign_and_its_answer_are_one_text_in_two_languages() -> None:
 
 def test_the_fonts_of_the_package_write_every_sign() -> None:
     shipped = [face for face in drawing.faces("chinese") if face.path and face.path.parent == drawing.SHIPPED]
-    written = "".join({character for phrase in PHRASES for character in phrase.chinese} | set("元米"))
+    written = "".join({character for phrase in PHRASES for character in phrase["chinese"]} | set("元米"))
 
     blank = [{face.at(32).getmask(character).getbbox() for character in written} & {None} for face in shipped]
 

@@ -102,7 +102,7 @@ def test_a_small_demonstration_is_red_and_one_query_tells_nothing_of_shortcuts(d
 
 def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: FinishedSteps) -> None:
     """They agree with the panel but in one case, and accept every second last hit."""
-    panel = {one["id"]: bool(settle_votes(one, 3).answers) for one in demonstrated.triplets}
+    panel = {one["id"]: bool(settle_votes(one, 3)[0]) for one in demonstrated.triplets}
     unread, queue, last = audit_check(copied, demonstrated), *(Queue(copied / "audit" / n) for n in (VERDICTS, LAST))
     for number, (id, case) in enumerate(queue.cases.items()):
         queue.decide(case, "accept" if panel[id] is (number > 0) else "drop", "ada")
@@ -275,7 +275,7 @@ def test_a_case_does_not_tell_what_the_panel_said(audit: Path, demonstrated: Fin
 def test_who_says_what_the_panel_says_agrees_always_and_who_says_yes_on_the_targets(
     audit: Path, demonstrated: FinishedSteps
 ) -> None:
-    panel = {one["id"]: bool(settle_votes(one, 3).answers) for one in demonstrated.triplets}
+    panel = {one["id"]: bool(settle_votes(one, 3)[0]) for one in demonstrated.triplets}
     cases = Queue(audit / VERDICTS).cases
     right = {one["id"] for one in demonstrated.records("confident") if one["answers"]}
 

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, repeat
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -175,25 +175,20 @@ def spacing(font: Any) -> float:
 UNITS = {"menu": ("元", "yuan", (2, 60)), "direction": ("米", "m", (50, 900))}  # kinds that may have a number
 
 
-class Phrase(NamedTuple):
-    """A text in both languages, and its kind of sign."""
-
-    chinese: str
-    english: str
-    kind: str
+# Texts in both languages, `chinese` and `english`, with their `kind` of sign
+PHRASES: Sequence[Mapping[str, str]] = [row for _, row in rows_of(Path(__file__).with_name("phrases.csv"))]
 
 
-PHRASES = tuple(Phrase(**row) for _, row in rows_of(Path(__file__).with_name("phrases.csv")))
-
-
-def sample_phrase(rng: Random) -> Phrase:
+def sample_phrase(rng: Random) -> Mapping[str, str]:
     """One of the texts; what is for sale may have a price, a direction a distance."""
     phrase = rng.choice(PHRASES)
-    if phrase.kind not in UNITS or rng.random() < 0.3:
+    kind = phrase["kind"]
+    if kind not in UNITS or rng.random() < 0.3:
         return phrase
-    chinese, english, bounds = UNITS[phrase.kind]
-    number = rng.randint(*bounds) // 5 * 5 if phrase.kind == "direction" else rng.randint(*bounds)
-    return Phrase(f"{phrase.chinese} {number}{chinese}", f"{phrase.english} {number} {english}", phrase.kind)
+    chinese, english, bounds = UNITS[kind]
+    number = rng.randint(*bounds) // 5 * 5 if kind == "direction" else rng.randint(*bounds)
+    texts = f"{phrase['chinese']} {number}{chinese}", f"{phrase['english']} {number} {english}"
+    return {"chinese": texts[0], "english": texts[1], "kind": kind}
 
 
 BOARDS: Mapping[str, tuple[Colour, Colour]] = {  # the board's colour, the letters'

@@ -18,7 +18,7 @@ class LetterBoards:
     """Boards with a short text and a number in printed letters."""
 
     def sample(self, rng: Random) -> dict[str, Any]:
-        shown = f"{rng.choice(PHRASES).english} {rng.choice(NUMBERS)}"
+        shown = f"{rng.choice(PHRASES)['english']} {rng.choice(NUMBERS)}"
         return {"shown": shown, "answer": shown, "painted": sample_board("text", rng)}
 
     def draw(self, facts: Facts, rng: Random) -> Image:

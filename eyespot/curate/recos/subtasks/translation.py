@@ -19,9 +19,9 @@ class BilingualSigns:
 
     def sample(self, rng: Random) -> dict[str, Any]:
         phrase, english = sample_phrase(rng), rng.random() < SHARE_OF_ENGLISH
-        shown, answer = (phrase.english, phrase.chinese) if english else (phrase.chinese, phrase.english)
+        shown, answer = (phrase[name] for name in (("english", "chinese") if english else ("chinese", "english")))
         style = sample_board("text" if english else "chinese", rng)
-        return {"shown": shown, "answer": answer, "kind": phrase.kind, "painted": style}
+        return {"shown": shown, "answer": answer, "kind": phrase["kind"], "painted": style}
 
     def draw(self, facts: Facts, rng: Random) -> Image:
         return draw_board(facts["shown"], facts["painted"], rng)

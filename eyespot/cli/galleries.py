@@ -1,0 +1,204 @@
+"""Verbs about one gallery, each in one room below: compact, describe, failures, map, names, publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from eyespot.cli.console import (
+    SHOWN,
+    conclude,
+    escaped,
+    exit_if_failed,
+    print_result,
+    print_summary,
+    progress_bar,
+    warn,
+    warn_all,
+)
+from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
+from eyespot.settings.gallery import ReadSettings
+from eyespot.storage.systems import usable_cores
+from eyespot.types import UsageError
+
+FEWEST = 1_000  # rows of a segment
+
+
+def compact(
+    gallery: Path = gallery_option("The gallery whose shards are merged."),
+    rows: int = typer.Option(1 << 20, help="The most rows of a segment.", metavar="N"),
+    dry_run: bool = flag("--dry-run", "Only print how many shards would be merged."),
+    json: bool = json_option(),
+) -> None:
+    """Merge small shards into large segments, so that a gallery of millions opens fast and needs few open files."""
+    from eyespot.gallery import disk, segments
+
+    if rows < FEWEST:
+        raise UsageError(f"a segment has at least {FEWEST} rows; give --rows {FEWEST} or more")
+    place = gallery_here(gallery, writes=True)
+    if dry_run:
+        groups = segments.planned(place, rows)
+        merged = segments.Merged([], sum(map(len, groups)), 0, [])
+        made = len(groups)
+    else:
+        with progress_bar() as progress:
+            merged = segments.compact(place, rows, progress)
+        made = len(merged.segments)
+    warn_all(merged.notes)
+    there = len(disk.shard_paths(place))
+    verb = "would be merged" if dry_run else "merged"
+    segments_made = "1 segment" if made == 1 else f"{made} segments"
+    done = f"{merged.shards} shards {verb} into {segments_made}" if made else "nothing to merge"
+    holds = f"the gallery is in {'1 part' if there == 1 else f'{there} parts'}"
+    facts = {"segments": made, "merged": merged.shards, "rows": merged.rows, "notes": merged.notes}
+    facts |= {"shards": there, "dry_run": dry_run}
+    print_result(facts, [f"{done}{'; ' if made else ': '}{holds}"], json)
+
+
+def describe(
+    reading: ReadSettings,
+    gallery: Path = gallery_option("The gallery to describe."),
+    extractor: str = typer.Option(
+        "sift", "--with", help="sift, or dinov2:ORG/NAME (details: docs/rerank_baselines.md)."
+    ),
+    count: int = typer.Option(
+        100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."
+    ),
+    json: bool = json_option(),
+) -> None:
+    """Compute the local descriptors of every picture once; run it again after you index more."""
+    from eyespot import rooms
+    from eyespot.gallery.describing import Describing, describe
+
+    place, made_by = gallery_here(gallery, writes=True), rooms.load("descriptors", extractor)
+    with progress_bar() as progress:
+        options = Describing(count, reading.workers or usable_cores(), reading.retry_failed, progress)
+        summary = describe(place, made_by, options)
+    failures = [failure._asdict() for failure in summary.failures]
+    report = {"gallery": str(place), "extractor": made_by.name, "pictures": summary.pictures}
+    lines = (f"{escaped(failure.path)}\t{escaped(failure.reason)}" for failure in summary.failures)
+    print_result({**report, "described": summary.described, "failures": failures}, lines, json)
+    print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {made_by.name}")
+    if summary.failures:
+        warn(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
+    exit_if_failed(failures)
+
+
+def failures(gallery: Path = gallery_option("The gallery."), json: bool = json_option()) -> None:
+    """List the pictures, folders and label rows that could not be read, with the reason."""
+    from eyespot.gallery import disk
+    from eyespot.gallery.reading import reading
+    from eyespot.gallery.texts import failures
+    from eyespot.photos.places import full_path
+
+    place = gallery_here(gallery)
+    disk.read_header(place)
+    if (place / disk.FETCHED).is_file():
+        raise UsageError("what could not be read is known where the gallery was indexed and published; ask there")
+    with reading(place) as ledger:
+        roots, every = ledger.roots(), [*ledger.failures(), *failures(ledger)]
+        rows = [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in every]
+    print_result(rows, (f"{escaped(row['path'])}\t{escaped(row['reason'])}" for row in rows), json)
+
+
+def lay_out(
+    gallery: Path = gallery_option("The gallery to lay out."),
+    encoder: str = encoder_option("By the look in this space."),
+    again: bool = flag("--again", "Compute the map anew, not only place what is new."),
+    seed: int = typer.Option(0, "--seed", min=0, help="A seed; the same one gives the same map."),
+    sample: int = typer.Option(
+        50_000, "--sample", min=1, help="Compute it with this many photos; the others go to their neighbours."
+    ),
+    json: bool = json_option(),
+) -> None:
+    """Make the map of a gallery, or place photos on it that came since; eyespot serve shows it at /map."""
+    import numpy as np
+
+    import eyespot
+    from eyespot.gallery.layout.stored import LayoutOptions, extend_layout, make_layout, place_of_layout, read_layout
+
+    view = eyespot.open(gallery_here(gallery, writes=True), encoder).view
+    known = None if again else read_layout(view)
+    with progress_bar("steps") as progress:
+        if known is None:
+            layout = make_layout(view, LayoutOptions(seed, sample), progress)
+        else:
+            layout = extend_layout(view, known, progress)
+    photos = int((np.isfinite(layout.points[:, 0]) & view.live).sum())
+    computed = int(view.live[layout.base].sum())
+    made = {
+        "file": str(place_of_layout(view)),
+        "encoder": view.space.encoder,
+        "photos": photos,
+        "computed": computed,
+        "placed": photos - computed,
+        "clusters": int(layout.cells.max(initial=-1)) + 1,
+        "trustworthiness": layout.notes.trust,
+        "seed": layout.notes.seed,
+    }
+    line = (
+        f"{photos:,} photos on the map: {computed:,} computed, {photos - computed:,} placed by their"
+        f" neighbours; {made['clusters']} clusters; trustworthiness {layout.notes.trust:.3f}"
+    )
+    print_result(made, [line], json)
+
+
+def names(
+    files: list[Path] = typer.Argument(
+        None,
+        help="Tables of names: of iNaturalist or GBIF (a folder or .zip, too), or equal names on each row of a CSV.",
+    ),
+    gallery: Path = gallery_option("The gallery that gets the names."),
+    remove: list[str] = typer.Option(
+        None, "--remove", metavar="NAME", help="Forget the names of this file; repeatable."
+    ),
+    json: bool = json_option(),
+) -> None:
+    """Give a gallery names: "garza", "heron" and "Ardeidae" become one query. Without a file, list what it has."""
+    from eyespot.gallery.taxonomy.name_index import NameIndex, add_names, remove_names
+    from eyespot.gallery.view import Gallery
+
+    place = Gallery(gallery_here(gallery, writes=True)).path
+    if files and len({file.resolve().name for file in files}) < len(files):
+        raise UsageError("two of these files have one name; a gallery keeps names by it, so rename one")
+    for name in remove or ():
+        remove_names(place, name)
+    summaries = []
+    for file in files or ():
+        with progress_bar("rows") as progress:
+            summaries.append(add_names(place, file.resolve(), progress))
+    index = NameIndex.of(place)
+    there = [] if index is None else index.files
+    failed = sum(summary.failed for summary in summaries)
+    failures = [failure._asdict() for summary in summaries for failure in summary.failures]
+    fields = {"files": [file._asdict() for file in there], "failed": failed, "failures": failures}
+    print_result(fields, (f"{known.name}: {known.names:,} names of {known.taxa:,} taxa" for known in there), json)
+    if not there:
+        conclude("the gallery has no names; give it some with: eyespot names FILE")
+    for summary in summaries:
+        warn_all(f"left out: {one.file}:{one.line} {one.reason}" for one in summary.failures[:SHOWN])
+        if summary.failed > SHOWN:
+            warn(f"and {summary.failed - SHOWN:,} more rows of {summary.file.name}; --json lists them")
+    exit_if_failed(failed)
+
+
+def publish(
+    url: str = typer.Argument(
+        help="The target: s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, or any address that fsspec knows."
+    ),
+    gallery: Path = gallery_option("The gallery to publish."),
+    check: bool = flag("--check", "Read every file that is published, and send again what is damaged."),
+    json: bool = json_option(),
+) -> None:
+    """Publish a gallery: what is new or missing is sent; others search it with -g URL."""
+    from eyespot.gallery.remote import address_of, publish
+
+    place = gallery_here(gallery, writes=True)
+    url = url if address_of(url) else f"file://{Path(url).expanduser().absolute()}"  # a plain folder
+
+    with progress_bar("bytes") as progress:
+        done = publish(place, url, progress=progress, check=check)
+    files = "1 file" if done.sent == 1 else f"{done.sent} files"
+    line = f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
+    print_result({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known}, [line], json)

@@ -1,0 +1,117 @@
+"""What a store says of an error: a full disk, a missing right, a read-only disk, a lock and damage, each for itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eyespot.formats.imports import npy
+from eyespot.formats.imports.registered import take_in
+from eyespot.gallery.reading import reading
+from eyespot.gallery.remote.publishing import publish
+from eyespot.gallery.segments import compact
+from eyespot.gallery.taxonomy.name_index import NAME, NameIndex, add_names
+from eyespot.ledger.judgements import Judgements
+from eyespot.ledger.photo_lists import PhotoLists
+from eyespot.storage import sqlite
+from eyespot.storage.copies import INDEX, LEDGER
+from eyespot.types import EyespotError
+from tests.worlds import draw, index_gallery, make_gallery
+
+FULL = "make room and run the same line again"
+WORDS = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+    errno.EACCES: "give yourself the right",
+    errno.EROFS: "its disk may only be read",
+    errno.EIO: "is sound|look after the address",
+}
+THROWS_AWAY = ("move it away", "delete", "--repair")
+
+
+def _index(gallery: Path) -> None:
+    index_gallery(gallery, draw(gallery.parent / "more" / "new.jpg", 70).parent)
+
+
+def _names(gallery: Path) -> None:
+    (gallery.parent / "names.csv").write_text("scientific name,common name\nArdea cinerea,heron\n")
+    add_names(gallery, gallery.parent / "names.csv")
+
+
+def _import(gallery: Path) -> None:
+    np.save(gallery.parent / "vectors.npy", np.eye(4, dtype=np.float32))
+    take_in(gallery, npy.source([gallery.parent / "vectors.npy"]), "other", copy=True)
+
+
+STORES: dict[str, Callable[[Path], object]] = {
+    "index": _index,
+    "names": _names,
+    "segments": lambda gallery: compact(gallery, 1 << 20),
+    "an address": lambda gallery: publish(gallery, f"file://{gallery.parent}/there"),
+    "import": _import,
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    gallery = make_gallery(tmp_path_factory.mktemp("made"), 6, shard_rows=2)
+    _names(gallery)
+    return gallery
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_store_that_cannot_be_written_says_why(made: Path, monkeypatch: pytest.MonkeyPatch, store: str) -> None:
+    for number, words in WORDS.items():
+
+        def fail(_: object, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(EyespotError, match=words) as caught:
+                STORES[store](made)
+        assert os.strerror(number).lower() in str(caught.value).lower()
+        assert not any(words in str(caught.value) for words in THROWS_AWAY)
+
+
+OPENED: dict[str, Callable[[Path], object]] = {
+    LEDGER: lambda place: PhotoLists(place).make("Lake", "ada", []),
+    INDEX: lambda place: index_gallery(place.parent),
+    "team.sqlite": lambda place: PhotoLists(place).make("Lake", "ada", []),
+    "judged.sqlite": lambda place: Judgements(place),
+    NAME: lambda place: NameIndex(place).files,
+}
+
+
+CASES = [(name, is_lock) for name in OPENED for is_lock in (True, False) if name != NAME or not is_lock]
+
+
+@pytest.mark.parametrize(("name", "is_lock"), CASES)
+def test_a_locked_file_is_not_a_damaged_one(
+    made: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_lock: bool
+) -> None:
+    place = made / name
+    before = place.read_bytes() if place.exists() else None
+    monkeypatch.setattr(sqlite, "WAIT", 0.01)
+    with closing(sqlite3.connect(place, isolation_level=None)) as sql:
+        if is_lock:
+            sql.execute("BEGIN EXCLUSIVE")
+        else:
+            place.write_bytes(b"no database" * 500)
+        with pytest.raises(EyespotError) as caught:
+            OPENED[name](place)
+    place.unlink()
+    if before is not None:
+        place.write_bytes(before)
+
+    assert any(words in str(caught.value) for words in THROWS_AWAY) is not is_lock
+    assert ("end the program that uses it" in str(caught.value)) is is_lock
+    with reading(made) as index:
+        assert index.failures() == []
