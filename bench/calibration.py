@@ -5,13 +5,17 @@ queries of inquire_rerank_hard with their 100 labelled candidates, as given (an 
 order of a simulated score with some. Made ones: 10,000 hits of many shapes, some chosen to mislead. The judge is right,
 or errs at a known rate, or at a rate that was itself measured on 50 + 50 pictures.
 
+Look-alikes: rankings of 1,000 hits whose first 20 to 200 are hardly relevant, and the rest more, asked for in rounds as
+`search --calibrate` does, and planned at once; with them the lists of INQUIRE-Search that experts marked. Each shape is
+measured by itself.
+
 The peer is what textbooks do with the same sample and no curve: a beta-binomial posterior with Jeffreys' prior in each
 stratum, added up. A ratio is our mean width over the peer's; the goal is the coverage in `between`.
 
 Then a person's verdicts with a model's answers as covariate, for every kind of judge that `eyespot judges list` names,
 each right, erring in 15 of 100 cases either way, or that and overconfident. The peer is the same count by people alone.
 
-    python bench/calibration.py [--quick] [--json] [--verdicts 30] [--only covariates]
+    python bench/calibration.py [--quick] [--json] [--verdicts 30] [--only look-alikes]
 """
 
 from __future__ import annotations
@@ -28,7 +32,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from bench.harness import Command, Measurement, Reals, judges, say
-from bench.harness.rankings import HITS, Labels, by_signal, labelled_rankings, made_rankings
+from bench.harness.rankings import (
+    HITS,
+    Labels,
+    by_signal,
+    labelled_rankings,
+    look_alikes,
+    made_rankings,
+    marked_lists,
+)
+from eyespot.search.calibrated import sizes
 from eyespot.search.calibration import HELPED, Accuracy, Curve, RankSample, assisted, fit, next_ranks, plan, reliability
 from eyespot.types import NothingFound
 
@@ -99,13 +112,18 @@ def estimated_accuracy(judge: Accuracy, rng: np.random.Generator) -> Accuracy:
     return Accuracy(right[0] / judge.relevant, right[1] / judge.irrelevant, judge.relevant, judge.irrelevant)
 
 
-def trial(labels: Labels, judge: Accuracy, verdicts: int, seed: list[int]) -> Trial:
+def trial(labels: Labels, judge: Accuracy, rounds: list[int], seed: list[int]) -> Trial:
+    """Verdicts of a judge: the first round is planned, each further one goes where the curve sends it."""
     rng = np.random.default_rng(seed)
-    sample = plan(len(labels), verdicts, int(rng.integers(2**31)))
-    answers = verdicts_of(judge, labels[sample.ranks - 1], rng)
-    curve = fit(-np.arange(len(labels)), sample, answers, estimated_accuracy(judge, rng), int(rng.integers(2**31)))
+    sample = plan(len(labels), rounds[0], int(rng.integers(2**31)))
+    answers = verdicts_of(judge, labels, rng)  # (hits,), all that it would say
+    accuracy = estimated_accuracy(judge, rng)
+    curve = fit(-np.arange(len(labels)), sample, answers[sample.ranks - 1], accuracy, int(rng.integers(2**31)))
+    for size in rounds[1:]:
+        ranks = next_ranks(curve, size)
+        curve = curve.joined(ranks, answers[ranks - 1])
     true, (expected, low, high, median) = int(labels.sum()), curve.count()
-    peer = peer_interval(sample, answers, rng)
+    peer = peer_interval(curve.sample, curve.verdicts, rng)
     return Trial(
         low <= true <= high, true > high, high - low,
         peer[0] <= true <= peer[1], peer[1] - peer[0], expected, median, curve.unbiased(), true,
@@ -138,7 +156,7 @@ def on_labels(seeds: int, verdicts: int) -> Iterator[CalibratedInterval]:
     for order, distance in {"as given": 0.0, "by a score": 1.5}.items():
         for name, judge in JUDGES.items():
             trials = [
-                trial(in_order(labels, distance, [seed, at]), judge, verdicts, [seed, at, 1])
+                trial(in_order(labels, distance, [seed, at]), judge, [verdicts], [seed, at, 1])
                 for seed in range(seeds)
                 for at, labels in enumerate(queries)
             ]
@@ -154,11 +172,35 @@ def on_made(seeds: int, verdicts: int) -> Iterator[CalibratedInterval]:
         trials: dict[str, list[Trial]] = {}
         for seed in range(seeds):
             for at, (name, labels) in enumerate(made_rankings(np.random.default_rng([seed, 9])).items()):
-                trials.setdefault(name, []).append(trial(labels, JUDGES[judge], verdicts, [seed, at, 2]))
+                trials.setdefault(name, []).append(trial(labels, JUDGES[judge], [verdicts], [seed, at, 2]))
         for name, of_ranking in trials.items():
             yield interval(f"{name}, judge {judge}", of_ranking, ANY)
         everything = [one for of_ranking in trials.values() for one in of_ranking]
         yield interval(f"all made rankings, judge {judge}", everything, (LOWEST, 1.0))
+
+
+LEAST_OF_EACH = 0.88  # shape of look-alikes
+
+
+def on_look_alikes(seeds: int) -> Iterator[CalibratedInterval]:
+    """Each shape by itself, then all of them; the lists that experts marked, all of them."""
+    marked = marked_lists()
+    for verdicts in (40, 64, 100):
+        for way, rounds in {"in rounds": list(sizes(verdicts)), "at once": [verdicts]}.items():
+            trials: dict[str, list[Trial]] = {}
+            for seed in range(seeds):
+                for at, (name, labels) in enumerate(look_alikes(np.random.default_rng([seed, 7])).items()):
+                    trials.setdefault(name, []).append(trial(labels, RIGHT, rounds, [seed, at, 8]))
+            for name, of_shape in trials.items():
+                yield interval(f"{name}, {verdicts} {way}", of_shape, (LEAST_OF_EACH, 1.0))
+            everything = [one for of_shape in trials.values() for one in of_shape]
+            yield interval(f"all look-alikes, {verdicts} {way}", everything, (LOWEST, 1.0))
+            lists = [
+                trial(labels, RIGHT, rounds, [seed, at, 9])
+                for seed in range(max(1, seeds // 10))
+                for at, labels in enumerate(marked)
+            ]
+            yield interval(f"{len(marked)} marked lists, {verdicts} {way}", lists, (LOWEST, 1.0))
 
 
 # -- what else the curve gives -------------------------------------------------------------------------------------
@@ -350,7 +392,7 @@ def worst(seeds: int, verdicts: int) -> Iterator[CovariateInterval]:
         yield covariate_interval(f"59 queries, both orders, a model that {name}", of_model, 0.0)
 
 
-PARTS = ("labels", "made", "covariates", "worst", "more")
+PARTS = ("labels", "made", "look-alikes", "covariates", "worst", "more")
 
 
 def measurements(options: Namespace) -> Iterator[Measurement]:
@@ -360,6 +402,8 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
         yield from on_labels(seeds, options.verdicts)
     if "made" in parts:
         yield from on_made(seeds, options.verdicts)
+    if "look-alikes" in parts:
+        yield from on_look_alikes(2 * seeds)
     if "covariates" in parts:
         yield from with_models(max(2, seeds // 20), options.verdicts)
     if "worst" in parts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -68,3 +69,22 @@ def pip_line(*words: str) -> str:
     if find_spec("pip") is None:  # as in the environments of uv
         return shlex.join(["uv", "pip", "install", "--python", sys.executable, *words])
     return shlex.join([sys.executable, "-m", "pip", "install", *words])
+
+
+def misfit(error: BaseException) -> str | None:
+    """The sentence for an error behind which torchvision's operators do not load beside this torch, else None."""
+    reason = next((str(link) for link in causes(error) if "torchvision::" in str(link)), "")
+    if not reason:
+        return None
+    pair = f"torchvision {version('torchvision')} does not fit torch {version('torch')} ({reason.splitlines()[0]})"
+    way_out = pip_line("--force-reinstall", "torch", "torchvision")
+    return f"{pair}, and the model libraries need both; install them from one index, as in: {way_out}"
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those behind it, the innermost last."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

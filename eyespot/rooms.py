@@ -58,11 +58,13 @@ def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
 
 @contextmanager
 def needs(name: str) -> Iterator[None]:
-    """`EyespotError` says what to install for `name` if a package that is imported here is missing."""
+    """`EyespotError` says what to install for `name` if a package that is imported here is missing or does not fit."""
     try:
         yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("eyespot"):
+    except (ModuleNotFoundError, RuntimeError) as error:
+        if why := extras.misfit(error):
+            raise EyespotError(why) from error
+        if not isinstance(error, ModuleNotFoundError) or error.name is None or error.name.startswith("eyespot"):
             raise
         raise EyespotError(extras.needed(name, error.name.partition(".")[0])) from error
 

@@ -22,7 +22,8 @@ import eyespot
 from eyespot import extras, rooms
 from eyespot.html import environment, render, tidy
 from eyespot.parallel import ordered_map
-from eyespot.types import UsageError
+from eyespot.types import EyespotError, UsageError
+from tests.lazy_import import requires
 
 BLOCKED = """
 import sys
@@ -98,6 +99,14 @@ def test_a_missing_package_is_told_as_the_extra_to_install(
     code = BLOCKED.format(missing=missing, spec=spec)
 
     assert child(code, child_env) == f"{sentence}{extras.install_line('torch')}\n"
+
+
+@requires("torch")
+def test_a_torchvision_that_does_not_fit_is_said_wherever_a_package_is_needed() -> None:
+    """transformers says only that a module of its own could not be imported."""
+    misfit = pytest.raises(EyespotError, match=r"does not fit torch.*--force-reinstall torch torchvision")
+    with misfit, rooms.needs("the mteb bridge"):
+        raise ModuleNotFoundError("PreTrainedModel") from RuntimeError("operator torchvision::nms does not exist")
 
 
 def test_every_extra_that_is_named_exists() -> None:

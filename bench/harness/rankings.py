@@ -1,6 +1,8 @@
-"""Rankings of known truth: 59 labelled queries with 100 candidates each, and made ones of 10,000 hits."""
+"""Rankings of known truth: 59 labelled queries with 100 candidates each, lists that experts marked, and made ones."""
 
 from __future__ import annotations
+
+import csv
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +21,24 @@ def labelled_rankings() -> list[Labels]:
     return np.split((run.graded(qrels) > 0).astype(np.int64), run.offsets[1:-1])
 
 
+def marked_lists() -> list[Labels]:
+    """Lists of INQUIRE-Search with an expert's marks, as far down as people looked, of three relevant hits or more."""
+    found = []
+    for path in sorted(shared("data/inquire_search").glob("*.csv")):
+        text = path.read_text(encoding="utf-8")
+        rows = csv.DictReader(text.splitlines(), delimiter=";" if ";" in text.partition("\n")[0] else ",")
+        marks = np.array([row["marked"].lower() in ("1", "true") for row in rows]).astype(np.int64)
+        found.append(marks[: 200 if path.name.startswith("cs4") else 500])
+    return [labels for labels in found if labels.sum() >= 3]
+
+
 def by_signal(labels: Labels, distance: float, rng: np.random.Generator) -> Labels:
     """In the order of a score; its means for relevant and other pictures are `distance` deviations apart."""
     return labels[np.argsort(-(distance * labels + rng.standard_normal(len(labels))))]
 
 
 def random_labels(share: Reals, rng: np.random.Generator) -> Labels:
-    return (rng.random(HITS) < share).astype(np.int64)
+    return (rng.random(len(share)) < share).astype(np.int64)
 
 
 def scattered(first: int, deep: int, rng: np.random.Generator) -> Labels:
@@ -55,3 +68,16 @@ def made_rankings(rng: np.random.Generator) -> dict[str, Labels]:
         "none before rank 10": ((rank > 10) & (rank <= 60)).astype(np.int64),
         "none": np.zeros(HITS, np.int64),
     }
+
+
+def look_alikes(rng: np.random.Generator) -> dict[str, Labels]:
+    """Rankings of 1,000 hits that begin with pictures that only look right."""
+    rank = np.arange(1, 1001)
+    found = {f"2 % to {end}, then 70 %": np.where(rank <= end, 0.02, 0.7) for end in (50, 150)}
+    found["2 % to 100, 90 % to 300, then 2 %"] = np.where((rank > 100) & (rank <= 300), 0.9, 0.02)
+    for low, high in ((20, 60), (50, 150), (100, 200)):
+        end = int(rng.integers(low, high))
+        falling = 0.7 * np.exp(-(rank - 1 - end) / 80)
+        found[f"2 % to {low}-{high}, then 70 % falling"] = np.where(rank <= end, 0.02, falling)
+    found["1 % to 100, then 20 %"] = np.where(rank <= 100, 0.01, 0.2)
+    return {name: random_labels(share, rng) for name, share in found.items()}

@@ -134,16 +134,9 @@ def finetune(
     checkpoints.begin(out, {**settings, "pairs": material.fingerprint, "model": digest(towers.model)})
     with torch.random.fork_rng():
         tuning = FineTuning(towers, material, recipe, out, total)
-        log = checkpoints.Log(out, tuning.step)
         try:
-            while tuning.step < total:
-                point = tuning.take_step()
-                log.add(point)
-                tell(point, total)
-                if point.step % recipe.checkpoint_every == 0 or point.step == total:
-                    checkpoints.keep(out, tuning.state())
+            checkpoints.run(tuning, out, recipe.checkpoint_every, tell)
         finally:
-            log.close()
             towers.model.eval()
     return FineTuneResult(tuning.step, tuning.loss, sum(one.numel() for one in tuning.trained.values()), tuning.unread)
 
@@ -185,6 +178,8 @@ def unfreeze(model: Any, blocks: int | None) -> dict[str, Any]:
 
 class FineTuning:
     """Where a fine-tuning stands; what is drawn at a step hangs on the seed and the step's number alone."""
+
+    patient = True  # nothing validates it
 
     def __init__(
         self, towers: TrainableTowers, material: FineTuneData, recipe: FineTuneRecipe, out: Path, total: int
@@ -237,19 +232,17 @@ class FineTuning:
         import torch
         from torch.nn.functional import normalize
 
-        batch = self._read(rows)
+        rows, shown, asking, places = self._read(rows)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            images = self.towers.image(batch.shown.to(self.device))
-            tokens = self.towers.tokens([self.material.texts[row] for row in batch.rows.tolist()])
+            images = self.towers.image(shown.to(self.device))
+            tokens = self.towers.tokens([self.material.texts[row] for row in rows.tolist()])
             texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
-            if batch.asking is not None:
-                pictures = normalize(self.towers.image(batch.asking.to(self.device)), dim=1)
-                texts = normalize(texts, dim=1).index_add(
-                    0, batch.asking_rows.to(self.device), pictures.to(texts.dtype)
-                )
+            if asking is not None:
+                pictures = normalize(self.towers.image(asking.to(self.device)), dim=1)
+                texts = normalize(texts, dim=1).index_add(0, places.to(self.device), pictures.to(texts.dtype))
         scale = getattr(self.towers.model, "logit_scale", None)
         steep = torch.tensor(1 / 0.07) if scale is None else scale.exp().clamp(max=SCALE)
-        loss = info_nce(texts.float(), images.float(), self.others(batch.rows), steep)
+        loss = info_nce(texts.float(), images.float(), self.others(rows), steep)
         if not torch.isfinite(loss):
             raise EyespotError(
                 f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
@@ -267,8 +260,9 @@ class FineTuning:
             same |= (asking[:, None] == asking) & (asking >= 0) & (texts[:, None] == texts)
         return torch.from_numpy(same & ~np.eye(len(rows), dtype=bool)).to(self.device)
 
-    def _read(self, rows: Ids) -> _PairBatch:
-        """A batch as the model takes it, without the pairs that have a picture that cannot be read."""
+    def _read(self, rows: Ids) -> tuple[Ids, torch.Tensor, torch.Tensor | None, torch.Tensor]:
+        """Pairs without those that have a picture that cannot be read: rows (n,), pictures (n, ...), and the pictures
+        (m, ...) that some ask with, and which those are (m,)."""
         import torch
 
         asking = np.full(len(rows), -1) if self.material.asking is None else self.material.asking[rows]
@@ -283,22 +277,12 @@ class FineTuning:
             )
         places = [place for place, at in enumerate(there) if at in references]
         beside = self._pixels([references[there[place]] for place in places]) if places else None
-        return _PairBatch(rows[there], self._pixels([shown[at] for at in there]), beside, torch.tensor(places))
+        return rows[there], self._pixels([shown[at] for at in there]), beside, torch.tensor(places)
 
     def _pixels(self, pictures: Sequence[Image | None]) -> torch.Tensor:
         import torch
 
         return torch.from_numpy(np.stack([self.towers.read(picture) for picture in pictures if picture is not None]))
-
-
-@dataclass(frozen=True)
-class _PairBatch:
-    """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asking_rows` (m,) ask with."""
-
-    rows: Ids
-    shown: torch.Tensor
-    asking: torch.Tensor | None
-    asking_rows: torch.Tensor
 
 
 def info_nce(texts: torch.Tensor, images: torch.Tensor, right: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:

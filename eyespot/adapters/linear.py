@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
+from eyespot.adapters.quari.files import arrays_in
+from eyespot.adapters.quari.training.data import unit
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import NothingFound, UsageError, Vectors
 
@@ -33,7 +35,6 @@ class Linear:
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
     space: str | None = None
-
     caution: None = None  # no validation is known of it
 
     @property
@@ -46,7 +47,7 @@ class Linear:
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise UsageError(f"the adapter takes vectors of {self.dim} components, these have {vectors.shape[-1]}")
         parts = (vectors[start : start + AT_ONCE] for start in range(0, len(vectors), AT_ONCE))
-        adapted = (_unit(_unit(part) @ self.weight.T + self.bias) for part in parts)
+        adapted = (unit(unit(part) @ self.weight.T + self.bias) for part in parts)
         return np.concatenate([np.zeros((0, len(self.weight)), np.float32), *adapted])
 
 
@@ -95,7 +96,7 @@ def train(
         order = rng.permutation(len(vectors))
         for at in range(batches):
             rows = order[at * recipe.batch : (at + 1) * recipe.batch]
-            adapted = normalize(adapter(torch.from_numpy(_unit(vectors[rows]))), dim=1)
+            adapted = normalize(adapter(torch.from_numpy(unit(vectors[rows]))), dim=1)
             logits = recipe.scale * adapted @ normalize(classifier, dim=1).T
             loss = cross_entropy(logits, torch.from_numpy(labels[rows]))
             optimizer.zero_grad()
@@ -135,25 +136,13 @@ def load(place: Path | str) -> Linear:
 
 def _published(path: Path) -> Linear:
     """A state dict of torch with `layer.weight` and `layer.bias`; it names no encoder. Needs the extra [torch]."""
-    with rooms.needs(path.name):
-        import torch
-    try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-        layer = [found[name].float().numpy() for name in ("layer.weight", "layer.bias")]
-    except Exception as error:  # torch has no one class of errors for a damaged file
-        reason = " ".join(str(error).split())[:100]
-        raise UsageError(
-            f"{path} holds no linear layer ({reason}); give one of ILIAS, or eyespot train linear"
-        ) from None
-    return _fitting(path, Linear(*layer))
+    found, names = arrays_in(path, path.name), ("layer.weight", "layer.bias")
+    if not isinstance(found, dict) or not found.keys() >= set(names):
+        raise UsageError(f"{path} holds no linear layer; give one of ILIAS, or eyespot train linear")
+    return _fitting(path, Linear(*(found[name] for name in names)))
 
 
 def _fitting(path: Path, found: Linear) -> Linear:
     if found.weight.ndim != 2 or found.bias.shape != found.weight.shape[:1]:
         raise UsageError(f"{path}: a weight of shape {found.weight.shape} and a bias of {found.bias.shape} do not fit")
     return found
-
-
-def _unit(rows: Any) -> Vectors:
-    wide = np.asarray(rows, np.float32)
-    return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))

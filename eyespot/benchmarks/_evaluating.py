@@ -5,7 +5,6 @@ A judge may be the second stage: what it is asked of each task, and what becomes
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +23,11 @@ from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
 from eyespot.judges import unknown
 from eyespot.llms.budget import BudgetSpent
-from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of, tie_spread
+from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of
 from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, first_hits
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
-from eyespot.storage.digests import file_sha256
+from eyespot.storage.digests import file_sha256, json_sha256
 from eyespot.types import EyespotError, Note, NothingFound, Query, RankedImage, Run, UsageError, prefixed, without_code
 
 if TYPE_CHECKING:
@@ -54,14 +53,11 @@ class Result:
     ranked: int | None = None  # the same as far as the run or who asks says it, and not the size of a full collection
 
     @cached_property
-    def tie_spread(self) -> dict[str, float]:
-        """How far the order of equal scores moves each mean: between their best and their worst order."""
-        rankings = aligned(self.run, self.task.judged.qrels)
-        return {
-            label: math.fsum(tie_spread(measure, rankings).tolist()) / len(self.scores.queries)
-            for label, measure in self.scores.measures.items()
-            if not measure.needs_ids
-        }
+    def judgements(self) -> str:
+        """The SHA-256 of the judgements that it was scored by, whatever their order."""
+        qrels = self.task.judged.qrels
+        rows = zip(qrels.query.tolist(), qrels.image.tolist(), qrels.grade.tolist(), strict=True)
+        return json_sha256(sorted(rows))
 
 
 @dataclass(frozen=True)

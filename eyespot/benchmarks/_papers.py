@@ -42,18 +42,17 @@ class Beside(NamedTuple):
 
 def beside(evaluation: Evaluation, result: Result) -> Beside:
     """What papers print of this task and these measures; two-stage numbers at the depth that was measured."""
-    about = [
-        one
-        for one in evaluation.benchmark.printed()
-        if one.task == result.task.name
-        and one.measure in result.scores.values
-        and one.depth in (None, evaluation.depth)
-    ]
+    labels: dict[str, str] = {}  # the benchmark's own measures come first; one that is asked for may share a name
+    for label, measure in result.scores.measures.items():
+        labels.setdefault(str(measure), label)
+    every = [one._replace(measure=labels.get(one.measure, "")) for one in evaluation.benchmark.printed()]
+    here = (one for one in every if one.task == result.task.name and one.measure)
+    about = [one for one in here if one.depth in (None, evaluation.depth)]
     whys = [list(_differences(evaluation, result, one, about)) for one in about]
     rows = [one for one, why in zip(about, whys, strict=True) if not why]
     sources = dict.fromkeys(one.source for one in rows)  # in their order: the same bytes each time
     without = {one.source: why for one, why in zip(about, whys, strict=True) if one.source not in sources}
-    reasons = reasons_of(evaluation, result, rows)
+    reasons = reasons_of(evaluation, result, rows, impossible(every))
     official = bool(evaluation.benchmark.official)
     grounds = {}
     for source in sources:
@@ -112,9 +111,10 @@ TELLING = 0.001  # a difference that shows in percent with one digit
 PROMPTED = ("anthropic", "openai", "transformers")  # judges that answer a prompt
 
 
-def reasons_of(evaluation: Evaluation, result: Result, rows: Sequence[Printed]) -> dict[Printed, list[Note]]:
-    """The rows that are not compared, each with what keeps them apart: its cell, prompt, first stage, ties or cut."""
-    odd = impossible(evaluation.benchmark.printed())
+def reasons_of(
+    evaluation: Evaluation, result: Result, rows: Sequence[Printed], odd: Mapping[Printed, str]
+) -> dict[Printed, list[Note]]:
+    """The rows that are not compared, each with what keeps them apart: `odd` cell, prompt, first stage, ties, cut."""
     judge = str(result.run.header.get("judge", ""))
     used = str(evaluation.made.get("arguments", {}).get("wording") or "")
     of_measure = {label: list(_ties_and_cut(result, label)) for label in {row.measure for row in rows}}
@@ -170,7 +170,8 @@ def _ties_and_cut(result: Result, label: str) -> Iterator[Note]:
 
     What is not ranked is scored as if nothing relevant came after.
     """
-    spread, cut = result.tie_spread[label], result.scores.measures[label].cutoff
+    low, high = result.scores.ranges.get(label, (0.0, 0.0))
+    spread, cut = high - low, result.scores.measures[label].cutoff
     if spread > TELLING:
         text = f"the order of equal scores moves {label} by up to {100 * spread:.1f} %; give scores with more digits"
         yield Note("ties", text)

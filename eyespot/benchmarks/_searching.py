@@ -30,7 +30,7 @@ from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import AnyAdapter, cautions, index_under, refuse_other_space, seen_through
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
-from eyespot.search.embedding import KnownVectors
+from eyespot.search.embedding import KnownVectors, cut_notes
 from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
 from eyespot.search.query_rewriting import Reworded
 from eyespot.search.rescored import Rescored
@@ -123,7 +123,8 @@ class GallerySearcher:
             run.header |= {"listed": task.listed.title}
             notes += [f"{task.listed.sentence(listed)}; they cannot be found"] * (listed.there < listed.total)
         run.header |= {"missing": missing} if missing else {}
-        run.notes = list(dict.fromkeys([*notes, *source_notes, *cautions(self.adapter), *run.notes]))
+        caution = cautions(self.adapter, [source.terms for source in sources.values()])
+        run.notes = list(dict.fromkeys([*notes, *source_notes, *caution, *run.notes]))
         return run
 
     def rerank(self, task: Task, run: Run, depth: int) -> Run:
@@ -280,13 +281,14 @@ class GallerySearcher:
         found = self._asking.sources(task, matching)
         there = {query: source for query, source in found.items() if source is not None}
         lost = [query for query in found if query not in there]
+        cut = cut_notes([Query(query, source.terms) for query, source in there.items()], self.collection.encoder)
         if not lost:
-            return there, []
+            return there, [*cut]
         where = f"neither in the gallery nor in {self.data} (such as that of {lost[0]!r})"
         message = f"the pictures of {len(lost)} of {len(found)} queries are {where}"
         if not self.allow_missing or not there:
             raise UsageError(f"{message}; add them, or go on without such queries with --allow-missing")
-        return there, [f"{message}; these queries are not asked"]
+        return there, [f"{message}; these queries are not asked", *cut]
 
     # -- rankings ------------------------------------------------------------------------------------------
 

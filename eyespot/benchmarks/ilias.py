@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from eyespot.benchmarks._benchmark import Benchmark, Group, ImageList, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import group_of
@@ -40,6 +40,7 @@ class ByPositives:
     """By a fact of the positives, in groups [low, high): positives outside the group leave the ranking first."""
 
     name: str
+    ordered: ClassVar[bool] = True  # its groups are ranges, which a figure draws in their order
 
     def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
         """A group for each range; an instance that has no positive in it is passed over."""
@@ -54,7 +55,7 @@ class ByPositives:
                 for is_in in (True, False)
             )
             found = evaluate(aligned(run, inside, removed=outside), None, measures, task.rules)
-            groups.append(group_of(f"{low:.3g} to {high:.3g}", found))
+            groups.append(group_of(f"{low:.3g} to {high:.3g}" if high < math.inf else f"{low:.3g} and more", found))
         return groups
 
 

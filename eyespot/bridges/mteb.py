@@ -47,6 +47,7 @@ def model(encoder: str | Encoder) -> MtebModel:
     """
     with needs(NAME):
         import mteb  # noqa: F401
+        import sentence_transformers  # noqa: F401, which mteb.evaluate imports
     return MtebModel(rooms.load("encoders", encoder) if isinstance(encoder, str) else encoder)
 
 

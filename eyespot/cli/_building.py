@@ -136,7 +136,7 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
             outlook = "to run on records nobody knows yet"
         else:
             spent = step.spent
-            price = f"; at most {spent.calls:,} calls, likely ${spent.money:,.2f}" if spent.calls else ""
+            price = f"; at most {spent.calls:,} calls, likely {spent.dollars}" if spent.calls else ""
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
     steps = [{**step._asdict(), "spent": step.spent._asdict()} for step in planned]

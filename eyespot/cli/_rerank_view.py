@@ -11,7 +11,7 @@ from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import FEW
-from eyespot.types import RankedImage, Run
+from eyespot.types import RankedImage, Run, Tokens
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
@@ -134,7 +134,6 @@ def accuracy_of(settings: SearchSettings) -> Accuracy | None:
 
 def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
     """How many requests the judge would get, and their cost; on stdout, because it is the output of a dry run."""
-    from eyespot.llms.prices import estimate
     from eyespot.search.parts import prices_of
 
     fields = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
@@ -142,9 +141,9 @@ def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, 
     cost_text = ""
     if stage.judge.language_model is not None:
         price = prices_of(settings).of(str(settings.rerank).partition(":")[2])
-        spent = estimate(plan.to_ask, price)
+        spent = Tokens().cost(plan.to_ask, price)
         cost = {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
-        money = f"${spent.money:.2f}" if price else "no price is known"
+        money = spent.dollars if price else "no price is known"
         cost_text = f", about {cost['tokens']:,} tokens, {money}"
     if json:
         print_json({**fields, **cost})

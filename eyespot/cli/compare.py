@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from eyespot.cli.console import escaped, print_result, warn, warn_all
-from eyespot.cli.metrics import scored, scoring_of
+from eyespot.cli.metrics import itself_aside, scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.measure import PageSettings, ScoringSettings
 from eyespot.types import UsageError
@@ -57,8 +57,11 @@ def run(
         names = list(map(str, runs))
     turns = (names[:at].count(name) + 1 for at, name in enumerate(names))
     names = [f"{name} ({turn})" if turn > 1 else name for name, turn in zip(names, turns, strict=True)]
-    rankings = {name: read_run(path, run_format) for name, path in zip(names, runs, strict=True)}
     judged = read_qrels(qrels, qrels_format)
+    rankings = {
+        name: itself_aside(read_run(path, run_format), judged, settings, escaped(name))
+        for name, path in zip(names, runs, strict=True)
+    }
     scores = {name: scored(each, judged, scoring, escaped(name)) for name, each in rankings.items()}
     comparison = compare(scores, Resampling(samples, seed), correction)
     warn_all(comparison.notes)
@@ -111,7 +114,8 @@ def _write_page(
 ) -> None:
     """The page, with pictures from the folder, and what it lacks from the gallery that is named or the nearest one."""
     from eyespot.html import checked_address
-    from eyespot.reports.moved import from_folder, from_gallery, linked, shown_images, summary, write_html
+    from eyespot.reports.moved import as_html, from_folder, from_gallery, linked, shown_images, summary
+    from eyespot.storage.atomic import write_whole
 
     wanted = shown_images(chosen)
     pictures = from_folder(shown.images, wanted) if shown.images else {}
@@ -124,4 +128,5 @@ def _write_page(
     chosen, pictures = linked(checked_address(shown.page), chosen, pictures)
     first = _first_measure(comparison)
     title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
-    write_html(html, title, chosen, pictures, [summary(pair) for pair in first])
+    page = as_html(title, chosen, pictures, [summary(pair) for pair in first]).encode()
+    write_whole(html, lambda file: file.write(page))

@@ -84,15 +84,14 @@ def _warnings() -> Iterator[str]:
     """What is wrong with the installation."""
     if pinned := os.environ.get("OPENBLAS_CORETYPE"):
         yield f"OPENBLAS_CORETYPE={pinned} pins numpy to old kernels; unset it, matrix products may run twice as fast"
-    vision, torch = _version("torchvision"), _version("torch")
-    if MISSING in (vision, torch):
-        return
+    from eyespot.extras import misfit
+
     try:
         import torchvision  # noqa: F401
+    except ModuleNotFoundError:
+        return
     except Exception as error:
-        reason = str(error).splitlines()[0]
-        pair = f"torchvision {vision} does not fit torch {torch}"
-        yield f"{pair} ({reason}); install its matching wheel"
+        yield misfit(error) or f"torchvision cannot be imported ({error}); install it again"
 
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:

@@ -130,6 +130,7 @@ def _evaluate(inputs: EvalInputs, json: bool, earlier: dict[str, str]) -> None:
     changed = [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
     warn_all([*evaluation.notes, *changed])
     beside = comparable(evaluation, [read_summary(place) for place in options.beside])
+    warn_all(sentence for one in beside for sentence in one["left_out"])
     if options.out:
         _write(inputs, evaluation, beside, ranked.searched)
     if json:
@@ -177,7 +178,8 @@ def _write(
     for summary, given in zip(beside, options.beside, strict=True):
         place = given.expanduser()
         folder = place if place.is_dir() else place.parent
-        there = {task: folder / name for task, name in files.items() if (folder / name).is_file()}
+        same = {task["task"] for task in summary["tasks"]}  # of the same judgements
+        there = {task: folder / name for task, name in files.items() if task in same and (folder / name).is_file()}
         others[str(summary["system"])] = {task: read_run(path) for task, path in there.items()}
     groups = examples_of(evaluation, others)
     wanted = shown_images(section for group in groups for section in group.sections)

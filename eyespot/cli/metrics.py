@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import print_result, warn_all
+from eyespot.cli.console import print_result, warn, warn_all
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, json_option
 from eyespot.settings.measure import NORM, TIES, USUAL, ScoringSettings
 from eyespot.types import NothingFound, UsageError
@@ -38,7 +38,8 @@ def run(
         lines += [f"{'preset':<8} {name:<15} {sentence}" for name, sentence in PRESETS.items()]
         print_result({"measures": names(), "ir-measures": OUTSIDE, "presets": PRESETS}, lines, json)
         return
-    scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring_of(scoring))
+    judged = read_qrels(qrels, qrels_format)
+    scores = scored(itself_aside(read_run(run, run_format), judged, scoring), judged, scoring_of(scoring))
     warn_all(scores.notes)
     values = scores.as_json(per_query)
     width = max(map(len, values["measures"]))
@@ -65,6 +66,18 @@ def scoring_of(settings: ScoringSettings) -> tuple[list[Measure], Rules]:
     chosen, rules = preset(named).scoring if named else ((), Rules())
     spellings = settings.measure or (() if named else USUAL)
     return [*chosen, *(parse(spelling, norm or NORM, ties or TIES) for spelling in spellings)], rules
+
+
+def itself_aside(run: Run, qrels: Qrels, settings: ScoringSettings, name: str = "") -> Run:
+    """The run as it is scored: with `--ignore-self` no query finds an image of its own id; a warning says it else."""
+    hits = run.self_hits()
+    found = {query: row for query, row in hits.items() if not (query in qrels and qrels[query].get(query, 0) > 0)}
+    if found and settings.ignore_self:
+        return run.without(found.values())
+    if found:
+        ranked = f"{len(found)} of {len(run)} queries rank an image of their own id, which counts as not relevant"
+        warn(f"{f'{name}: ' * bool(name)}{ranked}; --ignore-self leaves it out")
+    return run
 
 
 def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: str = "the run") -> Scores:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._answering import open_collection
-from eyespot.cli._hits_out import OUTPUT, HitsOut
+from eyespot.cli._hits_out import OUTPUT, HitsOut, remember_hits, without_ranks
 from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli._rerank_view import RerankView, SearchOutput, accuracy_of
 from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, print_raw, progress_bar, warn
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter
+from eyespot.search.query_language import MINUS_WORD, format_query
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
 from eyespot.settings.judge import DEPTH
 from eyespot.settings.search import FEW, BackendSettings, SearchSettings
@@ -34,13 +35,15 @@ UNSAID, SHARES = (
 
 
 class SearchCommand(PanelCommand):
-    """A verb whose query may begin with a minus and a space, which no option does."""
+    """A verb whose query may begin with a minus and a space, or have a word with a minus, which are no options."""
 
     panels = (EVERYDAY, OUTPUT, JUDGES, RESEARCH)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let such a query pass as an argument."""
-        return super().parse_args(ctx, [f" {arg}" if arg.startswith("- ") else arg for arg in args])
+        options = tuple(name for param in self.params for name in param.opts if not name.startswith("--"))
+        words = [arg for arg in args if arg.startswith("- ") or (_minus_words(arg) and not arg.startswith(options))]
+        return super().parse_args(ctx, [f" {arg}" if arg in words else arg for arg in args])
 
 
 def run(
@@ -79,15 +82,17 @@ def run(
     collection.backend = context.with_resource(backend_on(backend)) or collection.backend
     if without_query and settings.filters:
         listed = collection.by_date(_allowed(collection, settings), few, grouped, settings)
-        return _show(SearchOutput(listed, listed, column="taken"), started, output, json)
+        return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json)
     wanted = collection.query(words, image)
+    if _minus_words(words or ""):
+        warn(f"searched as: {format_query(wanted)}; quotes around a word keep its minus")
     run, rewriting = _ranked(collection, wanted, settings, grouped)
     view = RerankView(settings, accuracy, collection.gallery.path)
     if settings.dry_run:
         return view.tell_plan(run, wanted, json)
     shown = view.output(run, wanted)
     reasons = _shares(collection, wanted, shown.run, rewriting) if output.why else _why(collection, wanted, shown.run)
-    _show(replace(shown, why=reasons), started, output, json)
+    _show(collection, replace(shown, why=reasons), started, output, json)
     if (result := shown.result) is not None:
         # Pictures without a verdict, or with one that their ranking cannot use
         exit_if_failed(result.stats.failed or result.unscored or result.stopped)
@@ -108,7 +113,9 @@ def _ranked(
     collection: Collection, wanted: Query, settings: SearchSettings, grouped: bool
 ) -> tuple[Run, Callable[[Query], Query] | None]:
     """The first stage as deep as a judge goes, and what rewrote its query."""
-    mask = _allowed(collection, settings)
+    mask, place = _allowed(collection, settings), collection.gallery.path
+    named = {name: without_ranks(place, getattr(settings, name)) for name in ("yes", "no")}
+    settings = settings.model_copy(update=named)
     ledger = ledger_of(settings.ledger, collection.gallery.path)
     rewriting = rewriter(settings.expand, ledger) if settings.expand else None
     if settings.ledger is not None and settings.feedback and not ledger.exists():
@@ -152,6 +159,11 @@ def _shares(
     return {image: [*reasons.get(image, ()), *notes_of(parts.explain(vector)), *end] for image, vector in hits}
 
 
+def _minus_words(text: str) -> list[str]:
+    """The words with a minus right before them, as in `dog -people`."""
+    return [word for word in text.split() if MINUS_WORD.fullmatch(word)]
+
+
 def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
     """`UsageError` for what compares pictures with a query, or moves one, where there is none."""
     if why:
@@ -164,7 +176,7 @@ def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
         raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
 
 
-def _show(shown: SearchOutput, started: float, output: HitsOut, json: bool) -> None:
+def _show(collection: Collection, shown: SearchOutput, started: float, output: HitsOut, json: bool) -> None:
     """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
     took_ms = round((time.perf_counter() - started) * 1000, 1)
     if output.html:
@@ -175,6 +187,7 @@ def _show(shown: SearchOutput, started: float, output: HitsOut, json: bool) -> N
         learned = isinstance(sentence, Note) and sentence.code == "taught"
         warn(f"{sentence}; leave it out with --no-teach" if learned else sentence)
     items = _items(shown)
+    remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
         header = shown.run.header
         facts = {name: header[name] for name in ("query", "by", "moved", "exact", "recall") if name in header}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,13 +53,13 @@ def run(
     for bin in whole.histogram:  # one that holds a query has a mark, however many the fullest has
         span = f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}"
         lines.append(f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip())
-    fields = whole.as_json()
+    fields = asdict(whole)
     if by is not None:
         fields["by"] = {by: {}}
         rows = [[by, "queries", "judged", "relevant", "mean", "median", "least", "most"]]
         for value, ids in groups(judged.queries, by).items():
             part = statistics(judged.qrels, ids, pool)
-            fields["by"][by][value] = part.as_json()
+            fields["by"][by][value] = asdict(part)
             of, counts = part.matches, map(str, (part.queries, part.judged, part.relevant))
             spread = f"{of.mean:.2f}", f"{of.median:g}", f"{of.least:g}", f"{of.most:g}"
             rows.append([value or "(none)", *counts, *spread])

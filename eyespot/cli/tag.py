@@ -69,10 +69,12 @@ def run(
     counts = Counter(tag.label for tag in found)
     uncalibrated = [name for name in names if name not in known]
     if uncalibrated:
+        others = ", ".join(other_names)
+        nearest = f"nearest label, and none where {others} is nearer" if others else "nearest label, right or not"
+        way_out = "" if others else "name what else there is with --others, or "
         warn(
-            f"nobody calibrated {', '.join(uncalibrated)}: each picture gets the nearest label, right or not; name "
-            "what else there is with --others, or judge a spread as in: "
-            f'eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
+            f"nobody calibrated {', '.join(uncalibrated)}: each picture gets the {nearest}; {way_out}judge a spread as "
+            f'in: eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
         )
     failed = [] if dry_run else _store(collection, found, column)
     labelled = {name: {"pictures": counts[name], "calibrated": name in known} for name in names}

@@ -28,6 +28,7 @@ MINED = "semi-positives.npz"
 FEWEST = 6  # held-out images, of which a sign-flip test can reach p < 0.05: twice 1 of 2⁶ outcomes
 VISIBLE = 0.0005  # the smallest lead that is printed as one
 NEW_FOLDER = "in a new folder"
+MOST_CROPS, CROPS_AT_ONCE = 400, 64  # held-out pictures of a gallery that ask as crops of themselves
 
 
 @app.command("quari")
@@ -194,11 +195,36 @@ def _material(data: Data, given: QuariSettings, seed: int) -> TrainingData:
     else:
         if not (share := given.share_of(data.pairs.captioned_images)):
             return TrainingData(data.pairs)
-        return TrainingData(*data.pairs.split(share, MOST_HELD_OUT, seed), test=paired_gain)
+        rest, apart = data.pairs.split(share, MOST_HELD_OUT, seed)
+        return TrainingData(rest, apart, test=paired_gain, crops=_crops(data, apart))
     rest = data.pairs.without(apart)
     if shared := len(data.pairs) - len(rest):
         warn(f"{shared} pairs share an image or a text with those held out, and are not trained on")
-    return TrainingData(rest, apart, test=paired_gain)
+    return TrainingData(rest, apart, test=paired_gain, crops=_crops(data, apart))
+
+
+def _crops(data: Data, held_out: Pairs) -> Pairs | None:
+    """Of held-out pictures of a gallery the vectors of their middles, two thirds of each side; None of arrays."""
+    import numpy as np
+
+    from eyespot.adapters.quari.training import Pairs
+    from eyespot.search.captioned import reading
+
+    if data.collection is None or held_out.images is not data.pairs.images:
+        return None
+    view, encoder = data.collection.view, data.collection.encoder
+    rows, vectors = np.unique(held_out.of)[:MOST_CROPS], []
+    for at in range(0, len(rows), CROPS_AT_ONCE):
+        pictures = reading(view)(np.flatnonzero(view.live)[rows[at : at + CROPS_AT_ONCE]].tolist())
+        for number, picture in zip(rows[at : at + CROPS_AT_ONCE].tolist(), pictures, strict=True):
+            if picture is not None:
+                wide, high = picture.size
+                middle = picture.crop((wide // 6, high // 6, wide - wide // 6, high - high // 6))
+                vectors.append((number, encoder.encode_pixels(encoder.read(middle)[None])[0]))
+    if not vectors:
+        return None
+    of, crops = zip(*vectors, strict=True)
+    return Pairs(np.stack(crops), data.pairs.images, np.array(of, np.int64), data.pairs.ids)
 
 
 def _print_plan(material: TrainingData, shape: Config, settings: TrainingSettings, json: bool) -> None:
@@ -230,10 +256,11 @@ def _tell(progress: Progress, point: Any, total: int) -> None:
 
 @dataclass(frozen=True)
 class Data:
-    """Pairs and the encoder that made them, if that is known."""
+    """Pairs and the encoder that made them, if that is known; `collection` is the gallery that they come from."""
 
     pairs: Pairs
     space: str | None
+    collection: Any = None
 
 
 def read(source: PairSettings) -> Data:
@@ -245,6 +272,7 @@ def read(source: PairSettings) -> Data:
 
         collection, captions = captions_of(source)
         found = Data(Pairs(*captioned(collection.view, collection.encoder, captions)), collection.view.space.encoder)
+        found = replace(found, collection=collection)
     elif source.captions:
         raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.pairs} is none")
     else:
@@ -275,16 +303,17 @@ def captions_of(source: PairSettings) -> tuple[Any, list[CaptionRows]]:
 
 def report(done: TrainingResult, material: TrainingData, settings: TrainingSettings, json: bool) -> None:
     """Print the model, or why there is none; then the exit code is 4."""
-    needs = [] if done.ahead else list(_needs(done, material, settings))
+    needs = [] if done.ahead else list(_needs(done, material))
     lines = [] if done.model is None else [str(done.model)]
     summary: dict[str, Any] = {"model": next(iter(lines), None), "step": done.step, "steps": done.total}
     summary |= {"loss": done.loss, "RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
     validation = None if done.comparison is None else asdict(done.comparison) | {"better": done.comparison.better}
-    more = {"stopped_early": not done.patient, "validation": validation, "needs": needs}
-    print_result({**summary, **more}, lines, json)
-    early = "" if done.patient else f" (of {done.total}: no better validation any more)"
+    by_picture = None if done.by_picture is None else asdict(done.by_picture) | {"worse": done.by_picture.worse}
+    more = {"stopped_early": done.stopped_early, "rising": done.rising, "validation": validation}
+    print_result({**summary, **more, "by_picture": by_picture, "needs": needs}, lines, json)
+    warn_all(_course(done, settings))
     if done.ahead:
-        print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}; search with: --adapt {done.model}")
+        print_summary(f"{done.step} steps, loss {done.loss:.3f}; search with: --adapt {done.model}")
         warn(f"the model finds more than the vectors as they are: {done.comparison}")
         return
     warn_all(needs)
@@ -293,7 +322,23 @@ def report(done: TrainingResult, material: TrainingData, settings: TrainingSetti
         raise typer.Exit(GATE_FAILED)
 
 
-def _needs(done: TrainingResult, material: TrainingData, settings: TrainingSettings) -> Iterator[str]:
+def _course(done: TrainingResult, settings: TrainingSettings) -> Iterator[str]:
+    """How far the training came, and what it did to queries by pictures."""
+    if done.stopped_early:
+        yield (
+            f"the training stopped early, at step {done.step} of {done.total}: for {settings.patience:g} epochs every "
+            f"validation was below the best by more than its standard error; --patience 0 trains on ({NEW_FOLDER})"
+        )
+    elif done.rising:
+        yield (
+            f"the best validation is that of step {done.best_step} of {done.total}, so it still rose; more steps "
+            f"(--epochs {2 * settings.epochs}) or a higher --rate may find more ({NEW_FOLDER})"
+        )
+    if done.by_picture is not None and done.by_picture.worse:
+        yield f"asked with altered copies of pictures, it finds less than the vectors as they are: {done.by_picture}"
+
+
+def _needs(done: TrainingResult, material: TrainingData) -> Iterator[str]:
     """Why the model is not shown to be better, and what would be needed."""
     found = done.comparison
     if found is None:
@@ -304,16 +349,9 @@ def _needs(done: TrainingResult, material: TrainingData, settings: TrainingSetti
     yield from _test_needs(found, len(material.pairs))
     if done.frozen == 1:
         yield "the vectors as they are find the image of every held-out text first: there is nothing to gain on these"
-        return
-    apart = settings.validation_steps(done.total)
-    if done.best is not None and done.frozen is not None and done.best <= done.frozen:
-        yield (
-            f"no validation of {done.step} steps was above the frozen space; more pairs, or a lower --rate, may help "
-            f"({NEW_FOLDER})"
-        )
-    elif done.patient and done.best_step > done.step - apart:
-        more = f"--epochs {2 * settings.epochs} ({NEW_FOLDER})"
-        yield f"the validation still rose at step {done.best_step}, the last; more steps may help: {more}"
+    elif done.best is not None and done.frozen is not None and done.best <= done.frozen:
+        way_out = "" if done.rising else f"; more pairs, or a lower --rate, may help ({NEW_FOLDER})"
+        yield f"no validation of {done.step} steps was above the frozen space{way_out}"
 
 
 def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:

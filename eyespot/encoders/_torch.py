@@ -11,6 +11,7 @@ import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
 from eyespot.models import device
+from eyespot.models.text_caveats import joined, of_contrastive
 from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class TorchTowers(Protocol):
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor: ...
 
     def caveat(self, text: str) -> str | None: ...
+
+    def cut(self, text: str) -> str | None: ...
 
     def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
 
@@ -108,8 +111,12 @@ class TorchEncoder:
         return None if grid is None else patch_heat(self.towers.image, self.device.send(pixels[None]), grid, query)
 
     def caveat(self, text: str) -> str | None:
-        """One sentence if the tokenizer cannot read this text."""
-        return self.towers.caveat(text)
+        """One sentence if the model cannot read this text, or what it says is no help to such models."""
+        return joined(self.towers.caveat(text), of_contrastive(self.space.encoder, text), self.cut(text))
+
+    def cut(self, text: str) -> str | None:
+        """What is said of a text that is longer than the text half."""
+        return self.towers.cut(text)
 
     def weakest_match(self, text: str) -> float | None:
         """The same for every text: where the model itself thinks a pair improbable."""

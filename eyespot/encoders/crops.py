@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot import rooms
-from eyespot.types import Encoder, EncoderWithNotes, Pixels, UsageError, Vectors
+from eyespot.types import Encoder, EncoderWithNotes, Pixels, TextLimited, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -73,6 +73,10 @@ class Crops:
     def caveat(self, text: str) -> str | None:
         """The encoder's own."""
         return self.inner.caveat(text)
+
+    def cut(self, text: str) -> str | None:
+        """The encoder's own."""
+        return self.inner.cut(text) if isinstance(self.inner, TextLimited) else None
 
     def weakest_match(self, text: str) -> float | None:
         """None: the encoder's threshold is one for whole pictures."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.encoders._caveats import latin_only, mostly_unknown
 from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
 from eyespot.models.pretrained import model_of
+from eyespot.models.text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -132,6 +132,12 @@ class Transformer:
         if self.model.config.model_type == "clip":
             return latin_only(self.name, text)
         return mostly_unknown(self.name, self.tokenizer(text).input_ids, self.tokenizer.unk_token_id)
+
+    def cut(self, text: str) -> str | None:
+        """Of the tokens that the model's tokenizer makes without a limit."""
+        read = self.tokenizer(text, truncation=True, max_length=self.length).input_ids
+        total = len(self.tokenizer(text, verbose=False).input_ids)
+        return cut_text(self.name, len(read), total, self.tokenizer.decode(read, skip_special_tokens=True))
 
     @property
     def match_floor(self) -> float | None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from eyespot.encoders._caveats import mostly_unknown
 from eyespot.models import hub
+from eyespot.models.text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -164,13 +164,18 @@ class OnnxEncoder:
         return np.concatenate(parts)
 
     def caveat(self, text: str) -> str | None:
-        """One sentence if the tokenizer maps most of the text to its unknown token."""
+        """One sentence if most of the text is unknown to the tokenizer, or it asks for what such models do not see."""
         found = self._tokenizer.encode(self._worded(text), add_special_tokens=False)
         ids = [number for number, real in zip(found.ids, found.attention_mask, strict=True) if real]
         tokenizer = self._tokenizer
         word = getattr(tokenizer.model, "unk_token", None)
         number: int | None = tokenizer.token_to_id(word) if word else getattr(tokenizer.model, "unk_id", None)
-        return mostly_unknown(self.space.encoder, ids, number)
+        name = self.space.encoder
+        return joined(mostly_unknown(name, ids, number), of_contrastive(name, text), self.cut(text))
+
+    def cut(self, text: str) -> str | None:
+        """What is said of more tokens than `length`."""
+        return cut_by(self.space.encoder, self._tokenizer, self._worded(text))
 
     def weakest_match(self, text: str) -> float | None:
         """`match_floor` of eyespot.toml, the same for every text."""

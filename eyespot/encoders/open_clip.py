@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.encoders._caveats import latin_only, mostly_unknown
 from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
+from eyespot.models.text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -145,6 +145,15 @@ class OpenClip:
         if vocabulary is None:
             return latin_only(self.name, text)
         return mostly_unknown(self.name, vocabulary(text, add_special_tokens=False).input_ids, vocabulary.unk_token_id)
+
+    def cut(self, text: str) -> str | None:
+        """Of the tokens of the cleaned text, with those that every text begins and ends with."""
+        longest, vocabulary = self.tokenizer.context_length, getattr(self.tokenizer, "tokenizer", None)
+        if vocabulary is None:
+            ids, decode = [0, *self.tokenizer.encode(text), 0], self.tokenizer.decode
+        else:
+            ids, decode = vocabulary(getattr(self.tokenizer, "clean_fn", str)(text)).input_ids, vocabulary.decode
+        return cut_text(self.name, min(len(ids), longest), len(ids), decode(ids[1 : longest - 1]))
 
     @property
     def preprocessing(self) -> str:

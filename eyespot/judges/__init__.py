@@ -35,17 +35,9 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     __getattr__ = lazy(
         __name__,
         {
-            "PLAIN": "_prompt",
-            "JudgePrompt": "_prompt",
-            "JudgeStats": "_rounds",
-            "JudgingRound": "_rounds",
-            "ask": "_rounds",
-            "known": "_rounds",
-            "on_one_scale": "_verdicts",
-            "prompts_of": "_rounds",
-            "scale_of": "_verdicts",
-            "served_by": "_verdicts",
-            "unknown": "_rounds",
+            **dict.fromkeys(("PLAIN", "JudgePrompt"), "_prompt"),
+            **dict.fromkeys(("JudgeStats", "JudgingRound", "ask", "known", "prompts_of", "unknown"), "_rounds"),
+            **dict.fromkeys(("on_one_scale", "scale_of", "served_by"), "_verdicts"),
             "wording": "_wordings",
         },
     )

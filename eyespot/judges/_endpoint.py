@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,11 +16,11 @@ from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
 from eyespot.llms.flow_control import LastResult, Underway
 from eyespot.llms.images import SIDE, JpegEncoder
-from eyespot.llms.prices import Prices
 from eyespot.llms.protocols import image_message, text_message
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.photos.places import picture_of
+from eyespot.storage.digests import text_digest
 from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
 
 if TYPE_CHECKING:
@@ -84,7 +83,6 @@ class EndpointJudge:
     way: AnswerMode
     workers: int
     budget: Budget
-    prices: Prices | None = None  # of the language model, for their notes
 
     @property
     def name(self) -> str:
@@ -106,7 +104,7 @@ class EndpointJudge:
         """What users should know of the answers so far, a sentence each."""
         fields = _left_out(self.language_model.unsupported.changes)
         unaccepted = [f"{self.name} does not accept {', '.join(fields)}; it is asked without"] if fields else []
-        return [*self.way.notes(self.name), *unaccepted, *(self.prices.notes if self.prices else [])]
+        return [*self.way.notes(self.name), *unaccepted, *self.language_model.notes]
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """One answer for every pair as soon as it is there.
@@ -121,9 +119,7 @@ class EndpointJudge:
         special = [way] if way else []
         special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
         special += [f"extra={json.dumps(extra, sort_keys=True)}"] if (extra := self.language_model.extra) else []
-        if not special:
-            return self.wording.digest
-        return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
+        return text_digest(self.wording.digest, *special) if special else self.wording.digest
 
     def _answer(self, pair: Pair) -> Answer:
         meter, exchanges = ItemMeter(self.budget), list[Exchange]()
@@ -224,7 +220,7 @@ class EndpointJudgeSettings:
     def of(cls, judge: str, given: Mapping[str, Any]) -> EndpointJudgeSettings:
         """The settings that options give, None being the default; `UsageError` for unknown ones and numbers below 0."""
         own = {option.name for option in fields(cls)} - {"model"}
-        known = own | {option.name for option in fields(llms.EndpointSettings)} - {"strict"}
+        known = own | {option.name for option in fields(llms.EndpointSettings)} - {"strict", "thinks"}
         if unknown := [name for name in given if name not in known]:
             raise UsageError(f"{judge} has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
         options = {name: value for name, value in given.items() if value is not None}
@@ -234,6 +230,7 @@ class EndpointJudgeSettings:
         # Models that think get more tokens, unless the user says how many an answer may have
         model = {
             "raise_token_limit": "answer_tokens" not in options,
+            "thinks": judge != "openai" or bool(options.get("extra")),  # whoever sets fields may want it
             **{name: value for name, value in options.items() if name not in own},
         }
         return cls(**{name: value for name, value in options.items() if name in own}, model=model)
@@ -246,8 +243,6 @@ class EndpointJudgeSettings:
         mode = modes.get(self.answer or next(iter(modes)))
         if mode is None:
             raise UsageError(f"{vendor} cannot answer in {self.answer!r}; choose one of: {', '.join(modes)}")
-        prices = self.model.get("prices") or llms.read_prices()
         budget = self.model.get("budget") or llms.Budget()
-        endpoint = llms.load(name, **{**self.model, "prices": prices, "budget": budget})
-        pictures = llms.JpegEncoder(self.read, self.side)
-        return EndpointJudge(endpoint, wording, pictures, mode, self.workers, budget, prices)
+        endpoint = llms.load(name, **{**self.model, "budget": budget})
+        return EndpointJudge(endpoint, wording, llms.JpegEncoder(self.read, self.side), mode, self.workers, budget)

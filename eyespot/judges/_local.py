@@ -79,11 +79,6 @@ class LocalSettings:
             return named
         return torch.float32 if self.torch_device.type == "cpu" else devices.half(self.torch_device)
 
-    @property
-    def pairs_at_once(self) -> int:
-        """The batch to begin with."""
-        return self.batch or (4 if self.torch_device.type == "cpu" else 16)
-
 
 # -- which model ---------------------------------------------------------------------------------------------
 
@@ -170,7 +165,8 @@ class LocalJudge(FreeJudge):
         """One answer for every pair, batch by batch; in a batch, pictures that cannot be read come last."""
         if pairs:
             settings = self.settings
-            yield from PairBatches(self.scorer, self.ask, settings.read, settings.pairs_at_once).answers(pairs)
+            size = settings.batch or (4 if settings.torch_device.type == "cpu" else 16)
+            yield from PairBatches(self.scorer, self.ask, settings.read, size).answers(pairs)
 
     @property
     def notes(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 from eyespot.ledger.judgements import Judgements, query_digest
@@ -22,23 +23,22 @@ class JudgeStats(NamedTuple):
     refused: int = 0  # of all verdicts, also those the ledger had
     failed: int = 0
     spent: Spent = Spent()
+    priced: bool = True  # False: no table has the price of the model
 
     def __str__(self) -> str:
         parts = [f"{self.known:,} verdicts from the ledger, {self.answers:,} asked"]
         parts += [f"{count:,} {what}" for count, what in ((self.refused, "refused"), (self.failed, "failed")) if count]
         if self.spent.calls:
-            parts.append(f"{self.spent.calls:,} calls, {self.spent.tokens:,} tokens, ${self.spent.money:.2f}")
+            money = self.spent.dollars if self.priced else "no price is known"
+            parts.append(f"{self.spent.calls:,} calls, {self.spent.tokens:,} tokens, {money}")
         return ", ".join(parts)
 
     def and_then(self, more: JudgeStats) -> JudgeStats:
         """Both rounds as one."""
-        return JudgeStats(
-            self.known + more.known,
-            self.answers + more.answers,
-            self.refused + more.refused,
-            self.failed + more.failed,
-            self.spent.plus(more.spent),
-        )
+        counts = map(add, self[:4], more[:4])
+        known, answers, refused, failed = counts
+        spent, priced = self.spent.plus(more.spent), self.priced and more.priced
+        return JudgeStats(known, answers, refused, failed, spent, priced)
 
 
 class JudgingRound(Iterator[Judgement]):
@@ -202,7 +202,9 @@ class _Round:
             outcome = answer.verdict, answer.failure, answer.refused
             judgements.append(Judgement(*key, *outcome, rank, time.time(), answer.spent, answer.exchanges))
         self.ledger.record(judgements)
+        model = self.judge.language_model
+        priced = model is None or model.free or model.price is not None
         for answer in answers:
-            now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
+            now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent, priced)
             self.stats = self.stats.and_then(now)
         return judgements

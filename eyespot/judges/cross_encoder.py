@@ -46,9 +46,9 @@ def load(rest: str, *, instruction: str = "", **options: Any) -> LocalJudge:
 
 
 def _opened(model: ModelSource, instruction: str, settings: LocalSettings) -> Reranker:
-    from sentence_transformers import CrossEncoder
-
     with loading(model.name):
+        from sentence_transformers import CrossEncoder
+
         network = CrossEncoder(
             model.place,
             revision=model.commit,

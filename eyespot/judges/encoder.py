@@ -7,7 +7,6 @@ numbers of two models cannot be compared.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eyespot.judges._free import FreeJudge
+from eyespot.storage.digests import text_digest
 from eyespot.types import Answer, EyespotError, Pair, Query, Space, UsageError, Vectors, Verdict
 
 SPELLING = "encoder:NAME"
@@ -52,8 +52,7 @@ class ByCosine(FreeJudge):
     @property
     def prompt(self) -> str:
         """A digest of the model's space and of the curve: there are no words to it."""
-        how = (self.embedding.space.digest, str(MIDDLE), str(SLOPE))
-        return hashlib.sha256("\x1f".join(how).encode()).hexdigest()[:16]
+        return text_digest(self.embedding.space.digest, str(MIDDLE), str(SLOPE))
 
     def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One answer for every pair, in their order; each query is encoded once."""

@@ -6,7 +6,6 @@ Without a name it is who is logged in. Questions go to stderr, so that stdout st
 from __future__ import annotations
 
 import getpass
-import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 from eyespot.judges._free import FreeJudge
 from eyespot.judges._prompt import described
 from eyespot.llms.budget import BudgetSpent
+from eyespot.storage.digests import text_digest
 from eyespot.types import Answer, Pair, UsageError, Verdict
 
 SPELLING = "person:NAME"
@@ -75,7 +75,7 @@ def load(rest: str = "", *, ask: Ask = at_terminal, **_unused: Any) -> PersonJud
             name = getpass.getuser()
     if not name:
         raise UsageError("your name is not known here; add it, as in person:ada")
-    return PersonJudge(f"person:{name}", hashlib.sha256(QUESTION.encode()).hexdigest()[:16], ask)
+    return PersonJudge(f"person:{name}", text_digest(QUESTION), ask)
 
 
 def _plain(text: str) -> str:

@@ -182,9 +182,9 @@ def load(rest: str, **options: Any) -> LocalJudge:
 
 
 def _opened(model: ModelSource, asker: Asker, settings: LocalSettings) -> YesOrNo:
-    from transformers import AutoModelForImageTextToText
-
     with loading(model.name):
+        from transformers import AutoModelForImageTextToText
+
         folder = model.folder()
         processor = processor_of(folder)
         network = model_of(AutoModelForImageTextToText, folder, settings.torch_dtype)

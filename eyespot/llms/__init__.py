@@ -4,16 +4,16 @@
 gives an answer of a form. `Underway` does many requests at once.
 """
 
-from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, CostLimits, ItemMeter
+from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDown, Trouble, Unknown
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, Underway
 from eyespot.llms.images import JpegEncoder
-from eyespot.llms.prices import Prices, read_prices
+from eyespot.llms.prices import read_prices
 from eyespot.llms.protocols import ChatCompletions, image_message, text_message
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.settings import EndpointSettings, is_language_model, load
-from eyespot.types import LanguageModel, Price, Reply
+from eyespot.types import LanguageModel, Reply
 
 __all__ = [
     "BadAnswer",
@@ -23,16 +23,12 @@ __all__ = [
     "CancellableSleep",
     "ChatCompletions",
     "CircuitBreaker",
-    "CostLimits",
     "Declined",
     "Endpoint",
     "EndpointSettings",
-    "ItemMeter",
     "JpegEncoder",
     "LanguageModel",
     "NoReply",
-    "Price",
-    "Prices",
     "RateLimiter",
     "Refused",
     "Reply",

@@ -2,7 +2,7 @@
 
 One rule for all of them. What is spent and what is in flight never pass a limit together. A request in flight counts as
 much as the dearest one to its model so far, or as what was expected if that is more. Because a dearer one may still
-come, no more requests are in flight than were paid for before. A store keeps the numbers: in memory (`MemoryStore`), or
+come, no more requests are in flight than were paid for before. A store keeps the numbers: in memory (`BudgetStore`), or
 in a file that survives a kill.
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Condition, Lock
-from typing import Protocol
 
 from eyespot.types import EyespotError, Spent, UsageError
 
@@ -73,10 +72,6 @@ class LargestCost:
     requests: int = 0
     spent: Spent = field(default_factory=Spent)
 
-    def and_one(self, cost: Spent) -> LargestCost:
-        """With one more request of this cost."""
-        return LargestCost(self.requests + 1, largest_of(self.spent, cost))
-
 
 def largest_of(one: Spent, other: Spent) -> Spent:
     """The larger of each part, for one request."""
@@ -84,28 +79,8 @@ def largest_of(one: Spent, other: Spent) -> Spent:
     return Spent(1, *tokens, max(one.money, other.money))
 
 
-class BudgetStore(Protocol):
-    """Keeps what a budget has spent and reserved."""
-
-    def total(self) -> Spent:
-        """All that is spent, and all that is reserved."""
-        ...
-
-    def dearest(self, model: str) -> LargestCost:
-        """The most that a request to this model cost so far."""
-        ...
-
-    def reserve(self, price: Spent) -> int:
-        """Count a request that is about to be sent with what it may cost; its number."""
-        ...
-
-    def settle(self, number: int | None, model: str, paid: Spent) -> None:
-        """Replace a reservation by what the request did cost; None: there was no reservation."""
-        ...
-
-
-class MemoryStore:
-    """Keeps the numbers as long as the process runs."""
+class BudgetStore:
+    """Keeps what a budget has spent and reserved, as long as the process runs; a subclass keeps it elsewhere."""
 
     def __init__(self) -> None:
         self._settled = Spent()
@@ -137,7 +112,8 @@ class MemoryStore:
                 del self._reserved[number]
             self._settled = self._settled.plus(paid)
             if any(paid[1:]):  # a request that was turned away says nothing of the price
-                self._dearest[model] = self.dearest(model).and_one(paid)
+                known = self.dearest(model)
+                self._dearest[model] = LargestCost(known.requests + 1, largest_of(known.spent, paid))
 
 
 def total_of(several: Iterable[Spent]) -> Spent:
@@ -164,7 +140,7 @@ class Budget:
     ) -> None:
         self.limits = CostLimits(calls, tokens, money)
         self.calls, self.tokens, self.money = calls, tokens, money
-        self.store = MemoryStore() if store is None else store
+        self.store = BudgetStore() if store is None else store
         self._in_flight: dict[int, tuple[str, Spent]] = {}  # model and price of each reservation, by its number
         self._changed = Condition()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,18 +24,22 @@ from eyespot.llms.errors import (
     final,
 )
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
-from eyespot.llms.protocols import Dialect, text_message, usage_of, without_pictures
+from eyespot.llms.prices import own_table
+from eyespot.llms.protocols import Dialect, cached_of, counted, text_message, usage_of, without_pictures
 from eyespot.llms.replies import objects_in
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import (
     LIMITS,
+    NO_THOUGHT,
     UnsupportedFields,
     amendment,
     changes,
     left_out,
     refused,
     room_to_think,
+    without,
+    without_thought,
 )
 from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply
 from eyespot.types.language_models import ignore_exchange
@@ -50,11 +54,6 @@ Result = TypeVar("Result")
 
 REPAIR = "That does not have the requested form: {wrong}. Answer again, with the corrected JSON object alone."
 FORM = "Answer with one JSON object alone, of this JSON schema: {schema}"
-
-
-def no_cost(_tokens_in: int, _tokens_out: int) -> float:
-    """The cost of what runs on one's own machine."""
-    return 0.0
 
 
 @dataclass(frozen=True)
@@ -75,13 +74,14 @@ class Endpoint:
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     price: Price | None = None  # None: no table has the model
     free: bool = True  # requests cost nothing
-    cost: Callable[[int, int], float] = no_cost  # US dollars for tokens in and out
     sleep: CancellableSleep = field(default_factory=CancellableSleep)
     unsupported: UnsupportedFields = field(default_factory=UnsupportedFields)
     on_exchange: Callable[[Exchange], None] = ignore_exchange
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
     raise_token_limit: bool = False  # for a model that thinks and reaches the limit before its answer
     strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
+    thinks: bool = True  # False: a model that is seen to think is asked not to
+    notes: list[str] = field(default_factory=list)  # what users should know of its counts and its price
 
     @property
     def address(self) -> str:
@@ -117,11 +117,16 @@ class Endpoint:
                 reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
             except StatusError as trouble:
                 self._report(body, trouble=str(trouble))
-                self._learn_from(body, trouble)
+                self._learn_from(body, trouble, NO_THOUGHT.keys() & (body.keys() - wanted.keys()))
                 continue
             except NoReply as trouble:
                 self._report(body, trouble=str(trouble))
                 raise
+            if reply.thought and not self.thinks:
+                self.unsupported.learn(without_thought)
+                if reply.unspoken and self.unsupported.adapted(wanted) != body:
+                    self._report(body, reply)
+                    continue
             reply = reply._replace(changes=changes(wanted, body))
             self._report(body, reply)
             if reply.unspoken and self._raised_limit(body, reply.thought):
@@ -170,9 +175,15 @@ class Endpoint:
         self.unsupported.learn(room_to_think)
         return True
 
-    def _learn_from(self, body: Mapping[str, Any], trouble: StatusError) -> None:
-        """Learn what to leave out from now on; raises what the trouble means if nothing can be left out."""
+    def _learn_from(self, body: Mapping[str, Any], trouble: StatusError, added: Collection[str]) -> None:
+        """Learn what to leave out from now on; raises what the trouble means if nothing can be left out.
+
+        `added` are fields that nobody asked for, which leave first.
+        """
         who = f"{self.model} at {self.address}"
+        if refused_fields := [name for name in added if name in f"{trouble.param} {trouble.text}"]:
+            self.unsupported.learn(without(*refused_fields))
+            return
         if (amend := amendment(body, trouble)) is not None:
             adjusted = changes(body, amend(body))
             if self.strict and (fields := left_out(adjusted)):
@@ -237,11 +248,16 @@ class Endpoint:
                 self.retry.refuse_long_wait(trouble.wait, self.address)
                 self.rate_limiter.pause(trouble.wait)
             raise
-        usage = usage_of(data)
-        meter.pay(usage.tokens_in, usage.tokens_out, self.cost(usage.tokens_in, usage.tokens_out))
-        seconds, counts = time.monotonic() - began, (usage.tokens_in, usage.tokens_out)
-        LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *counts, seconds)
-        return data
+        answer = counted(body or {}, data)
+        usage = usage_of(answer)
+        tokens = usage.tokens_in, usage.tokens_out
+        meter.pay(*tokens, self.price.of(*tokens, cached_of(answer)) if self.price else 0.0)
+        estimated = f"{self.name} does not count all tokens; they are estimated from pictures and letters"
+        unpriced = f"no price is known for {self.model}, so its money counts as 0; add it to {own_table()}"
+        for sentence, holds in ((estimated, answer is not data), (unpriced, not (self.price or self.free))):
+            self.notes.extend([sentence] * (holds and sentence not in self.notes))
+        LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *tokens, time.monotonic() - began)
+        return answer
 
 
 def _parsed(text: str, form: type[Form]) -> Form:

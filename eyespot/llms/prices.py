@@ -1,4 +1,4 @@
-"""What models cost: a table in TOML that users can edit, and what a number of requests would cost."""
+"""What models cost: a table in TOML that users can edit."""
 
 from __future__ import annotations
 
@@ -6,36 +6,26 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.storage.toml import toml_of
-from eyespot.types import Price, Spent, UsageError
+from eyespot.types import Price, UsageError
 
+FIELDS = {"input", "output", "cached", "date"}
 SHIPPED = Path(__file__).parent / "prices.toml"
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 @dataclass
 class Prices:
-    """Prices by model. A model that no table knows costs 0, and `notes` says so once."""
+    """Prices by model."""
 
     models: Mapping[str, Price]
-    notes: list[str] = field(default_factory=list)
 
     def of(self, model: str) -> Price | None:
         """A model's price, also under a name that goes on with a date; None if no table knows it."""
         return self.models.get(model) or self.models.get(_DATED.sub("", model))
-
-    def cost(self, model: str, tokens_in: int, tokens_out: int) -> float:
-        """US dollars for this many tokens of a model."""
-        price = self.of(model)
-        if price is None:
-            sentence = f"no price is known for {model}, so its money counts as 0; add it to {own_table()}"
-            if sentence not in self.notes:
-                self.notes.append(sentence)
-            return 0.0
-        return price.of(tokens_in, tokens_out)
 
 
 def own_table() -> Path:
@@ -56,29 +46,12 @@ def read_prices(given: Path | None = None) -> Prices:
     for path in tables(given):
         prices = {}
         for model, facts in toml_of(path).items():
-            if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= {"input", "output", "date"}:
+            if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= FIELDS:
                 raise UsageError(f'{path}: {model} has no price; write ["{model}"] and below it input, output and date')
-            dollars = [facts["input"], facts["output"]]
+            dollars = [facts[name] for name in ("input", "output", "cached") if name in facts]
             if not all(type(value) in (int, float) and math.isfinite(value) and value >= 0 for value in dollars):
                 raise UsageError(f"{path}: {model} costs {dollars}; write US dollars for a million tokens, as in 0.25")
-            prices[model] = Price(float(dollars[0]), float(dollars[1]), str(facts.get("date", "")), path)
+            each, *cached = map(float, dollars[1:])
+            prices[model] = Price(float(dollars[0]), each, str(facts.get("date", "")), path, *cached)
         table |= prices
     return Prices(table)
-
-
-# -- what it would cost ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """What one request is taken to need: a picture of 768 pixels costs 560 to 770 tokens at the usual models."""
-
-    picture: int = 765
-    words: int = 80
-    answer: int = 1
-
-
-def estimate(calls: int, price: Price | None, tokens: Tokens = Tokens()) -> Spent:
-    """What this many requests would cost if none is repeated; without a price the money is 0."""
-    tokens_in, tokens_out = calls * (tokens.picture + tokens.words), calls * tokens.answer
-    return Spent(calls, tokens_in, tokens_out, price.of(tokens_in, tokens_out) if price else 0.0)

@@ -6,29 +6,73 @@ Messages are lists of dicts in the form of OpenAI's chat completions; Anthropic'
 from __future__ import annotations
 
 import hashlib
+import json
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from eyespot.llms.errors import RetryableError
 from eyespot.llms.replies import DECLINED, first_token, text_of
-from eyespot.types import Message, Reply, Spent
+from eyespot.types import Message, Reply, Spent, Tokens
 
 Body: TypeAlias = Mapping[str, Any]
 
 IN = ("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 OUT = ("completion_tokens", "output_tokens")
+CACHED = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
 THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thinking")  # fields of a message
 MOST_TOKENS = 1024  # of an answer, where the protocol wants a limit and none is given
 DATA_URL = "data:image/jpeg;base64,"
 
 
 def usage_of(data: Body) -> Spent:
-    """The tokens of an answer, in the names of either protocol; 0 where the server does not count."""
+    """The tokens of an answer, in the names of either protocol; 0 where the server does not count.
+
+    What a total has more than both is thought, which some servers count there alone.
+    """
+    counts = _counts(data)
+    tokens_in, tokens_out = (sum(counts.get(name, 0) for name in names) for names in (IN, OUT))
+    return Spent(tokens_in=tokens_in, tokens_out=max(tokens_out, counts.get("total_tokens", 0) - tokens_in))
+
+
+def cached_of(data: Body) -> int:
+    """How many of the tokens that went in the server had read before."""
+    return max(map(_counts(data).get, CACHED, (0,) * len(CACHED)))
+
+
+def counted(request: Body, data: Body) -> Body:
+    """The answer with usage that counts: what the server leaves out is estimated, by pictures and four letters a token.
+
+    An answer that is none stays as it is.
+    """
+    counts, usage = _counts(data), usage_of(data)
+    choices = data.get("choices")
+    rows = choices if isinstance(choices, list) else ()
+    messages = [row.get("message") or row for row in rows if isinstance(row, Mapping)]
+    parts = data.get("content") or messages or data.get("data") or data.get("results")
+    outward = "total_tokens" in counts or any(name in counts for name in OUT)
+    if not parts or (usage.tokens_in and outward):
+        return data
+    plain, pictures = without_pictures(request)
+    usual = Tokens()
+    letters = (len(json.dumps(part, default=str)) // 4 for part in (plain, parts))
+    tokens_in, tokens_out = max(usual.words, next(letters)) + len(pictures) * usual.picture, next(letters)
+    tokens = usage.tokens_in or tokens_in, usage.tokens_out if outward else tokens_out
+    return {**data, "usage": dict(zip((IN[0], OUT[0]), tokens, strict=True))}
+
+
+def _counts(data: Body) -> dict[str, int]:
+    """The counts of an answer's usage that are whole numbers, also those written as text or as 7.0."""
     usage = data.get("usage")
-    counts = usage if isinstance(usage, dict) else {}
-    tokens = [sum(count for name in names if isinstance(count := counts.get(name), int)) for names in (IN, OUT)]
-    return Spent(tokens_in=max(0, tokens[0]), tokens_out=max(0, tokens[1]))
+    usage = usage if isinstance(usage, Mapping) else {}
+    details = usage.get("prompt_tokens_details")
+    found = {}
+    for name, value in {**(details if isinstance(details, Mapping) else {}), **usage}.items():
+        with suppress(TypeError, ValueError, OverflowError):
+            if float(value) >= 0 and not isinstance(value, bool):
+                found[name] = int(float(value))
+    return found
 
 
 def without_pictures(body: Body) -> tuple[dict[str, Any], tuple[str, ...]]:

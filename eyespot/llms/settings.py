@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from eyespot.llms import transport
 from eyespot.llms.budget import Budget
-from eyespot.llms.client import Endpoint, no_cost
+from eyespot.llms.client import Endpoint
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
 from eyespot.llms.prices import Prices, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
@@ -53,6 +52,7 @@ class EndpointSettings:
     prices: Prices | None = None  # None: the tables that eyespot ships and the user's own
     extra: Mapping[str, Any] = field(default_factory=dict)  # further fields of each request, unchanged
     raise_token_limit: bool = True  # for models that think and reach the limit before their answer
+    thinks: bool = True  # False: a model that is seen to think is asked not to, where its server can
     strict: bool = False  # what the server does not accept in a request ends the run; otherwise it is left out
 
     @classmethod
@@ -72,10 +72,8 @@ class EndpointSettings:
         with needs(vendor):
             connection = reach.connect(self.url or url, self.key or key, self.timeout)
         host = urlsplit(connection.address).hostname or ""
-        prices, sleep = self.prices or read_prices(), CancellableSleep()
-        retry = RetryPolicy(self.attempts, self.first_rest)
-        price = prices.of(model)
-        free = price is None and host in HERE
+        retry, sleep = RetryPolicy(self.attempts, self.first_rest), CancellableSleep()
+        price = (self.prices or read_prices()).of(model)
         # A model's name says little behind another address; a server of this machine may move between ports
         place = "" if host in HOSTS else f"@{'localhost' if host in HERE else host}"
         return Endpoint(
@@ -88,12 +86,12 @@ class EndpointSettings:
             retry=retry,
             breaker=CircuitBreaker(retry, sleep),
             price=price,
-            free=free,
-            cost=no_cost if free else partial(prices.cost, model),
+            free=price is None and host in HERE,
             sleep=sleep,
             extra=self.extra,
             raise_token_limit=self.raise_token_limit,
             strict=self.strict,
+            thinks=self.thinks,
         )
 
 

@@ -22,6 +22,8 @@ Amendment: TypeAlias = Callable[[Body], Body]
 
 FEWER = 5  # alternatives of a token where twenty are too many
 LEAST = 16  # tokens of an answer, where fewer are refused
+# As OpenAI and Ollama name it, and as vLLM, SGLang and llama.cpp do; both pass over what they do not know
+NO_THOUGHT = {"reasoning_effort": "none", "chat_template_kwargs": {"enable_thinking": False}}
 THOUGHT = 2048  # tokens of an answer, where a model thinks before it
 REFUSALS = (400, 403, 404, 422, 501)
 PROBABILITIES = ("logprobs", "top_logprobs")
@@ -70,12 +72,18 @@ def room_to_think(body: Body) -> Body:
     return {name: max(value, THOUGHT) if name in LIMITS else value for name, value in body.items()}
 
 
+def without_thought(body: Body) -> Body:
+    """The request for an answer without thought before it; as it is where it says something of that."""
+    return body if any(name in body for name in NO_THOUGHT) else {**body, **NO_THOUGHT}
+
+
 def newer_name(body: Body) -> Body:
     """The limit of tokens under the name that reasoning models want."""
     return {NEWER if name == LIMIT else name: value for name, value in body.items()}
 
 
-def _without(*names: str) -> Amendment:
+def without(*names: str) -> Amendment:
+    """The request without these fields."""
     return lambda body: {name: value for name, value in body.items() if name not in names}
 
 
@@ -90,11 +98,11 @@ class _Rule:
 
 RULES = (  # the gentlest first
     _Rule(PROBABILITIES, fewer_alternatives, re.compile(r"top_logprobs|\d")),
-    _Rule(PROBABILITIES, _without(*PROBABILITIES)),
+    _Rule(PROBABILITIES, without(*PROBABILITIES)),
     _Rule(LIMITS, room, re.compile(r"below minimum|at least|greater than or equal", re.IGNORECASE)),
     _Rule(LIMITS, newer_name),
-    _Rule(("temperature",), _without("temperature")),
-    _Rule(FORMS, _without("response_format")),
+    _Rule(("temperature",), without("temperature")),
+    _Rule(FORMS, without("response_format")),
 )
 
 

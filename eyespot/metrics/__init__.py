@@ -19,7 +19,7 @@ from eyespot.metrics._comparing import (
     sign_flips,
 )
 from eyespot.metrics._evaluating import evaluate
-from eyespot.metrics._floor import Floor, floor, simulated_floor, tie_spread
+from eyespot.metrics._floor import Floor, floor, simulated_floor, tie_range
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OUTSIDE
 from eyespot.metrics._parsing import names, parse
@@ -65,5 +65,5 @@ __all__ = [
     "preset",
     "sign_flips",
     "simulated_floor",
-    "tie_spread",
+    "tie_range",
 ]

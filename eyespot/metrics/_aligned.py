@@ -22,7 +22,7 @@ class Aligned:
     """Rankings of judged queries, best first, with the grade of every hit.
 
     `offsets` (q + 1,), `grades` (hits,) with -1 for unjudged, `scores` (hits,); `ideal_offsets` (q + 1,) and `ideal`,
-    the grades of 1 and more of all judged images of each query, descending. `missing`: judged queries that the run
+    the grades above 0 of all judged images of each query, descending. `missing`: judged queries that the run
     lacks; `unjudged`: queries of the run without judgements.
     """
 
@@ -36,8 +36,9 @@ class Aligned:
     unjudged: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        typed = {"offsets": np.int64, "grades": np.int32, "scores": np.float64}
-        for name, dtype in {**typed, "ideal_offsets": np.int64, "ideal": np.int32}.items():
+        whole = {name: np.asarray(getattr(self, name)).dtype.kind != "f" for name in ("grades", "ideal")}
+        graded = {name: np.int32 if each else np.float64 for name, each in whole.items()}
+        for name, dtype in {"offsets": np.int64, "scores": np.float64, "ideal_offsets": np.int64, **graded}.items():
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=dtype))
         fits = len(self.offsets) == len(self.ideal_offsets) == len(self.queries) + 1
         if not fits or len(self.grades) != len(self.scores) or self.offsets[-1] != len(self.grades):
@@ -51,7 +52,7 @@ class Aligned:
     @property
     def relevant(self) -> Ints:
         """R: how many images are relevant to each query, found or not, (q,)."""
-        return np.diff(self.ideal_offsets)
+        return self.relevant_at(1)
 
     def relevant_at(self, rel: int) -> Ints:
         """How many have this grade or more, (q,)."""
@@ -59,11 +60,11 @@ class Aligned:
 
     @cached_property
     def relevant_hits(self) -> RelevantHits:
-        """The relevant hits with their ranks; made once."""
-        rows = np.flatnonzero(self.grades >= 1)
+        """The hits of a grade above 0 with their ranks; made once."""
+        rows = np.flatnonzero(self.grades > 0)
         query = np.searchsorted(self.offsets, rows, side="right") - 1
         counts = np.bincount(query, minlength=len(self.queries))
-        if (crowded := counts > self.relevant).any():
+        if (crowded := counts > np.diff(self.ideal_offsets)).any():
             name = self.queries[int(np.argmax(crowded))]
             raise UsageError(f"query {name!r} ranks more relevant images than its ideal ranking holds")
         fresh = np.zeros(len(self.scores) + 1, np.bool_)
@@ -87,24 +88,13 @@ class Aligned:
     def take(self, rows: Any) -> Aligned:
         """These queries: indices or a boolean array (q,)."""
         chosen = np.arange(len(self.queries))[np.asarray(rows)]  # (chosen,)
-        lengths, relevant = self.lengths[chosen], self.relevant[chosen]
+        lengths, relevant = self.lengths[chosen], np.diff(self.ideal_offsets)[chosen]
         hits = rows_between(self.offsets[chosen], lengths)
         return Aligned(
             [self.queries[row] for row in chosen],
             *(offsets_of(lengths), self.grades[hits], self.scores[hits]),
             *(offsets_of(relevant), self.ideal[rows_between(self.ideal_offsets[chosen], relevant)]),
         )
-
-    def cut(self, k: int) -> Aligned:
-        """The first k hits of each query."""
-        lengths = np.minimum(self.lengths, k)
-        hits = rows_between(self.offsets[:-1], lengths)
-        return replace(self, offsets=offsets_of(lengths), grades=self.grades[hits], scores=self.scores[hits])
-
-    def tied_at(self, k: int) -> int:
-        """In how many queries equal scores stand on both sides of the cut at k."""
-        longer = self.offsets[:-1][self.lengths > k]
-        return int((self.scores[longer + k - 1] == self.scores[longer + k]).sum())
 
 
 def aligned(run: Run, qrels: Qrels, removed: Qrels | None = None) -> Aligned:
@@ -113,78 +103,33 @@ def aligned(run: Run, qrels: Qrels, removed: Qrels | None = None) -> Aligned:
     The pairs in `removed`, whatever their grade, leave the rankings first: ILIAS scores a group of positives as if
     the others were not in the collection.
     """
+    if removed is not None:
+        marked = copy(removed)
+        marked.grade = np.ones_like(removed.grade)
+        run = run.without(np.flatnonzero(run.graded(marked) == 1))
     place = {query: row for row, query in enumerate(run.queries)}
     judged = [row for row, query in enumerate(qrels.queries) if query in place]
     queries, rows = [qrels.queries[row] for row in judged], np.array(judged, dtype=np.int64)  # (q,)
     in_run = np.array([place[query] for query in queries], dtype=np.int64)  # (q,)
-    offsets = offsets_of(np.diff(run.offsets)[in_run])
-    known = set(qrels.queries)
-    made = Aligned(
+    lengths, known = np.diff(run.offsets)[in_run], set(qrels.queries)
+    hits: Any = slice(None)
+    if not np.array_equal(in_run, np.arange(len(run.queries))):
+        hits = rows_between(run.offsets[in_run], lengths)
+    grades = run.graded(qrels)
+    return Aligned(
         queries,
-        *(offsets, _grades_of(run, in_run, qrels, rows), _of_queries(run, in_run, run.score)),
+        *(offsets_of(lengths), np.where(grades < 0, grades.dtype.type(UNJUDGED), grades)[hits], run.score[hits]),
         *_ideal(qrels, rows),
         [query for query in qrels.queries if query not in place],
         [query for query in run.queries if query not in known],
     )
-    return made if removed is None else made.where(~_stand_in(removed, run, in_run))
-
-
-def _of_queries(run: Run, rows: Ints, column: NDArray[Any]) -> Any:
-    """What a column of the hits (hits,) holds for these queries, one after another."""
-    if np.array_equal(rows, np.arange(len(run.queries))):
-        return column
-    return column[rows_between(run.offsets[rows], np.diff(run.offsets)[rows])]
-
-
-def _grades_of(run: Run, in_run: Ints, qrels: Qrels, judged: Ints) -> Grades:
-    """The grade of each hit of these queries, -1 where there is none, (hits,)."""
-    if type(run).graded is not Run.graded:  # it joins in a way of its own, which needs no codes
-        return np.asarray(np.maximum(_of_queries(run, in_run, run.graded(qrels)), UNJUDGED))
-    codes = _in_codes_of(run, qrels)[qrels.codes]  # (judged,)
-    ranked = codes >= 0
-    before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets]  # (queries of the qrels + 1,)
-    codes, grades = codes[ranked], np.maximum(qrels.grade[ranked], UNJUDGED).astype(np.int32)
-    grade_of = np.full(len(run.images), UNJUDGED, np.int32)  # of one query after the other
-    found = [np.empty(0, np.int32)]
-    bounds = np.stack([run.offsets[in_run], run.offsets[in_run + 1], before[judged], before[judged + 1]], axis=1)
-    for start, stop, begin, end in bounds.tolist():
-        grade_of[codes[begin:end]] = grades[begin:end]
-        found.append(grade_of[run.codes[start:stop]])
-        grade_of[codes[begin:end]] = UNJUDGED
-    return np.concatenate(found)
-
-
-def _in_codes_of(run: Run, qrels: Qrels) -> Grades:
-    """For each image of the qrels its code in the run, or -1, (images of the qrels,)."""
-    if run.images is qrels.images:
-        return np.arange(len(run.images), dtype=np.int32)
-    run_images, qrels_images = run.images.tolist(), qrels.images.tolist()
-    if len(run_images) <= len(qrels_images):
-        codes = dict(zip(run_images, range(len(run_images)), strict=True))
-        return np.array([codes.get(image, -1) for image in qrels_images], np.int32)
-    codes = dict(zip(qrels_images, range(len(qrels_images)), strict=True))
-    at = np.array([codes.get(image, -1) for image in run_images], np.int32)  # (images of the run,)
-    found = np.full(len(qrels_images), -1, np.int32)
-    found[at[at >= 0]] = np.flatnonzero(at >= 0)
-    return found
-
-
-def _stand_in(removed: Qrels, run: Run, in_run: Ints) -> NDArray[np.bool_]:
-    """Which hits are pairs of `removed`, (hits,)."""
-    place = {query: row for row, query in enumerate(removed.queries)}
-    rows = [place.get(run.queries[row], -1) for row in in_run]
-    named = np.array([row if row >= 0 else len(place) for row in rows], np.int64)  # (q,), one past the last: no rows
-    marked = copy(removed)
-    marked.grade = np.ones_like(removed.grade)
-    marked.offsets = np.append(removed.offsets, removed.offsets[-1])
-    return np.asarray(_grades_of(run, in_run, marked, named) == 1)
 
 
 def _ideal(qrels: Qrels, judged: Ints) -> tuple[Ints, Grades]:
-    """The grades of 1 and more of these queries, descending: offsets (q + 1,) and grades (relevant,)."""
+    """The grades above 0 of these queries, descending: offsets (q + 1,) and grades (relevant,)."""
     lengths = np.diff(qrels.offsets)[judged]
     rows = rows_between(qrels.offsets[judged], lengths)
     query, grades = np.repeat(np.arange(len(judged)), lengths), qrels.grade[rows]
-    query, grades = query[grades >= 1], grades[grades >= 1]
+    query, grades = query[grades > 0], grades[grades > 0]
     order = slice(None) if (grades == 1).all() else np.lexsort((-grades, query))
     return offsets_of(np.bincount(query, minlength=len(judged))), grades[order]

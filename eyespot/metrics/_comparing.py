@@ -180,7 +180,8 @@ def compare(scores: Mapping[str, Scores], how: Resampling = USUAL, correction: s
     if len(scores) < 2:
         raise UsageError("a comparison needs two runs or more, the baseline first")
     (baseline, first), *others = scores.items()
-    notes = [f"{name}: {note}" for name, each in scores.items() for note in each.notes]
+    of_all = [note for note in first.notes if all(note in each.notes for _, each in others)]
+    notes = [*of_all, *(f"{name}: {n}" for name, each in scores.items() for n in each.notes if n not in of_all)]
     pairs: list[Compared] = []
     for name, other in others:
         if dict(other.measures) != dict(first.measures):

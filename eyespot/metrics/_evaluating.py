@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from eyespot.metrics._aligned import UNJUDGED, Aligned, aligned
+from eyespot.metrics._floor import tie_range, tied_queries
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OutsideMeasure
 from eyespot.metrics._parsing import parse
+from eyespot.metrics._relevant import Ints
 from eyespot.metrics._scores import Rules, Scores, labels_of
 from eyespot.runs.trec import trec_order
 from eyespot.types import Qrels, Run, UsageError
 
 GIVEN = Rules()
+FEWEST = 10  # queries of which a bootstrap over queries says something
+SHOWN = 3  # measures that a note names
+TINY = 1e-9
 
 
 def evaluate(
@@ -33,7 +39,7 @@ def evaluate(
     else:
         if qrels is None:
             raise UsageError("a run is scored against qrels; give them")
-        rankings = aligned(trec_order(run) if rules.order == "trec" else run, qrels)
+        rankings = _with_hits(aligned(trec_order(run) if rules.order == "trec" else run, qrels), qrels)
     names = rankings.queries if qrels is None else qrels.queries
     everyone = [*names, *(query for query in rankings.missing if qrels is None)]
     # Queries without a relevant image
@@ -54,11 +60,23 @@ def evaluate(
         else:
             column = measure(rankings)
         values[label] = np.append(column, 0.0)[rows]
-    found = list(rankings.missing), list(rankings.unjudged), empty
-    return Scores(queries, values, labelled, rules, *found, notes=_notes(rankings, labelled, empty, rules))
+    ranges = _tie_ranges(rankings, labelled, rows)
+    notes = [*_notes(rankings, empty, rules, len(queries)), *_tie_notes(ranges)]
+    missing, unjudged = list(rankings.missing), list(rankings.unjudged)
+    return Scores(queries, values, labelled, rules, missing, unjudged, empty, notes, ranges)
 
 
-def _notes(rankings: Aligned, measures: Mapping[str, Measure], empty: Sequence[str], rules: Rules) -> list[str]:
+def _with_hits(rankings: Aligned, qrels: Qrels) -> Aligned:
+    """The rankings that hold something: a query with none is missing, in whatever format the run came."""
+    if rankings.lengths.all():
+        return rankings
+    silent = rankings.lengths == 0
+    lacking = {*rankings.missing, *(rankings.queries[row] for row in np.flatnonzero(silent).tolist())}
+    missing = [query for query in qrels.queries if query in lacking]
+    return replace(rankings.take(~silent), missing=missing, unjudged=rankings.unjudged)
+
+
+def _notes(rankings: Aligned, empty: Sequence[str], rules: Rules, scored: int) -> list[str]:
     whole = len(rankings.queries) + len(rankings.missing)
     fate = {"zero": "score 0", "skip": "are left out"}
     cases = [
@@ -69,12 +87,23 @@ def _notes(rankings: Aligned, measures: Mapping[str, Measure], empty: Sequence[s
     notes = [sentence.format(len(queries)) for queries, sentence in cases if queries]
     if len(rankings.grades) and (rankings.grades == UNJUDGED).all():
         notes.append("no image of the run is judged for its query: do the image ids of run and qrels match?")
-    cutoffs = sorted({measure.cutoff for measure in measures.values() if measure.cutoff is not None})
-    counts = ((k, rankings.tied_at(k)) for k in cutoffs)
-    texts = [
-        f"{count} of {len(rankings.queries)} queries have equal scores on both sides of rank {k}: "
-        "the order of the run decides which of them count"
-        for k, count in counts
-        if count
-    ]
-    return notes + texts
+    if 0 < scored < FEWEST:
+        notes.append(f"an interval of fewer than {FEWEST} queries holds less than 95 %, and these are {scored}")
+    return notes
+
+
+def _tie_ranges(rankings: Aligned, measures: Mapping[str, Measure], rows: Ints) -> dict[str, tuple[float, float]]:
+    """Between what the order of equal scores leaves the means of `rows`, where it moves them."""
+    ranges: dict[str, tuple[float, float]] = {}
+    for label, measure in measures.items() if len(rows) and tied_queries(rankings).any() else ():
+        if not measure.needs_ids:
+            low, high = (float(np.append(ends, 0.0)[rows].mean()) for ends in tie_range(measure, rankings))
+            ranges |= {label: (low, high)} if high - low > TINY else {}
+    return ranges
+
+
+def _tie_notes(ranges: Mapping[str, tuple[float, float]]) -> list[str]:
+    shown = [f"{label} between {low:.4f} and {high:.4f}" for label, (low, high) in [*ranges.items()][:SHOWN]]
+    more = [f"and so {len(ranges) - SHOWN} more measures"] * (len(ranges) > SHOWN)
+    sentence = "relevant and other images have equal scores, whose order leaves"
+    return [f"{sentence} {', '.join([*shown, *more])}"] if ranges else []

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.metrics._aligned import Aligned
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._relevant import Ints, RankingPool, Reals
+from eyespot.metrics._relevant import RankingPool, Reals
 from eyespot.types import UsageError
 
 ROUNDS = 1000
@@ -75,28 +76,30 @@ def _mean(values: Reals) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def tie_spread(measure: Measure, rankings: Aligned) -> Reals:
-    """Between the best and the worst order of equal scores, the difference in each query's value, (q,).
+def tied_queries(rankings: Aligned) -> NDArray[np.bool_]:
+    """Which queries have a relevant image that shares its score with another one, (q,)."""
+    found = rankings.relevant_hits
+    query = np.repeat(np.arange(len(rankings.queries)), np.diff(found.offsets))
+    marked = np.zeros(len(rankings.queries), bool)
+    marked[query[found.last > found.first]] = True
+    return marked
 
-    0 where no order of equals counts: without equals, and where a measure averages over them and its cut parts none.
+
+def tie_range(measure: Measure, rankings: Aligned) -> tuple[Reals, Reals]:
+    """The value of each query in the worst and in the best order of equal scores, (q,) each.
+
+    They are one where no order of equals counts: without equals, and where a measure averages over them and its cut
+    parts none.
     """
-    spread = np.zeros(len(rankings.queries))  # (q,)
-    query = np.repeat(np.arange(len(rankings.queries)), rankings.lengths)  # (hits,)
-    tied = np.zeros(len(rankings.queries), bool)  # (q,)
-    tied[query[1:][np.diff(_ties_of(rankings)) == 0]] = True
-    if tied.any():
-        few = rankings.take(tied)
-        ties = _ties_of(few)
-        # The relevant first or last among equal scores
-        orders = (np.lexsort((sign * few.grades, ties)) for sign in (-1, 1))
-        best, worst = (measure(replace(few, grades=few.grades[order])) for order in orders)
-        spread[tied] = np.abs(best - worst)
-    return spread
-
-
-def _ties_of(rankings: Aligned) -> Ints:
-    """The same number for neighbours of one query with equal scores, (hits,)."""
-    new = np.ones(len(rankings.scores), np.int64)
-    new[1:] = np.diff(rankings.scores) != 0
-    new[rankings.offsets[:-1][rankings.lengths > 0]] = 1
-    return np.asarray(np.cumsum(new))
+    worst = measure(rankings)
+    best, marked = worst.copy(), tied_queries(rankings)
+    if marked.any():
+        few = rankings.take(marked)
+        new = np.ones(len(few.scores), np.int64)  # where a query or another score begins, (hits,)
+        new[1:] = np.diff(few.scores) != 0
+        new[few.offsets[:-1]] = 1
+        ties = np.cumsum(new)
+        # The relevant last or first among equal scores
+        orders = (np.lexsort((sign * few.grades, ties)) for sign in (1, -1))
+        worst[marked], best[marked] = (measure(replace(few, grades=few.grades[order])) for order in orders)
+    return worst, best

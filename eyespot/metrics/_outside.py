@@ -36,6 +36,7 @@ class OutsideMeasure(Measure):
 
     called: str = ""
     parameters: tuple[tuple[str, Any], ...] = ()
+    provider: str = ""  # "": the first that computes it; "ir": so too, asked for by the prefix
 
     name: ClassVar[str] = "outside"
     says: ClassVar[str] = "a measure of ir-measures"
@@ -49,8 +50,8 @@ class OutsideMeasure(Measure):
 
     def values(self, run: Run, qrels: Qrels, queries: Sequence[str]) -> Reals:
         """The value of each of these queries, all of them in the run and in the qrels, (q,)."""
-        import ir_measures
-
+        if qrels.grade.dtype.kind == "f":
+            raise UsageError(f"{self} takes whole grades, and the qrels have others; leave it out")
         if self.called == "ERR" and qrels.grade.max(initial=0) > GRADES:
             raise UsageError(
                 f"{self} takes grades up to {GRADES}, and the qrels have {qrels.grade.max()}; leave it out"
@@ -63,49 +64,50 @@ class OutsideMeasure(Measure):
         values = np.zeros(len(queries))  # (q,)
         measure = _ir_measure(self.called, dict(self.parameters), self.cutoff)
         try:
-            for metric in ir_measures.iter_calc([measure], judged, ranked):
+            for metric in _provider(measure, self.provider).iter_calc([measure], judged, ranked):
                 if metric.query_id in judged:
                     values[int(metric.query_id)] = metric.value
         except Exception as error:  # whatever the programs behind it raise
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"{_program(measure)} cannot compute {self} here ({reason}); leave it out") from None
+            raise UsageError(
+                f"{_program(measure, self.provider)} cannot compute {self} here ({reason}); leave it out"
+            ) from None
         return values
 
     @property
     def definition(self) -> dict[str, Any]:
         """The parameters there, and which program computes it."""
+        measure = _ir_measure(self.called, dict(self.parameters), self.cutoff)
         named = {"measure": self.called, "cutoff": self.cutoff, "norm": None, "ties": None}
-        return {**named, **dict(self.parameters), "program": _program(self._measure)}
-
-    @property
-    def _measure(self) -> Any:
-        return _ir_measure(self.called, dict(self.parameters), self.cutoff)
+        return {**named, **dict(self.parameters), "program": _program(measure, self.provider)}
 
     def _spelled(self, shown: tuple[str, ...]) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
-        return self.called + f"({inside})" * bool(inside) + ("" if self.cutoff is None else f"@{self.cutoff}")
+        prefix = f"{self.provider}:" * bool(self.provider)
+        return prefix + self.called + f"({inside})" * bool(inside) + ("" if self.cutoff is None else f"@{self.cutoff}")
 
 
-def outside(name: str, parameters: Mapping[str, Any], cutoff: int | None) -> OutsideMeasure | None:
+def outside(name: str, parameters: Mapping[str, Any], cutoff: int | None, provider: str = "") -> OutsideMeasure | None:
     """The measure of ir-measures that is called so, whatever its case; None where it has none.
 
-    Raises `UsageError` without the extra, for parameters it does not take, and where no program here computes it.
+    `provider` is one of ir-measures', or "ir" for the first that computes it. Raises `UsageError` without the extra,
+    for parameters it does not take, and where no such program is here.
     """
     try:
         import ir_measures
     except ModuleNotFoundError:
         known = {each.casefold(): each for each in OUTSIDE}
-        if name.casefold() not in known:
+        if name.casefold() not in known and not provider:
             return None
-        raise UsageError(needed(f"the measure {known[name.casefold()]}", "ir_measures")) from None
+        raise UsageError(needed(f"the measure {known.get(name.casefold(), name)}", "ir_measures")) from None
     known = {each.casefold(): each for each in ir_measures.measures.registry}
     if name.casefold() not in known:
         return None
     called = ir_measures.measures.registry[known[name.casefold()]].NAME
     given = {"rel": 1, **parameters} if called == "RBP" else dict(parameters)
     measure = _ir_measure(called, given, cutoff)
-    _program(measure)
-    return OutsideMeasure(cutoff, called=called, parameters=tuple(sorted(given.items())))
+    _provider(measure, provider)
+    return OutsideMeasure(cutoff, called=called, parameters=tuple(sorted(given.items())), provider=provider)
 
 
 def _ir_measure(called: str, parameters: dict[str, Any], cutoff: int | None) -> Any:
@@ -120,24 +122,33 @@ def _ir_measure(called: str, parameters: dict[str, Any], cutoff: int | None) -> 
     return kind(**given)
 
 
-def _program(measure: Any) -> str:
-    """ir-measures and the program behind it, with their versions; `UsageError` where none is installed."""
+def _program(measure: Any, wanted: str) -> str:
+    """ir-measures and the program behind it, with their versions."""
+    name = _provider(measure, wanted).NAME
+    return f"ir-measures {version('ir-measures')} ({name}{_version(PROGRAMS.get(name, name))})"
+
+
+def _provider(measure: Any, wanted: str) -> Any:
+    """The program behind ir-measures that computes it; `UsageError` where none is installed."""
     import ir_measures
 
-    missing = ""
-    for provider in ir_measures.DefaultPipeline.providers:
+    missing, providers = "", {one.NAME: one for one in ir_measures.DefaultPipeline.providers}
+    if wanted not in ("", "ir", *providers):
+        raise UsageError(f"no provider {wanted!r}; there are: ir (any of them), {', '.join(providers)}")
+    for provider in [providers[wanted]] if wanted in providers else providers.values():
         try:
             fits = provider.supports(measure)
         except AssertionError:  # a parameter that is wanted is not given, or not of its kind
             break
         if fits and provider.is_available():
-            package = PROGRAMS.get(provider.NAME, provider.NAME)
-            return f"ir-measures {version('ir-measures')} ({provider.NAME}{_version(package)})"
+            return provider
         if fits:
             brought = provider.NAME in PROGRAMS  # by the extra
             missing = missing or (install_line("ir") if brought else str(provider.install_instructions()))
-    wanted = f"state its parameters ({', '.join(measure.SUPPORTED_PARAMS)}), as in ERR@10 or RBP(p=0.5)"
-    raise UsageError(f"ir-measures has no program here for {measure}; {f'get it: {missing}' if missing else wanted}")
+    if wanted in providers and not missing:
+        raise UsageError(f"{wanted} does not compute {measure}; write ir: for any program that does")
+    stated = f"state its parameters ({', '.join(measure.SUPPORTED_PARAMS)}), as in ERR@10 or RBP(p=0.5)"
+    raise UsageError(f"ir-measures has no program here for {measure}; {f'get it: {missing}' if missing else stated}")
 
 
 def _version(package: str) -> str:

@@ -1,6 +1,7 @@
 """Measures from their spelling, which is that of ir-measures: `AP@50`, `P(rel=2)@5`, `nDCG(dcg='exp-log2')@20`.
 
-What is not ours is asked of ir-measures: `Bpref`, `RBP(p=0.5)`.
+Case does not count. What is not ours is asked of ir-measures: `Bpref`, `RBP(p=0.5)`; with a prefix also what is, by the
+definition of one of its providers (`pytrec_eval:AP@10`) or of the first that has it (`ir:AP@10`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OUTSIDE, outside
 from eyespot.types import UsageError
 
-SPELLING = re.compile(r"(?P<name>[A-Za-z]+)(?:\((?P<inside>[^()]*)\))?(?:@(?P<cutoff>\w+))?")
+SPELLING = re.compile(r"(?:(?P<provider>\w+):)?(?P<name>[A-Za-z]+)(?:\((?P<inside>[^()]*)\))?(?:@(?P<cutoff>\w+))?")
 PARAMETER = re.compile(r"(?P<name>\w+)\s*=\s*(?:(?P<quote>['\"]?)(?P<value>[\w.-]+)(?P=quote))")
 NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 DCG = {"log2": "linear", "exp-log2": "exponential"}
@@ -30,19 +31,19 @@ def parse(spelling: str, norm: str = "all", ties: str = "rank") -> Measure:
     if found is None:
         raise UsageError(f"{spelling!r} is no measure; write AP@50, P(rel=2)@5 or nDCG(dcg='exp-log2')@20")
     name, cutoff, inside = found["name"], found["cutoff"], found["inside"] or ""
-    kinds = _kinds() | {alias: kind for kind in _kinds().values() for alias in kind.aliases}
-    if f"{name}@{cutoff}" in kinds:  # mAP@R
+    kinds = {each.casefold(): kind for kind in _kinds().values() for each in (kind.name, *kind.aliases)}
+    if f"{name}@{cutoff}".casefold() in kinds:  # mAP@R
         name, cutoff = f"{name}@{cutoff}", None
     if cutoff is not None and not (cutoff.isascii() and cutoff.isdigit() and 0 < int(cutoff) < 2**31):
         raise UsageError(f"the cutoff of {spelling!r} is no number of 1 or more; write a rank, as in AP@10")
     cut = None if cutoff is None else int(cutoff)
     stated = _parameters(inside, spelling)
-    if name not in kinds:
-        if (other := outside(name, stated, cut)) is None:
+    if found["provider"] or name.casefold() not in kinds:
+        if (other := outside(name, stated, cut, found["provider"] or "")) is None:
             every = f"{', '.join(_kinds())}, and with the extra [ir] {', '.join(OUTSIDE)}"
             raise UsageError(f"no measure {name!r}; there are: {every}")
         return other
-    kind = kinds[name]
+    kind = kinds[name.casefold()]
     defaults = {"norm": norm, "ties": ties}
     known = {field.name for field in fields(kind)}
     if (dcg := stated.pop("dcg", None)) is not None:
@@ -61,8 +62,8 @@ def names() -> dict[str, str]:
 
 @cache
 def _kinds() -> dict[str, type[Measure]]:
-    kinds = (rooms.load("metrics", member).__class__ for member in rooms.names("metrics"))
-    return {kind.name: kind for kind in kinds}
+    kinds = [rooms.load("metrics", member).__class__ for member in rooms.names("metrics")]
+    return {kind.name: kind for each in kinds for kind in (each, *each.__subclasses__())}
 
 
 def _parameters(inside: str, spelling: str) -> dict[str, Any]:

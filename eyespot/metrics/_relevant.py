@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
-Grades: TypeAlias = NDArray[np.int32]
+Grades: TypeAlias = NDArray[Any]  # int32, or float64 where some are no whole numbers
 Reals: TypeAlias = NDArray[np.float64]
 
 NO_CUT = 1 << 40  # a rank that no ranking reaches
@@ -61,7 +61,7 @@ class _Ties(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RelevantHits:
-    """Hits of grade 1 or more by rank, under queries, and the grades of all relevant images, found or not.
+    """Hits of a grade above 0 by rank, under queries, and all such grades of their images, found or not.
 
     `offsets` (q + 1,), `ranks` from 1, `grades`, and the ranks of the `first` and `last` hit of equal score (found,);
     `lengths` (q,) of the rankings; `ideal_offsets` (q + 1,) and `ideal`, the grades to be found, descending.
@@ -120,9 +120,9 @@ class RelevantHits:
         """Σ gain / log2(rank + 1) up to the cut, (q,); `average`: the gains of equal scores are shared among them."""
         query, hits = self._counted(cut)
         if ties == "rank":
-            return self._summed(query, _gain(self.grades[hits], gain) / _log2(self.ranks[hits] + 1))
+            return self._summed(query, gain_of(self.grades[hits], gain) / _log2(self.ranks[hits] + 1))
         groups = self._ties(cut, query, hits)
-        gains = np.bincount(groups.members, _gain(self.grades[hits], gain), minlength=len(groups.query))
+        gains = np.bincount(groups.members, gain_of(self.grades[hits], gain), minlength=len(groups.query))
         lengths = groups.end - groups.begin + 1
         discounts = sums(offsets_of(lengths), 1.0 / _log2(rows_between(groups.begin, lengths) + 1))
         return self._summed(groups.query, gains / lengths * discounts)
@@ -150,13 +150,14 @@ def ideal_gains(offsets: Ints, grades: Grades, cut: Ints, gain: str) -> Reals:
     lengths = np.minimum(np.diff(offsets), cut)
     rows = rows_between(offsets[:-1], lengths)
     places = rows - np.repeat(offsets[:-1], lengths)
-    return sums(offsets_of(lengths), _gain(grades[rows], gain) / _log2(places + 2))
+    return sums(offsets_of(lengths), gain_of(grades[rows], gain) / _log2(places + 2))
 
 
-def _gain(grades: Grades, gain: str) -> Reals:
-    if gain == "linear":
-        return grades.astype(np.float64)
-    return np.ldexp(1.0, grades) - 1.0 if gain == "exponential" else np.ones(len(grades))
+def gain_of(grades: Grades, gain: str) -> Reals:
+    """What each grade counts, as one of `GAINS`, (n,)."""
+    if gain == "binary":
+        return (grades >= 1).astype(np.float64)
+    return np.exp2(grades.astype(np.float64)) - 1.0 if gain == "exponential" else grades.astype(np.float64)
 
 
 def _log2(numbers: Ints) -> Reals:
@@ -206,5 +207,5 @@ class RankingPool:
         ranks = [np.sort(rng.choice(n, r, replace=False)) + 1 for n, r in zip(self.size, counts, strict=True)]
         grades = [rng.permutation(part) for part in np.split(self.grades, self.offsets[1:-1])]
         flat = np.concatenate([*ranks, []]).astype(np.int64)
-        mixed = np.concatenate([*grades, []]).astype(np.int32)
+        mixed = np.concatenate([*grades, self.grades[:0]])
         return RelevantHits(self.offsets, flat, mixed, flat, flat, self.size, self.ideal_offsets, self.ideal)

@@ -40,7 +40,8 @@ class Scores:
     """For each label the value of each query, `values[label]` (queries,), in the order of `queries`.
 
     `missing`, `unjudged` and `without_relevant` name queries that the run lacks, that the qrels lack, and that have
-    nothing relevant; `notes` are sentences for the user.
+    nothing relevant; `notes` are sentences for the user. `ranges` has, of means that an order of equal scores moves,
+    the lowest and the highest.
     """
 
     queries: list[str]
@@ -51,6 +52,7 @@ class Scores:
     unjudged: list[str] = field(default_factory=list)
     without_relevant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def mean(self, label: str) -> float:
         """The mean over queries, the same whatever their order; NaN without queries."""
@@ -73,7 +75,7 @@ class Scores:
         """These queries alone: indices or a boolean array (queries,)."""
         chosen = np.arange(len(self.queries))[np.asarray(rows)]  # (chosen,)
         values = {label: each[chosen] for label, each in self.values.items()}
-        return replace(self, queries=[self.queries[row] for row in chosen], values=values)
+        return replace(self, queries=[self.queries[row] for row in chosen], values=values, ranges={})
 
     def as_json(self, per_query: bool = False) -> dict[str, Any]:
         """All of it for JSON."""

@@ -35,7 +35,7 @@ class AP(Measure):
 
     name: ClassVar[str] = "AP"
     says: ClassVar[str] = "average precision; norm=all (trec_eval), min-k (INQUIRE, ILIAS, CIRCO) or retrieved"
-    aliases: ClassVar[tuple[str, ...]] = ("MAP", "mAP")
+    aliases: ClassVar[tuple[str, ...]] = ("MAP",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

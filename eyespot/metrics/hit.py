@@ -38,4 +38,11 @@ class Hit(Measure):
         return chances
 
 
+class Success(Hit):
+    """The same number under trec_eval's name."""
+
+    name: ClassVar[str] = "Success"
+    says: ClassVar[str] = "1 if any of the first k is relevant (trec_eval's success_k; equals Hit@k)"
+
+
 load = Hit

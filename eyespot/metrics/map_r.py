@@ -24,7 +24,6 @@ class MAPR(Measure):
 
     name: ClassVar[str] = "mAP@R"
     says: ClassVar[str] = "average precision cut at R, R = number of relevant images (ECCV-Caption)"
-    aliases: ClassVar[tuple[str, ...]] = ("MAP@R",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

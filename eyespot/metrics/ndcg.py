@@ -2,7 +2,7 @@
 
 DCG@k = Σ_{i≤k} gain(i) / log2(i + 1). Gains: `linear` is the grade (trec_eval), `exponential` is 2^grade − 1 (Burges),
 `binary` is 1 for any relevant image (INQUIRE appendix G); on grades of 0 and 1 the three are one. The ideal ranking
-holds all relevant images, found or not, by descending grade.
+holds all relevant images, found or not, by descending grade. Grades may be fractions, such as means of several.
 
 Ties: `rank` takes the order as given; `average` gives each of equal scores the mean gain of its group (scikit-learn).
 """
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._relevant import GAINS, NO_CUT, RankingPool, Reals, RelevantHits, ideal_gains, ratio, sums
+from eyespot.metrics._relevant import GAINS, NO_CUT, RankingPool, Reals, RelevantHits, gain_of, ideal_gains, ratio, sums
 from eyespot.types import UsageError
 
 DCG = {"linear": "log2", "exponential": "exp-log2"}  # as ir-measures spells them
@@ -30,7 +30,6 @@ class NDCG(Measure):
 
     name: ClassVar[str] = "nDCG"
     says: ClassVar[str] = "normalised discounted gain; gain=linear (trec_eval), exponential or binary (INQUIRE)"
-    aliases: ClassVar[tuple[str, ...]] = ("NDCG", "ndcg")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,9 +43,7 @@ class NDCG(Measure):
 
     def expected(self, pool: RankingPool) -> Reals:
         """The mean gain of the pool at every rank, discounted, over the ideal."""
-        grades = np.asarray(pool.grades, np.float64)
-        gain = {"linear": grades, "exponential": np.exp2(grades) - 1, "binary": np.ones(len(grades))}[self.gain]
-        mean = ratio(sums(pool.offsets, gain), pool.size)  # (q,), of one hit
+        mean = ratio(sums(pool.offsets, gain_of(pool.grades, self.gain)), pool.size)  # (q,), of one hit
         cuts = pool.cuts(self.cutoff)
         each = 1 / np.log2(np.arange(2, int(cuts.max(initial=0)) + 2))
         discounts = np.concatenate([[0.0], np.cumsum(each)])[cuts]  # Σ_{i≤k} 1 / log2(i + 1), (q,)

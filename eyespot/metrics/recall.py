@@ -29,4 +29,12 @@ class Recall(Measure):
         return ratio(pool.hits_within(pool.cuts(self.cutoff), self.rel), pool.all_relevant_at(self.rel))
 
 
+class Oracle(Recall):
+    """The same number as what the best re-ranking of the first k could still find: ILIAS's bound of a second stage."""
+
+    name: ClassVar[str] = "Oracle"
+    says: ClassVar[str] = "the share of all relevant images in the first k, as ILIAS's bound on re-ranking (equals R@k)"
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+
 load = Recall

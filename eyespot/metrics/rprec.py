@@ -20,7 +20,6 @@ class RPrec(Measure):
 
     name: ClassVar[str] = "Rprec"
     says: ClassVar[str] = "R-Precision: the share of the first R that is relevant, R = number of relevant images"
-    aliases: ClassVar[tuple[str, ...]] = ("RPrec",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

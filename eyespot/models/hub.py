@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.extras import pip_line
+from eyespot.extras import causes, misfit
 from eyespot.storage.digests import file_sha256
 from eyespot.types import EyespotError
 
@@ -122,17 +122,13 @@ def loading(name: str, instead: str = "use the built-in encoder: -e starter") ->
         with quiet():
             yield
     except (EyespotError, ModuleNotFoundError) as error:
-        if "torchvision::" in _error_chain_text(error):
-            raise EyespotError(_TORCHVISION) from error
+        if why := misfit(error):
+            raise EyespotError(why) from error
         raise
     except Exception as error:  # libraries meet a stranger's files with errors of every kind
         raise EyespotError(_sentence(name, error, instead)) from error
 
 
-_TORCHVISION = (
-    "the installed torchvision does not match torch, and the model libraries need it: "
-    f"install both from one index, as in {pip_line('--force-reinstall', 'torch', 'torchvision')}"
-)
 _HUB = {  # exception of the hub's client, of httpx, of urllib → what it means
     "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set",
     "GatedRepoError": "its terms are not accepted yet",
@@ -153,14 +149,14 @@ _WAY_OUT = {
 
 def _sentence(name: str, error: BaseException, instead: str) -> str:
     # The names of the exceptions behind an error, innermost first: the innermost knows the reason
-    chain = list(_chain(error))
+    chain = list(causes(error))
     kinds = [kind.__name__ for link in reversed(chain) for kind in type(link).__mro__]
     kind = next((kind for kind in kinds if kind in _HUB), None)
     if kind is not None:
         way_out = _WAY_OUT.get(kind, "copy the weights by hand and name the folder")
         return f"could not get {name} from the model hub ({_HUB[kind]}); {way_out}, or {instead}"
-    if "torchvision::" in _error_chain_text(error):
-        return _TORCHVISION
+    if why := misfit(error):
+        return why
     if "weights_only" in _error_chain_text(error).lower() or isinstance(error, pickle.UnpicklingError):
         return f"{name} holds more than weights, and code in it is not run; save its state dict alone"
     if isinstance(error, LookupError | EOFError | AttributeError | TypeError):
@@ -169,16 +165,8 @@ def _sentence(name: str, error: BaseException, instead: str) -> str:
     return f"could not load {name}: {first_line}"
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
-
-
 def _error_chain_text(error: BaseException) -> str:
-    return " ".join(str(link) for link in _chain(error))
+    return " ".join(str(link) for link in causes(error))
 
 
 @contextmanager

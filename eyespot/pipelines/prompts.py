@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from eyespot import llms
 from eyespot.llms import BadAnswer, Declined, JpegEncoder, NoReply, image_message, text_message
 from eyespot.llms.images import SIDE
-from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
+from eyespot.llms.prices import Prices, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.photos.places import picture_of
 from eyespot.pipelines import (
@@ -35,10 +35,10 @@ from eyespot.pipelines import (
     RunOptions,
     Spent,
 )
-from eyespot.types import UsageError
+from eyespot.types import Tokens, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.types import Exchange, LanguageModel
+    from eyespot.types import Exchange
 
 WAY = ("url", "requests_per_minute", "timeout", "attempts", "first_rest")
 """A recipe's settings of the way to a model, which change no answer."""
@@ -126,7 +126,7 @@ def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1
     use = str(model.get("use", ""))
     if not llms.is_language_model(use):
         return Spent()
-    return estimate(count, read_prices().of(use.partition(":")[2]), _tokens(model, pictures, len(words)))
+    return _tokens(model, pictures, len(words)).cost(count, read_prices().of(use.partition(":")[2]))
 
 
 def _tokens(model: Mapping[str, Any], pictures: int, letters: int) -> Tokens:
@@ -152,7 +152,7 @@ class Models:
     note: Callable[[str], None] = lambda _sentence: None
     strict: bool = False
     _noted: set[str] = field(default_factory=set, repr=False)
-    _opened: dict[tuple[Any, ...], LanguageModel] = field(default_factory=dict, repr=False)
+    _opened: dict[tuple[Any, ...], llms.Endpoint] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def __call__(self, prompt: Prompt, meter: CallMeter) -> Mapping[str, Any]:
@@ -163,7 +163,7 @@ class Models:
         model, words = self._model(prompt), str(prompt["words"])
         options = {name: value for name, value in prompt.items() if name not in OWN and not name.startswith("_")}
         letters = len(words.encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))  # the form is sent, too
-        likely = estimate(1, model.price, _tokens(prompt, len(prompt["pictures"]), letters))
+        likely = _tokens(prompt, len(prompt["pictures"]), letters).cost(1, model.price)
         try:
             encode = JpegEncoder(picture_of, _side(prompt))
             pictures = [encode(Path(path)) for path in prompt["_pictures"]]
@@ -195,15 +195,18 @@ class Models:
                     )
 
     def _report(self, prompt: Prompt, meter: CallMeter, exchange: Exchange) -> None:
-        """Hand on what came of a request, and note each setting that was left out, once."""
+        """Hand on what came of a request, and note each setting that was left out and how it counts, once."""
         meter.report(exchange)
+        sentences = self._model(prompt).notes
         with self._lock:
             new = [field for field in left_out(exchange.changes) if f"{prompt['use']} {field}" not in self._noted]
-            self._noted |= {f"{prompt['use']} {field}" for field in new}
-        if new:
-            self.note(f"{prompt['use']} does not accept {', '.join(new)}; it is asked without")
+            fresh = [sentence for sentence in sentences if sentence not in self._noted]
+            self._noted |= {*fresh, *(f"{prompt['use']} {field}" for field in new)}
+        fresh += [f"{prompt['use']} does not accept {', '.join(new)}; it is asked without"] if new else []
+        for sentence in fresh:
+            self.note(sentence)
 
-    def _model(self, prompt: Prompt) -> LanguageModel:
+    def _model(self, prompt: Prompt) -> llms.Endpoint:
         """The model that the prompt names, opened when it is first asked."""
         use, way = str(prompt["use"]), {name: prompt[f"_{name}"] for name in WAY if f"_{name}" in prompt}
         key = (use, *sorted(way.items()))

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
-from eyespot.llms.budget import Budget, CostLimits, ItemMeter, LargestCost
+from eyespot.llms.budget import Budget, BudgetStore, CostLimits, ItemMeter, LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import exchange_log, sqlite
 from eyespot.storage.atomic import trouble
@@ -250,8 +250,8 @@ class WorkDB:
 
 
 @dataclass(frozen=True)
-class StepStore:
-    """An `eyespot.llms.BudgetStore`: the requests of one step in the file of its pipeline, over all runs."""
+class StepStore(BudgetStore):
+    """The requests of one step in the file of its pipeline, over all runs."""
 
     work: WorkDB
     step: StepKey

@@ -19,7 +19,7 @@ from eyespot.reports.figures import (
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.summary import Summary
+from eyespot.reports.summary import Summary, summary_beside
 from eyespot.reports.tables import is_fraction, number
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator
 
     First how well, then what was asked.
     """
+    summaries = [summaries[0], *(summary_beside(summaries[0], other) for other in summaries[1:])]
     ways = {result.task.name: result for result in evaluation.results if "subtask" in result.groups}
     for label in next(iter(ways.values())).scores.values if ways else ():
         sides = {way: _methods(summaries, way, "subtask", label).bars for way in ways}
@@ -105,8 +106,10 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
             continue
         label = next(iter(result.scores.values))
         methods = _methods(summaries, task, column, label)
-        caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.note}"
-        figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
+        ordered = any(by.name == column and getattr(by, "ordered", False) for by in result.task.by)
+        caption = f"{title}{'' if ordered else ', the hardest first'}. Lines: 95% intervals.{methods.note}"
+        axis = column if ordered else ""
+        figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published, axis)
         yield ReportFigure(name, caption, figure)
 
 
@@ -157,7 +160,7 @@ def _methods(
     for summary in summaries:
         for one in _tasks(summary, task):
             bars = []
-            for group in (group for group in one["groups"].get(column, ()) if label in group["means"]):
+            for group in (g for g in one["groups"].get(column, ()) if g["queries"] and label in g["means"]):
                 ends = group["intervals"].get(label, (None, None)) if group["queries"] > 1 else (None, None)
                 bars.append(_bar(group["value"], label, group["means"][label], ends, group["queries"]))
             if bars:

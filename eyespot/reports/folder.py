@@ -15,7 +15,7 @@ from eyespot.reports.drawing import figures_of
 from eyespot.reports.examples import Examples
 from eyespot.reports.figures import as_svg, save
 from eyespot.reports.moved import KIT
-from eyespot.reports.summary import FILE, Summary, summary_of
+from eyespot.reports.summary import FILE, Summary, summary_beside, summary_of
 from eyespot.reports.tables import (
     MEASURED,
     ReportTable,
@@ -125,15 +125,21 @@ def write(
 
 
 def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summary]:
-    """The other summaries, each system under a name of its own; `UsageError` if one is of other queries."""
-    taken, found = [evaluation.system], []
+    """The other summaries as far as they are of the same data and measures, each system under a name of its own.
+
+    `UsageError` if one is of another benchmark or split.
+    """
+    found: list[Summary] = []
+    taken, ours = [evaluation.system], summary_of(evaluation) if beside else {}
     for summary in beside:
         other, wanted = (summary["benchmark"], summary.get("split")), (evaluation.benchmark.name, evaluation.split)
         if other != wanted:
             raise UsageError(f"a report on {' '.join(map(str, other))} cannot stand beside one on {' '.join(wanted)}")
         turn = sum(name == summary["system"] for name in taken)
         taken.append(summary["system"])
-        found.append({**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)
+        found.append(
+            summary_beside(ours, {**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)
+        )
     return found
 
 
@@ -151,8 +157,8 @@ def _values(evaluation: Evaluation, folder: Path) -> Path:
             row = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
             rows.append(row | dict(zip(columns_of, scores, strict=True)))
     labels = dict.fromkeys(label for result in evaluation.results for label in result.scores.values)
-    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in ("task", "query", "text")}
-    table = pa.table(columns | {label: pa.array([row.get(label) for row in rows], pa.float64()) for label in labels})
+    kinds = dict.fromkeys(("task", "query", "text"), pa.string()) | dict.fromkeys(labels, pa.float64())
+    table = pa.Table.from_pylist(rows, pa.schema(kinds.items()))
     path = folder / "per_query.parquet"
     write_whole(path, lambda file: pq.write_table(table, file))
     return path

@@ -1,7 +1,7 @@
 """What moved between two runs: for each query the first images of the one above the first images of the other.
 
     pair = Pair(("plain", "adapted"), (plain, adapted), qrels)
-    write_html(Path("moved.html"), "Plain and adapted", [Section(pair, query, text) for query, text in chosen.items()])
+    page = as_html("Plain and adapted", [Section(pair, query, text) for query, text in chosen.items()])
 
 Relevant images are told by a solid frame with a tick, judged ones that are not relevant by a dashed frame with a cross,
 so that no reader depends on the colours. The page needs nothing beside it; with the address of a running `eyespot
@@ -21,15 +21,14 @@ from urllib.parse import urlencode, urlsplit
 from eyespot.html import img, photo_address, render
 from eyespot.metrics import Compared
 from eyespot.search.contact_sheet import NOTHING, thumbnail_of
-from eyespot.storage.atomic import write_whole
 from eyespot.types import Qrels, Run, UsageError
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 SIDE = 240  # pixels of a thumbnail's longer side
-MOST_FILES = 200_000  # of a folder that are looked through for pictures
 ALIKE = "No query moved."
+MOST_FILES = 200_000  # of a folder that are looked through for pictures
 GALLERY_ID = "gallery:"  # before the gallery's id of an image that the judgements do not know
 
 
@@ -171,18 +170,6 @@ _SPELLINGS: tuple[Callable[[PurePosixPath], str], ...] = (
 # -- the page -----------------------------------------------------------------------------------------------
 
 
-def write_html(
-    place: Path,
-    title: str,
-    chosen: Sequence[Section],
-    pictures: Mapping[str, Picture] | None = None,
-    intro: Sequence[str] = (),
-) -> None:
-    """The page of `as_html` on disk, whole or not at all."""
-    html = as_html(title, chosen, pictures, intro).encode()
-    write_whole(place, lambda file: file.write(html))
-
-
 def as_html(
     title: str, chosen: Sequence[Section], pictures: Mapping[str, Picture] | None = None, intro: Sequence[str] = ()
 ) -> str:
@@ -238,7 +225,7 @@ class _Tile:
     image: str
     ranks: tuple[int | None, ...]
     mark: str
-    grade: int
+    grade: float
     run: int = 0  # whose strip it stands in
 
     @property
@@ -317,7 +304,7 @@ def _relevant(section: Section) -> list[str]:
     return [image for image, grade in _grades(section).items() if grade >= section.pair.rel]
 
 
-def _grades(section: Section) -> Mapping[str, int]:
+def _grades(section: Section) -> Mapping[str, float]:
     return section.pair.qrels.get(section.query, {})
 
 

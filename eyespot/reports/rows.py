@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eyespot.reports.summary import Summary
+from eyespot.reports.summary import Summary, summary_beside
 from eyespot.reports.tables import (
     MEASURED,
     MISSING,
@@ -27,6 +27,7 @@ NOTE = (
 
 def row_tables(summaries: Sequence[Summary]) -> list[ReportTable]:
     """For each task a table of the systems, then one for each paper's table that ranks the same."""
+    summaries = [summaries[0], *(summary_beside(summaries[0], other) for other in summaries[1:])]
     names = dict.fromkeys(task["task"] for summary in summaries for task in summary["tasks"])
     tables: list[ReportTable] = []
     for name in names:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot.benchmarks import Evaluation, Printed, Result, beside
+from eyespot.storage.digests import json_sha256
 from eyespot.types import Note, UsageError, codes_of
 
 FILE = "summary.json"
@@ -44,6 +45,33 @@ def read_summary(place: Path) -> dict[str, Any]:
     return found
 
 
+def summary_beside(ours: Summary, other: Summary) -> dict[str, Any]:
+    """Another report as it may stand beside ours: its tasks of the same judgements, its measures under our labels.
+
+    Measures are joined by their definitions, since a label depends on what else was measured. `left_out` has a sentence
+    for what is not of the same judgements, or of another definition under our label.
+    """
+    tasks, left_out, system = [], list(other.get("left_out", ())), other["system"]
+    for mine, task in ((m, t) for m in ours["tasks"] for t in other["tasks"] if t["task"] == m["task"]):
+        if task.get("judgements") != mine["judgements"]:
+            left_out.append(f"{system} was evaluated on other queries or judgements and is left out of {mine['task']}")
+            continue
+        labels = {json_sha256(found["definition"]): label for label, found in mine["measures"].items()}
+        names = {label: labels.get(json_sha256(found["definition"])) for label, found in task["measures"].items()}
+        other_ones = [label for label in names if label in mine["measures"] and label not in names.values()]
+        left_out += [f"{system} has another definition of {label}, which is left out" for label in other_ones]
+        tasks.append(_renamed(task, names))
+    return {**other, "tasks": tasks, "left_out": left_out}
+
+
+def _renamed(value: Any, names: Mapping[str, str | None]) -> Any:
+    """The same with these keys under other names, and without those that have none."""
+    if isinstance(value, Mapping):
+        parts = ((names.get(key, key), part) for key, part in value.items())
+        return {name: _renamed(part, names) for name, part in parts if name is not None}
+    return [_renamed(part, names) for part in value] if isinstance(value, list) else value
+
+
 def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
     papers = beside(evaluation, result)
     measures: dict[str, dict[str, Any]] = {}
@@ -59,6 +87,7 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
         "task": result.task.name,
         "queries": len(result.scores.queries),
         "asked": len(result.task.judged.queries),
+        "judgements": result.judgements,
         "pool": result.pool,
         "measures": measures,
         "groups": {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.benchmarks import Evaluation
 from eyespot.html import tidy
-from eyespot.reports.summary import Summary, summary_of
+from eyespot.reports.summary import Summary, summary_beside, summary_of
 
 TaskSummary: TypeAlias = Mapping[str, Any]  # one of its `tasks`
 Systems: TypeAlias = Sequence[tuple[str, TaskSummary]]  # in one task, by name
@@ -39,7 +39,8 @@ def tables_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[Re
 def comparisons_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[ReportTable]:
     """Of each task the stages of a search, the systems side by side, and measured beside printed."""
     summary = summary_of(evaluation)
-    return [table for task in summary["tasks"] for table in _compared(summary, task, beside)]
+    others = [summary_beside(summary, one) for one in beside]
+    return [table for task in summary["tasks"] for table in _compared(summary, task, others)]
 
 
 def breakdowns_of(evaluation: Evaluation) -> list[ReportTable]:
@@ -151,12 +152,14 @@ def _compared(summary: Summary, task: TaskSummary, beside: Sequence[Summary]) ->
         means = ((stage["stage"], stage["means"]) for stage in task["stages"])
         rows = [[name, *(format_mean(label, number(of.get(label))) for label in labels)] for name, of in means]
         yield tidy_table(_titled(summary, task, "two stages"), ("stage", *labels), rows)
-    if others:
+    left_out = [f"{sentence}." for one in beside for sentence in one["left_out"]]
+    if others or left_out:
         rows = []
         for name, scored in [ours, *others]:
             rows.append([name, f"{scored['queries']:,}", *(with_interval(scored, label) for label in labels)])
         note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
-        yield tidy_table(_titled(summary, task, "side by side"), ("system", "queries", *labels), rows, note)
+        notes = " ".join([note, *left_out])
+        yield tidy_table(_titled(summary, task, "side by side"), ("system", "queries", *labels), rows, notes)
     whole = [one for one in task["published"] if "column" not in one]
     for source in dict.fromkeys(one["source"] for one in whole):
         printed = [one for one in whole if one["source"] == source]

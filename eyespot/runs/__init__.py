@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from eyespot.runs import beir, circo, eccv, ilias, inquire, json_scores, karpathy, matrix, reranking, rmir, table, trec
 from eyespot.runs.judged import Columns, JudgedQueries, queries_of_table
-from eyespot.storage.tables import opened_parquet
+from eyespot.storage.tables import opened_parquet, rows_of
 from eyespot.storage.text_files import data_of
 from eyespot.types import Qrels, Run, UsageError
 
@@ -30,8 +31,9 @@ __all__ = [
 
 RUN_FORMATS = {
     "trec": "query Q0 image rank score tag, a line each hit",
-    "json": "{query: {image: score}} or {query: [image, …]}, also gzipped (ILIAS results, CIRCO submissions)",
+    "json": "{query: {image: score}}, {query: [image, …]} or [{query, image, score}, …], also gzipped (ILIAS, CIRCO)",
     "parquet": "columns query, image, score, with how the run was made",
+    "rows": "rows of query, image and score: .jsonl, or .csv and .tsv with the names of their columns",
     "npz": "a similarity matrix, or the k best ids of each query; npz:i2t reads the matrix the other way",
     "circo": "{query: [image, …]}, the first 50 (write; reads as json)",
     "inquire-rerank": "the order of the candidates in INQUIRE-Rerank's parquet",
@@ -70,6 +72,7 @@ def read_run(path: Path | str, format: str | None = None) -> Run:
         "json": json_scores.read_run,
         "circo": json_scores.read_run,
         "parquet": table.read_run,
+        "rows": lambda path: json_scores.run_of_rows(path, rows_of(path)),
         "npz": matrix.read_run,
         "npz:i2t": matrix.read_run_of_images,
         "inquire-rerank": lambda path: _candidates(inquire.read_rerank(_parquets(path))),
@@ -167,7 +170,10 @@ def _by_ending(path: Path) -> str:
 def _run_format(path: Path) -> str:
     if path.is_dir():
         return "rerank-set" if reranking.is_layout(path) else "inquire-rerank"
-    by_ending = _by_ending(path)
+    name, by_ending = path.name.lower().removesuffix(".gz"), _by_ending(path)
+    if name.endswith((".csv", ".tsv")) and not set(table.QUERY).isdisjoint(re.split(r'[\t,"]', _head(path))):
+        return "rows"
+    by_ending = "rows" if name.endswith(".jsonl") else by_ending
     return "inquire-rerank" if by_ending == "parquet" and _is_rerank(path) else by_ending
 
 
@@ -195,14 +201,19 @@ def _qrels_format(path: Path) -> str:
         return "inquire-rerank" if _is_rerank(path) else "parquet"
     if name.endswith(".csv"):
         return "inquire"
-    tabled = name.endswith((".tsv", ".jsonl"))
-    head = data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0] if tabled else ""
+    head = _head(path) if name.endswith((".tsv", ".jsonl")) else ""
     return "beir" if "query-id" in head or "query_id" in head else "trec"
+
+
+def _head(path: Path) -> str:
+    """The first line."""
+    return data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0].strip()
 
 
 def _is_rerank(path: Path) -> bool:
     with opened_parquet(path) as file:
-        return {"query", "relevant"} < set(file.schema_arrow.names)
+        names = set(file.schema_arrow.names)
+        return {"query", "relevant"} < names and not names.isdisjoint(inquire.HUB_PAIR[:2])
 
 
 def _parquets(path: Path) -> list[Path]:

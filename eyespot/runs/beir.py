@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def read(folder: Path, split: str = "test") -> JudgedQueries:
 def read_qrels(place: Path, split: str = "test") -> Qrels:
     """Judgements from the folder's `qrels`, or from one such file; grades may be written as 1.0."""
     files = _required(place, "qrels", split) if place.is_dir() else [place]
-    grades: dict[str, dict[str, int]] = {}
+    grades: dict[str, dict[str, float]] = {}
     for path in files:
         for line, row in rows_of(path, ("query-id", "query_id", "corpus-id", "corpus_id", "score")):
             query = required(path, line, row, "query-id", "query_id")
@@ -105,11 +106,8 @@ def _rows(files: list[Path]) -> Iterator[tuple[str, Columns]]:
             yield id, {name: value for name, value in row.items() if name not in ID}
 
 
-def _grade(path: Path, line: int, value: Any) -> int:
-    try:
-        number = float(value)
-        if number.is_integer() and abs(number) < 2**31 and not isinstance(value, bool):
-            return int(number)
-    except (TypeError, ValueError):
-        pass
-    refuse(path, f"line {line}", f"has {value!r} as score; expected a whole number")
+def _grade(path: Path, line: int, value: Any) -> float:
+    with suppress(TypeError, ValueError):
+        if abs(number := float(value)) < 2**31 and not isinstance(value, bool):
+            return number
+    refuse(path, f"line {line}", f"has {value!r} as score; expected a number")

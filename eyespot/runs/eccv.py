@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from eyespot.runs.json_scores import ids_of, queries_of
 from eyespot.runs.judged import JudgedQueries
+from eyespot.runs.matrix import ids_in_npy
 from eyespot.storage.json_files import json_of
 from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, UsageError
@@ -52,12 +51,4 @@ def read(folder: Path, truth: str = "eccv", direction: str = "t2i", truths: Path
 def caption_ids(folder: Path) -> list[str]:
     """The 25,000 captions in the order of `coco_test_ids.npy`."""
     path = folder / "coco_test_ids.npy"
-    try:
-        ids = np.load(path, allow_pickle=False)  # (captions,)
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
-    except (ValueError, OSError, EOFError) as error:
-        refuse(path, "", f"is no array of ids ({error})")
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        refuse(path, "", f"has {ids.dtype} of shape {ids.shape}; expected one row of whole numbers")
-    return [str(id) for id in ids.tolist()]
+    return list(map(str, ids_in_npy(path, "iu", "whole numbers")))

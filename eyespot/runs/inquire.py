@@ -16,7 +16,6 @@ from eyespot.storage.tables import rows_of
 from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, RankedImage, Run
 
-QUERY_COLUMNS = ("supercategory", "category", "iconic_group", "split")
 HUB_QUERY = ("query_id", "query", "supercategory", "category", "iconic_group")
 HUB_PAIR = ("inat24_image_id", "inat24_file_name", "relevant", "clip_score")
 HUB_IMAGE = (

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from eyespot.runs.table import IMAGE, QUERY, SCORE
 from eyespot.storage.atomic import write_whole
-from eyespot.storage.ids import id_of
+from eyespot.storage.ids import id_of, required
 from eyespot.storage.json_files import json_of
 from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, RankedImage, Run
 
 
 def read_run(path: Path) -> Run:
-    """A run; `UsageError` names the query and the image that are not as they should be."""
-    run = run_of(path, queries_of(path, json_of(path)))
+    """A run, also from a list of rows; `UsageError` names the query and the image that are not as they should be."""
+    value = json_of(path)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return run_of_rows(path, enumerate(value, 1))
+    run = run_of(path, queries_of(path, value))
     run.header["source"] = str(path)
     return run
 
@@ -39,17 +44,32 @@ def run_of(path: Path, rankings: Mapping[str, Any]) -> Run:
     return Run(scored)
 
 
+def run_of_rows(path: Path, rows: Iterable[tuple[int, Any]]) -> Run:
+    """A run from rows of query, image and score with their lines; columns are named as in a parquet file."""
+    scores: dict[str, dict[str, Any]] = {}
+    for line, row in rows:
+        fields = row if isinstance(row, dict) else {}
+        query, image = (required(path, line, fields, *names) for names in (QUERY, IMAGE))
+        if image in scores.setdefault(query, {}):
+            refuse(path, f"line {line}", f"ranks image {image!r} of query {query!r} a second time; keep one of the two")
+        score = next((fields[name] for name in SCORE if name in fields), None)
+        with suppress(ValueError):
+            score = float(score) if isinstance(score, str) else score
+        scores[query][image] = score
+    return run_of(path, scores)
+
+
 def read_qrels(path: Path) -> Qrels:
     """Judgements, {query: {image: grade}}; of {query: [image, …]} all are relevant."""
-    grades: dict[str, dict[str, int]] = {}
+    grades: dict[str, dict[str, float]] = {}
     for query, images in queries_of(path, json_of(path)).items():
         if isinstance(images, list):
             images = dict.fromkeys(ids_of(path, query, images), 1)
         if not isinstance(images, dict):
             refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: grade}}")
         for image, grade in images.items():
-            if isinstance(grade, bool) or not isinstance(grade, int) or abs(grade) >= 2**31 or not image:
-                refuse(path, f"query {query!r}", f"gives image {image!r} the grade {grade!r}; expected a whole number")
+            if isinstance(grade, bool) or not isinstance(grade, int | float) or not abs(grade) < 2**31 or not image:
+                refuse(path, f"query {query!r}", f"gives image {image!r} the grade {grade!r}; expected a number")
         grades[query] = images
     return Qrels(grades, {"source": str(path)})
 

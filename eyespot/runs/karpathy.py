@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
-
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.runs.matrix import ids_in_npy
 from eyespot.storage.ids import id_of
 from eyespot.storage.json_files import json_of
 from eyespot.storage.text_files import refuse
@@ -62,15 +61,7 @@ def read(path: Path, split: str = "test", captions: int = CAPTIONS) -> KarpathyC
 
 def images_of(path: Path) -> list[str]:
     """The images that an FG list names, by file name without ending; `UsageError` for a list of Python objects."""
-    try:
-        names = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        refuse(
-            path, "", f"is not a list of file names ({error}); save it again with numpy.save(file, names.astype(str))"
-        )
-    if names.ndim != 1 or names.dtype.kind != "U":
-        refuse(path, "", f"has {names.dtype} of shape {names.shape}; expected one row of file names")
-    return [PurePosixPath(name).stem for name in names.tolist()]
+    return [PurePosixPath(name).stem for name in ids_in_npy(path, "U", "file names, as names.astype(str) has them")]
 
 
 def text_to_image(captions: KarpathyCaptions) -> JudgedQueries:

@@ -80,6 +80,20 @@ def write_run(run: Run, path: Path) -> None:
     write_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
+def ids_in_npy(path: Path, kinds: str, what: str) -> list[Any]:
+    """The row of ids in an .npy file; `UsageError` for another kind of numbers or text, and for Python objects."""
+    try:
+        ids = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except (ValueError, OSError, EOFError) as error:
+        refuse(path, "", f"is no array of ids ({error}); expected one row of {what}")
+    if ids.ndim != 1 or ids.dtype.kind not in kinds:
+        refuse(path, "", f"has {ids.dtype} of shape {ids.shape}; expected one row of {what}")
+    found: list[Any] = ids.tolist()
+    return found
+
+
 def arrays_of(path: Path) -> Arrays:
     """The arrays of an .npz; `UsageError` for pickles, damage, and a file that unfolds beyond all measure."""
     try:

@@ -6,7 +6,7 @@ INQUIRE's table 1 and section 3.2 compare data sets by these: queries, judged pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,6 @@ class Statistics:
     without_relevant: list[str]
     grades: dict[int, int]
     histogram: list[MatchCountBin]
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it for JSON."""
-        return asdict(self)
 
 
 def statistics(qrels: Qrels, queries: Sequence[str] | None = None, pool: int | None = None) -> Statistics:

@@ -41,8 +41,8 @@ def read_run(path: Path) -> Run:
 def read_qrels(path: Path) -> Qrels:
     """Judgements with their header; `UsageError` for columns that are missing, empty ids and broken grades."""
     query, image, grade, metadata = _columns(path, GRADE)
-    if not (np.isfinite(grade) & (grade == np.round(grade)) & (np.abs(grade) < 2**31)).all():
-        refuse(path, "", "has a grade that is no whole number")
+    if not (np.abs(grade) < 2**31).all():
+        refuse(path, "", "has a grade that is no number below 2,147,483,648")
     try:
         qrels = Qrels.from_columns(query, image, grade)
     except UsageError as error:
@@ -78,6 +78,8 @@ def _write(path: Path, rows: Run | Qrels, values: Mapping[str, NDArray[Any]], me
 
 
 def _columns(path: Path, values: tuple[str, ...]) -> tuple[IdColumn, IdColumn, NDArray[np.float64], dict[str, Any]]:
+    import pyarrow as pa
+
     with opened_parquet(path) as file:
         schema = file.schema_arrow
         names = []
@@ -86,31 +88,22 @@ def _columns(path: Path, values: tuple[str, ...]) -> tuple[IdColumn, IdColumn, N
             if column_name is None:
                 refuse(path, "", f"has no column {wanted[0]}; there are: {', '.join(schema.names[:12]) or 'none'}")
             names.append(column_name)
-        table = _checked(path, file, names)
+        try:
+            table = file.read(columns=names)
+        except (pa.ArrowException, OSError) as error:
+            refuse(path, "", f"cannot be read to its end ({error})")
         metadata = _run_metadata(schema.metadata or {})
-    query, image = (_coded(path, table.column(name), name) for name in names[:2])
-    column = table.column(names[2])
-    name = names[2]
-    import pyarrow as pa
-
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
-        refuse(path, "", f"has {column.type} in the column {name}; expected numbers")
-    value: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()  # (rows,)
-    return _with_rowless(query, metadata.get("queries", [])), image, value, metadata
-
-
-def _checked(path: Path, file: Any, names: list[str]) -> Any:
-    import pyarrow as pa
-
-    try:
-        table = file.read(columns=names)
-    except (pa.ArrowException, OSError) as error:
-        refuse(path, "", f"cannot be read to its end ({error})")
     empty = next((name for name in names if table.column(name).null_count), None)
     if empty is not None:
         row = table.column(empty).is_null().to_pylist().index(True) + 1
         refuse(path, f"row {row}", f"has no {empty}")
-    return table
+    query, image = (_coded(path, table.column(name), name) for name in names[:2])
+    column = table.column(names[2])
+    name = names[2]
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
+        refuse(path, "", f"has {column.type} in the column {name}; expected numbers")
+    value: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()  # (rows,)
+    return _with_rowless(query, metadata.get("queries", [])), image, value, metadata
 
 
 def _coded(path: Path, column: Any, name: str) -> IdColumn:

@@ -112,9 +112,8 @@ class _Kind:
 
     full: int  # how many fields a whole line has; the third of them is the image
     named: Callable[[list[str]], tuple[str, str, str] | None]  # fields of a line to query, image and value
-    fits: Callable[[float], bool]  # whether a number may be a value, and the `rule` if not
+    limit: float  # a value lies below it, and the `rule` if not
     rule: str
-    dtype: type
     expected: str
     twice: str  # what a query does to an image that it has in two lines
 
@@ -155,8 +154,7 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
         return None
     query, image = (_ids(table[name].combine_chunks()) for name in wanted[:2])
     value: NDArray[Any] = table[wanted[2]].to_numpy()  # (rows,)
-    fits = np.isfinite(value) if kind.dtype is np.float64 else (np.floor(value) == value) & (np.abs(value) < 2**31)
-    return (query, image, value) if fits.all() and query and image else None
+    return (query, image, value) if (np.abs(value) < kind.limit).all() and query and image else None
 
 
 def _ids(column: Any) -> IdColumn | None:
@@ -175,7 +173,7 @@ def _line_by_line(path: Path, data: bytes, kind: _Kind) -> ThreeColumns:
         if (query, image) in rows:
             refuse(path, f"line {number}", f"query {query!r} {kind.twice} image {image!r} twice; keep one of the two")
         rows[query, image] = value
-    values: NDArray[Any] = np.array(list(rows.values()), dtype=kind.dtype)  # (rows,)
+    values = np.array(list(rows.values()), np.float64)  # (rows,)
     return IdColumn.of(query for query, _ in rows), IdColumn.of(image for _, image in rows), values
 
 
@@ -194,7 +192,7 @@ def _read(path: Path, number: int, line: str, kind: _Kind) -> tuple[str, str, fl
         value = math.nan if "_" in named[2] else float(named[2])
     except ValueError:
         value = math.nan
-    if not kind.fits(value):
+    if not abs(value) < kind.limit:
         refuse(path, f"line {number}", f"has {named[2]!r} where {kind.rule}; {kind.expected}")
     return named[0], named[1], value
 
@@ -220,18 +218,16 @@ def _qrels_fields(fields: list[str]) -> tuple[str, str, str] | None:
 _RUN = _Kind(
     full=6,
     named=_run_fields,
-    fits=math.isfinite,
+    limit=math.inf,
     rule="a score must be a finite number",
-    dtype=np.float64,
     expected=RUN_LINE,
     twice="ranks",
 )
 _QRELS = _Kind(
     full=4,
     named=_qrels_fields,
-    fits=lambda value: value.is_integer() and abs(value) < 2**31,
-    rule="a grade must be a whole number",
-    dtype=np.int32,
+    limit=2**31,
+    rule="a grade must be a number",
     expected=QRELS_LINE,
     twice="judges",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from eyespot.metrics import bootstrap, sign_flips
 from eyespot.models.device import card_in_use
 from eyespot.models.full_names import full_names
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.linear_adapted import LinearIndex, reordered
+from eyespot.search.linear_adapted import LinearIndex, reranked
 from eyespot.search.nearest import as_run, naming_damage
 from eyespot.search.searchable import Scan, Searchable
 from eyespot.types import (
@@ -33,9 +33,9 @@ from eyespot.types import (
     NearestRows,
     Note,
     Query,
-    RankedImage,
     Run,
     Space,
+    Term,
     UsageError,
     Vectors,
 )
@@ -119,21 +119,15 @@ class Adapted:
         """A new run, or the given one re-ranked."""
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
-            ranked: dict[str, list[RankedImage]] = {}
-            for query, view in zip(queries, adapted, strict=True):
-                hits = run[query.id]  # the first `depth` by their scores in the query's view, the rest as they were
-                rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
-                ranked[query.id] = reordered(hits, self.scan.rescore(view, rows))
-            made = Run(ranked)
-            made.facts = run.facts
-            made.header = run.header | {"adapted": True, "depth": self.depth}
-            made.notes = [*run.notes, *cautions(self.adapter)]
+            scan = self.scan
+            made = reranked(self.view, run, queries, self.depth, lambda at, rows: scan.rescore(adapted[at], rows))
+            made.notes += cautions(self.adapter, queries)
             return made
         with naming_damage(self.view):
             nearest = self.scan.search(adapted, self.k, self.mask)
         made = as_run(queries, nearest, self.view)
         made.header |= {"exact": self.scan.exact, "adapted": True}
-        made.notes += cautions(self.adapter)
+        made.notes += cautions(self.adapter, queries)
         return made
 
 
@@ -178,9 +172,13 @@ def seen_through(adapter: AnyAdapter, query: Vectors, vectors: Vectors) -> tuple
     return view.query, seen_by(view, vectors)
 
 
-def cautions(adapter: AnyAdapter | None) -> list[str]:
-    """A note if the adapter was not shown to find more than the vectors as they are."""
-    return [] if adapter is None or adapter.caution is None else [Note("adapter", adapter.caution)]
+def cautions(adapter: AnyAdapter | None, queries: Iterable[Query | Sequence[Term]]) -> list[str]:
+    """Notes if the adapter was not shown to find more than the vectors as they are, or finds less by pictures."""
+    every = (term for query in queries for term in (query.terms if isinstance(query, Query) else query))
+    by_picture = any(term.image is not None for term in every)
+    card = getattr(adapter, "card", None) if by_picture else None  # a linear one has none
+    about = (adapter and adapter.caution, card and card.picture_caution)
+    return [Note("adapter", sentence) for sentence in about if sentence]
 
 
 def refuse_other_space(adapter: AnyAdapter, space: Space) -> None:

@@ -5,8 +5,9 @@
 The fused score of a photo is its cosine plus `WEIGHT` · spread · share: the share of the query's words that stand
 beside it, times the standard deviation of this query's cosines over the gallery, which brings both to one scale (a
 convex combination of calibrated scores, as in Bruch, Gai and Ingber, An analysis of fusion functions for hybrid
-retrieval, TOIS 2023). A photo without such words keeps its cosine, so that a query whose words stand nowhere is ranked
-as by look alone; and the first 10 hits are those of the first 100.
+retrieval, TOIS 2023). A photo that bears one word of several only moves that share of the way up to the photo that
+looks most like the query. A photo without such words keeps its cosine, so that a query whose words stand nowhere is
+ranked as by look alone; and the first 10 hits are those of the first 100.
 """
 
 from __future__ import annotations
@@ -169,11 +170,12 @@ class ByWords:
             others[avoided] = False
             found = self.index.search(vector[None], self.k, others)
             near, scores = found.rows[0], found.scores[0]
-        more = np.setdiff1d(self._with_words(vector, matches, unit), near)
+        top = float(scores.max(initial=-1.0))
+        more = np.setdiff1d(self._with_words(vector, matches, unit, top), near)
         rows = np.concatenate([near, more])
         total = np.concatenate([scores, self._cosines(more, vector)])
         at = np.minimum(np.searchsorted(matches.rows, rows), len(matches.rows) - 1)
-        total = total + unit * np.where(matches.rows[at] == rows, matches.shares[at], 0.0)
+        total = np.where(matches.rows[at] == rows, _lifted(total, matches, at, unit, top), total)
         order = np.lexsort((rows, -total))[: self.k]
         return NearestRows(rows[order].astype(np.int64), total[order].astype(np.float32))
 
@@ -183,7 +185,7 @@ class ByWords:
         cosines: NDArray[np.float32] = np.einsum("nd,d->n", vectors, vector.astype(np.float64)).astype(np.float32)
         return cosines
 
-    def _with_words(self, vector: Vectors, matches: WordMatches, unit: float) -> NDArray[np.int64]:
+    def _with_words(self, vector: Vectors, matches: WordMatches, unit: float, top: float) -> NDArray[np.int64]:
         """The rows with words; of very many, enough for the k best by both to be among them.
 
         Deeper and deeper into the rows by share and by cosine, until no row beyond both depths can be among the k best
@@ -201,13 +203,23 @@ class ByWords:
             first = np.setdiff1d(order[:depth], deep)
             cosines = np.concatenate([near.scores[0], self._cosines(matches.rows[first], vector)])
             places = np.concatenate([deep, first])
-            total = cosines + unit * matches.shares[places]
+            total = _lifted(cosines, matches, places, unit, top)
             beyond = near.scores[0][-1] + unit * matches.shares[order[depth]] + ROUNDING
             if np.partition(total, -self.k)[-self.k] > beyond:
                 rows: NDArray[np.int64] = matches.rows[places]
                 return rows
             depth *= 4
         return matches.rows
+
+
+def _lifted(
+    cosines: NDArray[np.float32], matches: WordMatches, at: NDArray[np.int64], unit: float, top: float
+) -> NDArray[np.float64]:
+    """The scores of matches by words and look, (n,): one word of several lifts none above the best cosine, `top`."""
+    shares = matches.shares[at]
+    room = np.where(matches.single[at] & (shares > 0), np.maximum(top - cosines, 0.0), unit)
+    lifted: NDArray[np.float64] = cosines + shares * np.minimum(unit, room)
+    return lifted
 
 
 def background(view: View) -> Vectors:

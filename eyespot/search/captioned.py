@@ -128,16 +128,18 @@ def said_in(view: View, captions: str) -> Iterator[CaptionRows]:
     A file is what ends like a table or has a slash. Raises `UsageError` for what is not there, `NothingFound` for a
     folder without such files and a column without a text.
     """
-    place = Path(captions).expanduser()
-    if place.is_dir() and "/" in with_slashes(captions):
-        files = sorted(place.rglob(IN_FOLDERS))
-        if not files:
-            raise NothingFound(f"{place} holds no {IN_FOLDERS}; name the file of captions")
-        yield from (of_file(view, file) for file in files)
-    elif "/" in with_slashes(captions) or place.suffix.lower() in TABLES:
-        yield of_file(view, place)
-    else:
-        yield of_column(view, captions)
+    files = _files_named(captions)
+    if files == []:
+        raise NothingFound(f"{captions} holds no {IN_FOLDERS}; name the file of captions")
+    yield from [of_column(view, captions)] if files is None else (of_file(view, file) for file in files)
+
+
+def _files_named(spec: str) -> list[Path] | None:
+    """The file that is named, or each captions.parquet below a folder; None for a column."""
+    place = Path(spec).expanduser()
+    if place.is_dir() and "/" in with_slashes(spec):
+        return sorted(place.rglob(IN_FOLDERS))
+    return [place] if "/" in with_slashes(spec) or place.suffix.lower() in TABLES else None
 
 
 # -- files --------------------------------------------------------------------------------------------------
@@ -218,12 +220,8 @@ def cells_of(view: View, column: str) -> list[object]:
         raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(known)) or 'none'}")
     cells: list[object] = []
     for shard, names in zip(view.shards, columns, strict=True):
-        there = column in names
-        cells += (
-            items_table.read_items(shard, [column])[column].to_pylist()
-            if there
-            else [None] * items_table.count_items(shard)
-        )
+        found = items_table.read_items(shard, [column])[column].to_pylist() if column in names else None
+        cells += [None] * items_table.count_items(shard) if found is None else found
     return cells
 
 
@@ -257,11 +255,9 @@ def labels_of(view: View, spec: str) -> RowLabels:
     A file is what ends like a table or has a slash. Raises `UsageError` for what is not there, `NothingFound` if no
     picture that is there has a label.
     """
-    place = Path(spec).expanduser()
-    if place.is_dir() and "/" in with_slashes(spec):
-        found = _labels_in(view, place, sorted(place.rglob(IN_FOLDERS)))
-    elif "/" in with_slashes(spec) or place.suffix.lower() in TABLES:
-        found = _labels_in(view, place, [place])
+    files = _files_named(spec)
+    if files is not None:
+        found = _labels_in(view, Path(spec).expanduser(), files)
     else:
         texts = ["" if cell is None else str(cell).strip() for cell in cells_of(view, spec)]
         found = RowLabels([text or None for text in texts], [])

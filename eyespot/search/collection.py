@@ -247,7 +247,7 @@ class Collection:
 
     def _notes(self, query: Query, run: Run, settings: FilterSettings | None) -> list[str]:
         own = [term.text for term in query.terms if term.text is not None]
-        texts = run.header.get("wordings", {}).get(query.id, own)
+        texts = run.header.get("wordings", {}).get(query.id, own if run.header.get("by") != "words" else [])
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
         plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local", "moved"}

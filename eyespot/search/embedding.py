@@ -14,7 +14,7 @@ from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.places import read_again
 from eyespot.rooms import needs
 from eyespot.search.query_language import refuse_halves
-from eyespot.types import Composer, Encoder, Pixels, Query, UsageError, Vectors
+from eyespot.types import Composer, Encoder, Note, Pixels, Query, TextLimited, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -53,6 +53,15 @@ def embed(queries: Sequence[Query], encoder: Encoder | KnownVectors) -> Vectors:
             raise UsageError(f"the terms of query {query.id!r} cancel out; change a weight or a word")
     unit: Vectors = made / lengths[:, None]
     return unit
+
+
+def cut_notes(queries: Sequence[Query], encoder: Encoder) -> list[Note]:
+    """What is said where the encoder does not read some queries to their end: how many, and the first of them."""
+    if not isinstance(encoder, TextLimited):
+        return []
+    texts = ([term.text for term in query.terms if term.text is not None] for query in queries)
+    cut = [found[0] for one in texts if (found := [said for text in one if (said := encoder.cut(text))])]
+    return [Note("cut", f"{len(cut)} of {len(queries)} queries are cut: {cut[0]}")] if cut else []
 
 
 def _is_composed(query: Query) -> bool:

@@ -48,12 +48,8 @@ class Grouped:
                     found = {name: value for name, value in made.facts[id].items() if name not in old}
                     named[id] = str(new["id"])
                     facts[named[id]] = (made.facts[id] if new["id"] == old["id"] else new | found) | {OTHERS: more}
-                cut = Run(
-                    {
-                        query: [hit._replace(image=named[hit.image]) for hit in hits[: self.k]]
-                        for query, hits in best.items()
-                    }
-                )
+                heads = {query: hits[: self.k] for query, hits in best.items()}
+                cut = Run({query: [hit._replace(image=named[hit.image]) for hit in heads[query]] for query in heads})
                 cut.facts = facts
                 cut.header, cut.notes = made.header, made.notes
                 return cut

@@ -22,7 +22,7 @@ from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
 from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, first_hits, hits_at
-from eyespot.search.rescored import Rescored
+from eyespot.search.rescored import Rescored, falling
 from eyespot.types import (
     Encoder,
     Judge,
@@ -45,7 +45,6 @@ BEHIND = "they go behind the judged"  # what has no verdict
 NO_PICTURE, NO_VERDICT, STOPPED = "no_picture", "no_verdict", "stopped"  # codes of notes
 OTHER_SCALE, STAND_IN, SEVERAL_MODELS = "other_scale", "stand_in", "several_models"
 LISTED = 5  # names of pictures in a note
-STEP = 1e-7  # between equals: what sorts by score, in float32 too, keeps the order of the first stage
 
 
 class RerankEstimate(NamedTuple):
@@ -187,13 +186,7 @@ class JudgeRerank:
     def reranked(self, run: Run, result: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
         rescored, _ = Rescored(self.scores(run, result), self.depth)(run)
-        falling: dict[str, list[RankedImage]] = {}  # the same order in scores of which none equals another
-        for query, hits in rescored.items():
-            lowest, falling[query] = float("inf"), []
-            for hit in hits:
-                lowest = min(hit.score, lowest - STEP)
-                falling[query].append(RankedImage(hit.image, lowest))
-        made = Run(falling)
+        made = Run({query: falling(hits) for query, hits in rescored.items()})
         made.header, made.facts = rescored.header | self.header(result), run.facts
         made.notes = [*run.notes, *self.notes(run, result)]
         return made

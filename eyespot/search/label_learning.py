@@ -41,8 +41,9 @@ class Teaching(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the user should know."""
-        photos = "1 photo bears these words" if self.photos == 1 else f"{self.photos:,} photos bear these words"
-        return f"{photos}, and what they look like counts with a weight of {self.weight:.2f}"
+        if self.photos == 1:
+            return "1 photo has these words in a label or name, and photos that look like it move up; one says little"
+        return f"{self.photos:,} photos have these words in a label or name, and photos that look like them move up"
 
 
 class Contrast:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -97,15 +97,7 @@ class LinearAdapted:
         """A new run, or the given one re-ranked."""
         vectors, index = embed(queries, self.encoder), index_of(self.view, self.adapter)
         if run is not None:
-            ranked: dict[str, list[RankedImage]] = {}
-            for query, vector in zip(queries, vectors, strict=True):
-                hits = run[query.id]
-                rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
-                ranked[query.id] = reordered(hits, index.rescore(vector, rows))
-            made = Run(ranked)
-            made.facts, made.notes = run.facts, list(run.notes)
-            made.header = run.header | {"adapted": True, "depth": self.depth}
-            return made
+            return reranked(self.view, run, queries, self.depth, lambda at, rows: index.rescore(vectors[at], rows))
         with naming_damage(self.view):
             found = index.search(vectors, self.k, self.mask)
         made = as_run(queries, found, self.view)
@@ -113,9 +105,19 @@ class LinearAdapted:
         return made
 
 
-def reordered(hits: Sequence[RankedImage], scores: NDArray[np.floating[Any]]) -> list[RankedImage]:
-    """The first hits by their scores (n,), equal ones in their order; the rest follows as it is."""
-    order = np.argsort(-scores, kind="stable").tolist()
-    scored = [RankedImage(hits[at].image, float(scores[at])) for at in order]
-    lowest = scored[-1].score if scored else 0.0
-    return [*scored, *(RankedImage(hit.image, lowest - rank) for rank, hit in enumerate(hits[len(scored) :], 1))]
+def reranked(
+    view: View, run: Run, queries: Sequence[Query], depth: int | None, rescore: Callable[[int, list[int]], Any]
+) -> Run:
+    """The run, the first `depth` hits of each query by `rescore` of its place and their rows, the rest as it was."""
+    ranked: dict[str, list[RankedImage]] = {}
+    for at, query in enumerate(queries):
+        hits = run[query.id]
+        scores = rescore(at, view.rows_of([hit.image for hit in hits[:depth]]))  # (n,)
+        order = np.argsort(-scores, kind="stable").tolist()
+        scored = [RankedImage(hits[place].image, float(scores[place])) for place in order]
+        lowest, rest = scored[-1].score if scored else 0.0, hits[len(scored) :]
+        ranked[query.id] = [*scored, *(RankedImage(hit.image, lowest - rank) for rank, hit in enumerate(rest, 1))]
+    made = Run(ranked)
+    made.facts, made.notes = run.facts, list(run.notes)
+    made.header = run.header | {"adapted": True, "depth": depth}
+    return made

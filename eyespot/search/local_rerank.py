@@ -12,6 +12,7 @@ from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
 from eyespot.search.embedding import read_picture
 from eyespot.search.local import DEPTH
+from eyespot.search.rescored import falling
 from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ PER_QUERY = 600
 @dataclass(frozen=True)
 class LocalRerank:
     """The first `depth` hits of a run in the order of their scores by local features; equal ones as they were.
+
+    No two scores are equal, so that measures which average over equals take the order as it is.
 
     Behind them come hits without local features, then those beyond `depth`, both as they were; a note counts the
     former. Of a query picture the `count` strongest features count; one in which nothing stands out keeps its ranking.
@@ -98,7 +101,7 @@ class LocalRerank:
             if not math.isfinite(score):
                 raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; fix it")
             ranked_images.append(RankedImage(hit.image, score))
-        scored = sorted(ranked_images, key=lambda hit: -hit.score)
+        scored = falling(sorted(ranked_images, key=lambda hit: -hit.score))
         lowest = scored[-1].score if scored else 0.0
         rest = [RankedImage(hit.image, lowest - rank) for rank, hit in enumerate([*behind, *tail], 1)]
         return [*scored, *rest], len(behind), []

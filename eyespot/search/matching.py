@@ -230,13 +230,12 @@ def _keys_of(view: View, column: str) -> _Keys:
 
 def _stored(view: View, column: str) -> _Keys:
     """One column as text; nulls where a shard does not have it."""
-    columns = []
+    columns: list[Any] = []
     for shard in view.shards:
-        there = column in pq.read_schema(shard / "items.parquet").names
-        lacking = None if there else pa.nulls(items_table.count_items(shard), pa.string())
-        columns.append(
-            items_table.read_items(shard, [column])[column].cast(pa.string()) if lacking is None else lacking
-        )
+        if column in pq.read_schema(shard / "items.parquet").names:
+            columns.append(items_table.read_items(shard, [column])[column].cast(pa.string()))
+        else:
+            columns.append(pa.nulls(items_table.count_items(shard), pa.string()))
     texts = _chunked(columns)
     return _Keys(texts, np.arange(len(texts), dtype=np.int64))
 

@@ -96,8 +96,8 @@ def _near(place: str, columns: Sequence[str]) -> Condition:
         return filters.near(*numbers)
     if len(numbers) != 4 or any(map(math.isnan, numbers)):
         raise SettingsConflict(
-            "{near} takes LAT,LON,KM, as in {near} 47.56,7.59,20, or SOUTH,WEST,NORTH,EAST, as in {near} "
-            "45.8,5.9,47.9,10.5, not {place!r}",
+            "{near} takes numbers and no names of places: LAT,LON,KM, as in {near} 47.56,7.59,20, or SOUTH,WEST,NORTH,"
+            "EAST, as in {near} 45.8,5.9,47.9,10.5, not {place!r}",
             place=place,
         )
     south, west, north, east = numbers

@@ -1,7 +1,8 @@
 """Query arithmetic as one writes it: `2:heron + ./pool.jpg - people`, the language of rclip.
 
-* ` + ` and ` - ` join terms only where they stand free between spaces: "black-and-white" and "T-shirt" are words, and
-  so is "-people". A free sign may also open the query: `- people` alone ranks by what is least like people.
+* ` + ` and ` - ` join terms only where they stand free between spaces: "black-and-white" and "T-shirt" are words. A
+  free sign may also open the query: `- people` alone ranks by what is least like people.
+* A minus right before a word, as in `dog -people`, leaves out this one word; the words behind it are wanted again.
 * `2:heron` weighs a term. The number has no sign, and no digit follows the colon: "16:9" and "10:30" are words.
 * A term is a picture if it begins with `./`, `../`, `/`, `~/` or a drive letter, or ends like a picture file (`.jpg`)
   or like a frame of a video (`clip.mp4#t=00:01:23.500`).
@@ -32,6 +33,7 @@ _WEIGHT = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+):(?=[^\s0-9])"
 _QUOTED = r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*')(?!\S)"""
 _PIECE = re.compile(rf"(?P<sign>[+-])(?!\S)|(?P<run>(?:{_WEIGHT})?{_QUOTED}|\S+)")
 _WEIGHED = re.compile(rf"(?P<weight>{_WEIGHT})?(?P<body>.*)", re.DOTALL)
+MINUS_WORD = re.compile(r"-[^\W\d_]\S+")
 _QUOTE_OPENS = re.compile(rf"(?:{_WEIGHT})?[\"']")
 _QUOTED_RUN = re.compile(rf"(?:{_WEIGHT})?{_QUOTED}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -95,7 +97,16 @@ def refuse_halves(texts: Iterable[str]) -> None:
 
 
 def _terms(text: str) -> Iterator[tuple[str, str]]:
-    """(sign, what is written) for each term; a missing sign is +."""
+    """(sign, what is written) for each term; a missing sign is +, and words with a minus of their own come last."""
+    avoided = [m for m in _PIECE.finditer(text) if MINUS_WORD.fullmatch(m["run"] or "")]
+    for m in reversed(avoided):
+        text = text[: m.start()].rstrip() + text[m.end() :]
+    yield from _signed(text) if text.strip() or not avoided else ()
+    yield from (("-", m[0][1:]) for m in avoided)
+
+
+def _signed(text: str) -> Iterator[tuple[str, str]]:
+    """The same by free signs alone."""
     bounds = [(m.start(), m.end(), m["sign"]) for m in _PIECE.finditer(text) if m["sign"]]
     if not bounds or text[: bounds[0][0]].strip():
         bounds.insert(0, (0, 0, "+"))

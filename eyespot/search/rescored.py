@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from eyespot.types import RankedImage, Run
+
+STEP = 1e-7  # between equals
+SINGLE = 2.0**-23  # of a score: less is no difference in single precision
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,15 @@ class Rescored:
         reranked = Run(made)
         reranked.header, reranked.facts = {**run.header, "reranked": self.depth}, run.facts
         return reranked, without
+
+
+def falling(hits: Iterable[RankedImage]) -> list[RankedImage]:
+    """The hits in their order, in scores of which none equals another, in single precision either."""
+    made: list[RankedImage] = []
+    for hit in hits:
+        most = made[-1].score - max(STEP, abs(made[-1].score) * SINGLE) if made else hit.score
+        made.append(RankedImage(hit.image, min(hit.score, most)))
+    return made
 
 
 def below(hits: Sequence[RankedImage]) -> float:

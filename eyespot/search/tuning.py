@@ -171,10 +171,8 @@ class Tuning:
             tried = [one for candidate in built for one in self._tried(candidate, built[candidate], learnt)]
             chosen = self.chosen(tried)
             index = unseen.opened(chosen.candidate, built[chosen.candidate], chosen.settings)
-            measured, seconds = (
-                self._measured(chosen, index, unseen),
-                (unseen.single(index)[0], unseen.single(exact)[0]),
-            )
+            measured = self._measured(chosen, index, unseen)
+            seconds = unseen.single(index)[0], unseen.single(exact)[0]
             record = stored_of(self.view, chosen.candidate.index, chosen.settings, measured)
             place = store_index(self.view, record.index, record, built[chosen.candidate])
         return Tuned(chosen, measured, *seconds, (place, tried))

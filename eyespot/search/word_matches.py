@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,33 +20,25 @@ ReadWords = Callable[[str], Sequence[QueryWord]]
 BM25_PART = 0.1  # of a match; the rest is the share of the query's words
 
 # Words that name nothing in a picture: a label that holds one of them says nothing of the query.
-_ENGLISH = """
-a about above after all am an and any are around as at be been before behind being below beneath between both
-but by can did do does doing down each for from had has have having he her here his how i if in inside into is
-it its itself just me more most my near next no not of off on one only or other our out over own same she so
-some such than that the their them then there these they this those through to together too two under until up
-us very was we were what when where which while who whom why will with without you your image images photo
-photograph photographs photos picture pictures
-"""
-_OTHERS = """
-aber al als am an ao auf aus avec bei bin bis com con da das de degli dei del della delle dem den der des desde
-die do dos du durch e ein eine einem einen einer el em en entre es est et foto fotos für gli hinter i il im in
-ist la las le les lo los mais mas mit nach não nicht no nos o oder os ou par para por pour près que qui sans se
-sein sem sich sie sin sind sobre son sous su sul sulla sur um uma un una und une unter uno van vom von vor wie y
-zu zum zur über
-"""  # German, Spanish, French, Italian, Portuguese, Dutch
-STOP_WORDS = frozenset(f"{_ENGLISH} {_OTHERS}".split())
+# In English, then in German, Spanish, French, Italian, Portuguese and Dutch
+STOP_WORDS = frozenset(Path(__file__).with_name("stop_words.txt").read_text("utf-8").split())
 
 
 class WordMatches(NamedTuple):
     """Rows of a view that hold words of a query, (n,), and how much of it, (n,): 1 is all, below 0 a word to avoid.
 
-    `whole` are the rows that hold every word of a term that is wanted, (m,).
+    `single` are those that hold one word where several are wanted, (n,); `whole` the rows that hold every word of a
+    term that is wanted, (m,).
     """
 
     rows: NDArray[np.int64]
     shares: NDArray[np.float64]
+    single: Mask
     whole: NDArray[np.int64]
+
+    def among(self, counts: Mask) -> WordMatches:
+        """Those of the rows that count, (n,)."""
+        return WordMatches(self.rows[counts], self.shares[counts], self.single[counts], self.whole)
 
 
 def label_words(text: str) -> list[str]:
@@ -69,32 +62,31 @@ def word_matches(index: WordIndex, view: View, query: Query, read: ReadWords = p
     digest = blake2b(repr((texts, index.version)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
     # Ranking, reasons and the next page ask for the same; the array is stored too, lest another one get its number
     (found,) = index.recent.get([(digest, id(live))], lambda _: [(*_word_matches(index, view, texts), live)])
-    rows, shares, whole, _ = found
-    return WordMatches(rows, shares, whole)
+    return WordMatches(*found[:-1])
 
 
 def _word_matches(index: WordIndex, view: View, texts: Sequence[tuple[Sequence[QueryWord], bool]]) -> WordMatches:
     shares: dict[bool, NDArray[np.float64]] = {}
-    whole = np.zeros(len(view.live), bool)  # (rows,)
+    whole, several = np.zeros((2, len(view.live)), bool)  # (rows,)
     for words, wanted in texts:
         matching = index.matching(words)
         rows, there = _rows_of(matching, view)
         best = shares.setdefault(wanted, np.zeros(len(view.live)))
         best[rows] = np.maximum(best[rows], _shares(index, matching)[there])
+        several[rows] |= (matching.holds.sum(axis=1) >= min(len(words), 2))[there]
         if wanted and matching.holds.any(axis=0).all():
             every_word: Mask = np.all(matching.holds, axis=1)  # (n,)
             whole[rows[every_word[there]]] = True
     if not shares:
-        return WordMatches(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
+        return WordMatches(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64))
     total = shares.get(True, 0.0) - shares.get(False, np.zeros(len(view.live)))
     rows = np.flatnonzero((total != 0) & view.live)
-    return WordMatches(rows, total[rows], np.flatnonzero(whole & view.live))
+    return WordMatches(rows, total[rows], ~several[rows], np.flatnonzero(whole & view.live))
 
 
 def under(matches: WordMatches, mask: Mask) -> WordMatches:
     """The matches that a filter lets through; photos outside of it still show what words look like."""
-    there = mask[matches.rows]
-    return WordMatches(matches.rows[there], matches.shares[there], matches.whole)
+    return matches.among(mask[matches.rows])
 
 
 def without_parts(matches: WordMatches) -> WordMatches:
@@ -104,8 +96,7 @@ def without_parts(matches: WordMatches) -> WordMatches:
     """
     if not len(matches.whole):
         return matches
-    counts = np.isin(matches.rows, matches.whole) | (matches.shares < 0)
-    return WordMatches(matches.rows[counts], matches.shares[counts], matches.whole)
+    return matches.among(np.isin(matches.rows, matches.whole) | (matches.shares < 0))
 
 
 def keys_of(view: View, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ class ScoringSettings(Settings):
     preset: str | None = setting("The measures and rules of a benchmark.")
     norm: str | None = setting("What AP divides by: min-k, all or retrieved.", usual=NORM)
     ties: str | None = setting("How to treat equal scores: average, or rank (as given).", usual=TIES)
+    ignore_self: bool = setting("Leave out of each ranking the image of the query's own id.", default=False)
 
 
 class PageSettings(Settings):

@@ -220,13 +220,13 @@ class SearchSettings(SharedSearchSettings, ExpandSetting, StageSettings, JudgeSe
         web="pages have `limit` and `cursor`",
     )
     yes: Texts = setting(
-        "A photo that is what you look for, by its id, path or file name; repeatable.",
+        "A photo that is what you look for: a rank of the last search, a path, a file name or an id; repeatable.",
         default=(),
         metavar="PHOTO",
         web="`like`, which also searches without words",
     )
     no: Texts = setting(
-        "A photo that is not what you look for; repeatable.",
+        "A photo that is not what you look for, named as with {yes}; repeatable.",
         default=(),
         metavar="PHOTO",
         web="`unlike`, which also takes the photo out",

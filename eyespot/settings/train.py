@@ -78,7 +78,11 @@ class QuariSettings(PairSettings):
     noise: float | None = setting("The strength of the noise on queries.", usual="0.02; published 1")
     temperature: float | None = setting("The temperature of the loss.", usual="0.07")
     clip: float | None = setting("The maximum norm of the gradient; 0: no limit.", usual="1; paper 0")
-    patience: int | None = setting("Stop after this many validations without improvement; 0: never.", usual="5")
+    patience: float | None = setting(
+        "Stop after this many epochs of validations that are below the best by more than their standard error, once "
+        "the learning rate has fallen to half; 0: never.",
+        usual="5",
+    )
     validate_every: int | None = setting(
         "Batches between validations; a short training has 20 validations.", usual="500"
     )

@@ -12,6 +12,7 @@ from eyespot.types.encoders import (
     Pixels,
     ProcessReadable,
     Space,
+    TextLimited,
     Vectors,
 )
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
@@ -25,6 +26,7 @@ from eyespot.types.language_models import (
     Reply,
     Spent,
     Token,
+    Tokens,
 )
 from eyespot.types.messages import (
     EyespotError,
@@ -86,8 +88,10 @@ __all__ = [
     "Stage",
     "Term",
     "TextBox",
+    "TextLimited",
     "TextReader",
     "Token",
+    "Tokens",
     "UsageError",
     "Vectors",
     "Verdict",

@@ -76,7 +76,7 @@ class Encoder(Protocol):
         ...
 
     def caveat(self, text: str) -> str | None:
-        """One sentence for the user if the encoder probably does not understand this text (language, script)."""
+        """One sentence if the encoder does not understand this text, see what it asks for, or read it to its end."""
         ...
 
     def weakest_match(self, text: str) -> float | None:
@@ -93,6 +93,15 @@ class ProcessReadable(Protocol):
     @property
     def reader(self) -> PixelReader:
         """What `read` does, without the model; it can be pickled."""
+        ...
+
+
+@runtime_checkable
+class TextLimited(Protocol):
+    """What an encoder has besides whose texts may be no longer than some number of tokens."""
+
+    def cut(self, text: str) -> str | None:
+        """How many tokens of a text it reads, and where that ends; None for a text that it reads whole."""
         ...
 
 

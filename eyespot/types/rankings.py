@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot.types.messages import UsageError
@@ -166,23 +167,59 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         made.score, made.facts, made.header, made.notes = self.score[rows], self.facts, self.header, self.notes
         return made
 
-    def graded(self, qrels: Qrels) -> NDArray[np.int32]:
+    def self_hits(self) -> dict[str, int]:
+        """Of queries that rank an image of their own id, the row of that hit."""
+        codes = {image: code for code, image in enumerate(self.images.tolist()) if image in self._at}
+        found: dict[str, int] = {}
+        for query, code in codes.items():
+            rows = self._rows(query)
+            places = (self.codes[rows] == code).nonzero()[0].tolist()
+            found |= {query: rows.start + places[0]} if places else {}
+        return found
+
+    def without(self, rows: Iterable[int]) -> Run:
+        """The run without the hits of these rows; its queries stay, also one that has no other."""
+        import numpy as np
+
+        others = np.ones(len(self.score), bool)
+        others[list(rows)] = False
+        names = np.array([*self.queries, None], dtype=object)[:-1]
+        queries = np.repeat(np.arange(len(self)), np.diff(self.offsets))[others]
+        made = Run.from_columns(IdColumn(names, queries), IdColumn(self.images, self.codes[others]), self.score[others])
+        made.facts, made.header, made.notes = self.facts, self.header, self.notes
+        return made
+
+    def graded(self, qrels: Qrels) -> NDArray[Any]:
         """The grade of each hit, (hits,); -1 where the judgements say nothing of it."""
         import numpy as np
 
-        codes = {image: code for code, image in enumerate(qrels.images.tolist())}
-        image = np.array([codes.get(image, -1) for image in self.images.tolist()], np.int64)[self.codes]  # (hits,)
-        query = np.array([qrels._at.get(query, -1) for query in self.queries], np.int64)  # (queries,)
-        query = np.repeat(query, np.diff(self.offsets))  # (hits,)
-        judged = np.repeat(np.arange(len(qrels), dtype=np.int64), np.diff(qrels.offsets)) * len(codes) + qrels.codes
-        order = np.argsort(judged)
-        wanted = query * len(codes) + image
-        at = np.minimum(np.searchsorted(judged[order], wanted), max(len(order) - 1, 0))
-        there = (query >= 0) & (image >= 0) & bool(len(order))
-        there[there] = judged[order][at[there]] == wanted[there]
-        grades = np.full(len(wanted), -1, dtype=np.int32)
-        grades[there] = qrels.grade[order][at[there]]
-        return grades
+        codes = self._codes_of(qrels)[qrels.codes]  # (judged,)
+        ranked = codes >= 0
+        before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets].tolist()  # (queries of the qrels + 1,)
+        codes, grades = codes[ranked], qrels.grade[ranked]
+        grade_of = np.full(len(self.images), -1, grades.dtype)  # of one query after the other
+        found = np.full(len(self.codes), -1, grades.dtype)
+        for at, query in enumerate(qrels.queries):
+            if query in self._at:
+                judged, rows = slice(before[at], before[at + 1]), self._rows(query)
+                grade_of[codes[judged]] = grades[judged]
+                found[rows] = grade_of[self.codes[rows]]
+                grade_of[codes[judged]] = -1
+        return found
+
+    def _codes_of(self, qrels: Qrels) -> NDArray[np.int32]:
+        """For each image of the judgements its code here, or -1, (images of the qrels,)."""
+        import numpy as np
+
+        ours, judged = self.images.tolist(), qrels.images.tolist()
+        if len(ours) <= len(judged):
+            codes = dict(zip(ours, range(len(ours)), strict=True))
+            return np.fromiter(map(codes.get, judged, repeat(-1)), np.int32, len(judged))
+        codes = dict(zip(judged, range(len(judged)), strict=True))
+        at = np.fromiter(map(codes.get, ours, repeat(-1)), np.int32, len(ours))  # (images,)
+        found = np.full(len(judged), -1, np.int32)
+        found[at[at >= 0]] = np.flatnonzero(at >= 0)
+        return found
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:
@@ -217,19 +254,28 @@ def repeated_row(query: IdColumn, image: IdColumn) -> int | None:
     return int(np.setdiff1d(np.arange(len(pairs)), first)[0])
 
 
-class Qrels(_Ragged, Mapping[str, Mapping[str, int]]):
+def grade_column(values: Any) -> NDArray[Any]:
+    """Grades as whole numbers, int32, where all of them are, else float64, (judged,)."""
+    import numpy as np
+
+    grades = np.asarray(values, dtype=np.float64)
+    whole = grades.astype(np.int32)
+    return whole if (whole == grades).all() else grades
+
+
+class Qrels(_Ragged, Mapping[str, Mapping[str, float]]):
     """Judgements: query id → image id → grade; 0 was judged and is not relevant, what is not there is unjudged.
 
-    A grade of 1 or more is relevant; one below 0 was pooled and not judged, as trec_eval has it. `grade` is the
-    column of grades (judged,), `grades` the whole as a dict of dicts, `header` where the judgements come from.
+    A grade of 1 or more is relevant; one below 0 was pooled and not judged, as trec_eval has it; one between 0 and 1
+    counts for nDCG alone. `grade` is the column of grades (judged,), `grades` the whole as a dict of dicts, `header`
+    where the judgements come from.
     """
 
-    def __init__(self, grades: Mapping[str, Mapping[str, int]], header: Mapping[str, Any] | None = None) -> None:
-        import numpy as np
+    def __init__(self, grades: Mapping[str, Mapping[str, float]], header: Mapping[str, Any] | None = None) -> None:
 
         image = IdColumn.of(image for images in grades.values() for image in images)
         self._lay_out(grades, [len(images) for images in grades.values()], image)
-        self.grade: NDArray[np.int32] = np.array([g for images in grades.values() for g in images.values()], np.int32)
+        self.grade = grade_column([grade for images in grades.values() for grade in images.values()])
         self.header = dict(header or {})
 
     @classmethod
@@ -245,16 +291,16 @@ class Qrels(_Ragged, Mapping[str, Mapping[str, int]]):
         made = cls({})
         lengths = np.bincount(query.codes, minlength=len(query.ids))
         made._lay_out(query.ids.tolist(), lengths, IdColumn(image.ids, image.codes[order]))
-        made.grade = np.asarray(grade, dtype=np.int32)[order]
+        made.grade = grade_column(grade)[order]
         return made
 
     @cached_property
-    def grades(self) -> dict[str, dict[str, int]]:
+    def grades(self) -> dict[str, dict[str, Any]]:
         """{query: {image: grade}}, made when first asked for."""
         rows = [(query, self._rows(query)) for query in self.queries]
         return {q: dict(zip(self.images[self.codes[r]], self.grade[r].tolist(), strict=True)) for q, r in rows}
 
-    def __getitem__(self, query: str) -> Mapping[str, int]:
+    def __getitem__(self, query: str) -> Mapping[str, Any]:
         return self.grades[query]
 
     def __iter__(self) -> Iterator[str]:
@@ -265,4 +311,4 @@ class Qrels(_Ragged, Mapping[str, Mapping[str, int]]):
 
     def relevant(self, query: str) -> set[str]:
         """The images of grade 1 or more."""
-        return {image for image, grade in self.grades[query].items() if grade > 0}
+        return {image for image, grade in self.grades[query].items() if grade >= 1}

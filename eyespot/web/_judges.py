@@ -11,10 +11,10 @@ from typing import Any, Literal
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
 from eyespot.llms.budget import Budget
-from eyespot.llms.prices import estimate, read_prices
+from eyespot.llms.prices import read_prices
 from eyespot.search.adapted import AnyAdapter, adapter_named, refuse_other_space
 from eyespot.search.judge_rerank import is_judge, judge_named
-from eyespot.types import EyespotError, Judge, Price, Space, UsageError
+from eyespot.types import EyespotError, Judge, Price, Space, Tokens, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Judging
 
@@ -76,7 +76,7 @@ class AllowedJudge:
     def cost(self, questions: int) -> dict[str, Any]:
         """What this many questions would cost, if none is repeated; money in US dollars, None without a price."""
         free = self.judge.language_model is None
-        spent = estimate(0 if free else questions, self.price)
+        spent = Tokens().cost(0 if free else questions, self.price)
         known = self.price or not self.paid
         return {"calls": spent.calls, "tokens": spent.tokens, "money": spent.money if known else None}
 

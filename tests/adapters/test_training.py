@@ -302,12 +302,27 @@ def test_a_cut_training_ends_in_the_same_bits(step: int, tmp_path: Path) -> None
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()
 
 
-def test_without_a_better_validation_the_training_stops(tmp_path: Path) -> None:
-    recipe = replace(SHORT, epochs=50, rate=1e-12, validate_every=1, patience=3)
+def test_validations_below_the_best_stop_a_training_only_once_the_rate_has_fallen(tmp_path: Path) -> None:
+    """Texts are their images, so the start finds all and what is learned only harms."""
+    pairs = Pairs(images := unit(np.random.default_rng(0).normal(size=(96, 16))), images, np.arange(96))
+    recipe = replace(SHORT, start="identity", accumulate=1, epochs=14, rate=0.1, semi_positives=0, patience=2)
 
-    done = loop.train(material(), SMALL, recipe, tmp_path)
+    done = loop.train(TrainingData(*pairs.split(0.3, 99, 0)), replace(SMALL, use_fro_norm=False), recipe, tmp_path)
 
-    assert not done.patient and done.step == done.best_step + 3 < done.total
+    assert done.stopped_early and done.step >= max(done.total / 2, done.best_step + 2 * done.total / 14)
+    assert not done.rising
+
+
+@pytest.mark.parametrize(("part", "near", "patient"), [(0.25, 0, True), (0.75, 0, False), (0.75, 0.74, True)])
+def test_a_lucky_validation_early_on_ends_no_training(part: float, near: float, patient: bool, tmp_path: Path) -> None:
+    """Neither while the rate is high, nor while validations are within their standard error of the best."""
+    from eyespot.adapters.quari.training.loop import _Training
+
+    training = _Training(material(), SMALL, replace(SHORT, epochs=20, patience=2), tmp_path)
+    training.best, training.step = 0.5, int(part * training.total)
+    training.near_best = int(near * training.total)
+
+    assert training.patient == patient
 
 
 def test_a_folder_of_another_training_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from eyespot.adapters.quari import AdapterCard, Config, FrozenComparison, load
 from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings, preset
 from eyespot.search import paired_gain
-from eyespot.types import UsageError
+from eyespot.search.adapted import cautions
+from eyespot.types import Query, UsageError
 from tests.adapters.test_training import SMALL, unit, world
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
@@ -109,7 +110,7 @@ def test_a_model_that_finds_more_is_named_with_its_card(tmp_path: Path) -> None:
     found = done.comparison
     assert found.better and found.interval[0] > 0.05 and found.gallery == 600 and found.images == 60
     assert adapter.card == AdapterCard("my encoder", 480, 480, adapter.card.data, "identity", done.best_step, 0,
-                                adapter.card.version, found)  # fmt: skip
+                                adapter.card.version, found, done.by_picture)  # fmt: skip
     assert adapter.caution is None
 
 
@@ -139,6 +140,23 @@ def test_a_model_without_a_validation_says_so(tmp_path: Path) -> None:
     loop.train(TrainingData(world()), SMALL, replace(recipe, keep_anyway=True), tmp_path)
 
     assert "without a validation" in load(tmp_path / "model").caution
+
+
+def test_pictures_ask_as_well_and_a_search_by_one_is_told_where_they_find_less(tmp_path: Path) -> None:
+    """Texts are images with half of their components turned round: the map that undoes it harms pictures."""
+    material = mirrored(300)
+    crops = Pairs(material.held_out.images, material.pairs.images, np.arange(300))  # each picture asks as it is
+    _, testing = validation.held_out_queries(material, 1, 0)
+
+    noisy = loop.train(material, SHAPE, replace(SHORT, epochs=20, keep_anyway=True), tmp_path).by_picture
+    exact = validation.picture_queries(material._replace(crops=crops), testing, 0)
+
+    assert exact.frozen(cpu()).mean() == 1 > noisy.frozen > 0.5 and noisy.worse
+    assert len(exact.own) == noisy.images == 30 and noisy.gallery == 300
+    adapter = load(tmp_path / "model")
+    assert adapter.card.by_picture == noisy and "asked with pictures" in adapter.card.picture_caution
+    words, picture = Query.words("a heron"), Query.picture("heron.jpg")
+    assert [len(cautions(adapter, [query])) - len(cautions(adapter, [words])) for query in (words, picture)] == [0, 1]
 
 
 def compared(model: float, low: float, high: float, p: float) -> FrozenComparison:

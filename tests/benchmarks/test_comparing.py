@@ -10,7 +10,7 @@ import pytest
 
 from eyespot.benchmarks import Beside, Evaluation, Printed, Rescored, Task, benchmark, beside, scored
 from eyespot.benchmarks._papers import impossible
-from eyespot.metrics import aligned, parse, tie_spread
+from eyespot.metrics import Aligned, aligned, parse, tie_range
 from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import comparisons_of
 from eyespot.runs.judged import JudgedQueries
@@ -68,15 +68,21 @@ def scores(**rankings: str) -> Run:
     return Run(made)
 
 
+def spread(measure: str, rankings: Aligned) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Between the best and the worst order of equal scores, the difference in each query's value, (q,)."""
+    worst, best = tie_range(parse(measure), rankings)
+    return best - worst
+
+
 def test_equal_scores_spread_as_counted_by_hand() -> None:
     """q1 has a among the first two equals, q2 has it alone on top, q3 behind the cut with an equal before it."""
     run = scores(q1="b=ac", q2="abc", q3="bc=a")
     rankings = aligned(run, Qrels({query: {"a": 1} for query in run}))
 
-    assert tie_spread(parse("Hit@1"), rankings).tolist() == [1, 0, 0]
-    assert tie_spread(parse("Hit@2"), rankings).tolist() == [0, 0, 1]
-    assert tie_spread(parse("RR"), rankings).tolist() == pytest.approx([1 / 2, 0, 1 / 2 - 1 / 3])
-    assert tie_spread(parse("AP(ties='average')"), rankings).tolist() == [0, 0, 0]
+    assert spread("Hit@1", rankings).tolist() == [1, 0, 0]
+    assert spread("Hit@2", rankings).tolist() == [0, 0, 1]
+    assert spread("RR", rankings).tolist() == pytest.approx([1 / 2, 0, 1 / 2 - 1 / 3])
+    assert spread("AP(ties='average')", rankings).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("measure", ["AP@5", "RR", "Hit@3", "R@4", "nDCG(ties='average')@5"])
@@ -93,7 +99,7 @@ def test_no_order_of_equals_leaves_the_spread(measure: str) -> None:
 
     drawn = np.stack([values(seed) for seed in range(30)])  # (orders, queries)
     rankings = aligned(Run({q: [RankedImage(f"i{i}", float(s)) for i, s in _falling(level[q])] for q in level}), qrels)
-    assert (np.ptp(drawn, axis=0) <= tie_spread(score, rankings) + 1e-12).all() and np.ptp(drawn) > 0
+    assert (np.ptp(drawn, axis=0) <= spread(measure, rankings) + 1e-12).all() and np.ptp(drawn) > 0
 
 
 def _falling(levels: list[int]) -> list[tuple[int, int]]:

@@ -85,6 +85,20 @@ def test_what_cannot_be_moved_is_refused_with_the_way_out(gallery: Path, words: 
     refuses("search", "-g", gallery, *shlex.split(words), code=code)
 
 
+def test_a_photo_is_named_by_rank_path_or_file_name(
+    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rank is that of the search before, whichever words it had."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    refuses("search", "stripes", "-g", gallery, "--yes", "3", code=2)
+    items = search(gallery)["items"]
+
+    for name in ("24", items[-1]["path"], Path(items[-1]["path"]).name, items[-1]["id"]):
+        search(gallery)
+        assert search(gallery, "--yes", name)["items"][0]["id"] == items[-1]["id"]
+    refuses("search", "stripes", "-g", gallery, "--yes", "25", code=2)
+
+
 def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_told(gallery: Path, tmp_path: Path) -> None:
     first = search(gallery)["items"][0]["id"]
     line = ("search", "stripes", "-g", gallery, "--paths")

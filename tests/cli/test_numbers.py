@@ -28,7 +28,8 @@ def test_json_is_as_the_contract_has_it(qrels_and_run: tuple[Path, Path]) -> Non
     shown = done("metrics", *qrels_and_run, *words)
 
     report = json.loads(shown.stdout)
-    assert shown.stderr == "" and report["measures"]["AP@50"]["mean"] == pytest.approx(0.5)
+    assert report["notes"] == ["an interval of fewer than 10 queries holds less than 95 %, and these are 2"]
+    assert report["measures"]["AP@50"]["mean"] == pytest.approx(0.5)
     definition = report["measures"]["AP@50"]["definition"]
     assert definition.items() >= {"norm": "min-k", "ties": "average", "cutoff": 50}.items()
     assert report["queries"] == {"q1": {"AP@50": 0.5, "RR": 0.5}, "q2": {"AP@50": 0.5, "RR": 1.0}}
@@ -46,6 +47,18 @@ def test_without_measures_the_usual_ones(qrels_and_run: tuple[Path, Path]) -> No
 
     assert list(report["measures"]) == ["AP@50", "nDCG@50", "RR", "R@20"]
     assert "queries" not in report
+
+
+def test_a_query_that_finds_itself_is_told_and_left_out_where_that_is_asked(qrels_and_run: tuple[Path, Path]) -> None:
+    qrels, run = qrels_and_run
+    run.write_text("q1 Q0 q1 1 0.9 t\nq1 Q0 a 2 0.8 t\nq2 Q0 a 1 0.7 t\n")
+
+    told, left_out = (done("metrics", qrels, run, "-m", "rr", *more) for more in ((), ("--ignore-self",)))
+
+    assert "1 of 2 queries rank an image of their own id" in told.stderr and told.stdout.split()[1] == "0.7500"
+    assert "own id" not in left_out.stderr and left_out.stdout.split()[1] == "1.0000"
+    compared = done("compare", run, run, "--qrels", qrels, "-m", "RR", "--ignore-self").stdout
+    assert compared.splitlines()[1].split()[3:5] == ["1.0000", "1.0000"]
 
 
 def test_the_list_names_every_measure_and_preset(tmp_path: Path) -> None:

@@ -501,7 +501,7 @@ PAIRS = TrainingData(Pairs(VECTORS, VECTORS, np.arange(50)))
 
 def sentences(found: FrozenComparison, frozen: float, capsys: pytest.CaptureFixture[str]) -> str:
     """What stands on stderr after six steps, of which the first was the best."""
-    done = loop.TrainingResult(None, 6, 6, frozen, 1, 0.1, True, frozen, found)
+    done = loop.TrainingResult(None, 6, 6, frozen, 1, 0.1, frozen, found)
     with pytest.raises(typer.Exit):
         report(done, PAIRS, TrainingSettings(), json=False)
     return capsys.readouterr().err

@@ -163,6 +163,8 @@ def test_clip_says_that_it_reads_english(folders: dict[str, Path]) -> None:
 
     assert encoder.caveat("a heron, 2 m") is None
     assert "English" in (encoder.caveat("серая цапля") or "")
+    assert "hardly counts" in (encoder.caveat("two dogs") or "")
+    assert f"reads {encoder.towers.length} of" in (encoder.caveat("a heron " * 40) or "")
 
 
 @settings(max_examples=25, deadline=None)

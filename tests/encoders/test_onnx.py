@@ -183,6 +183,16 @@ def test_the_weakest_match_is_the_floor_of_the_settings(folder: Path) -> None:
     assert load(folder).weakest_match("a heron") == 0.25
 
 
+def test_a_text_that_is_cut_counts_or_denies_has_a_caveat(folder: Path) -> None:
+    """The tokenizer makes one token of each letter, and the tower reads 32."""
+    encoder, long = load(folder), "a heron among the reeds, and no bird at all"
+
+    assert encoder.cut("a heron") is None
+    assert "tokens; it ends at ‘…" in encoder.cut(long) and "reads 32 of" in encoder.cut(long)
+    assert encoder.cut(long).partition("…")[2][:-1] in long[:32] and encoder.cut(long) in encoder.caveat(long)
+    assert "hardly counts" in encoder.caveat("two dogs") and "dogs - people" in encoder.caveat("dogs without people")
+
+
 def test_a_vocabulary_with_gaps_has_a_caveat(folder: Path) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
 

@@ -6,6 +6,7 @@ import re
 import socket
 import threading
 import time
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
@@ -25,6 +26,7 @@ from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Und
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.llms.errors import Busy, Unknown, of_status, seconds_to_wait
 from eyespot.llms.prices import read_prices
+from eyespot.llms.protocols import cached_of, counted, image_message, usage_of
 from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.wording import raises
 from tests.worlds.judging import CHAT, draw_colours, judge_of, only_answer, pairs_of, pictures_sent
@@ -392,6 +394,88 @@ def test_money_and_tokens_are_counted_by_the_price(
 
     assert answer.spent == budget.spent == pytest.approx(spent)
     assert not any("price" in note for note in model.notes)
+
+
+PICTURE = b64encode(b"heron").decode()
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens_in", "tokens_out", "cached"),
+    [
+        ({"prompt_tokens": "100", "completion_tokens": 1.0}, 100, 1, 0),
+        (
+            {"prompt_tokens": 100, "completion_tokens": 1, "total_tokens": 901},
+            100,
+            801,
+            0,
+        ),  # thought in the total alone
+        ({"prompt_tokens": 100, "total_tokens": 120}, 100, 20, 0),
+        ({"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 64}}, 100, 1, 64),
+        ({"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 2}, 100, 2, 90),
+        (None, 1787, 244, 0),
+        ({"prompt_tokens": -1, "completion_tokens": "many"}, 1787, 244, 0),
+        ({"prompt_tokens": True, "completion_tokens": 7}, 1787, 7, 0),
+        ({"prompt_tokens": 100}, 100, 244, 0),
+    ],
+    ids=range(9),
+)
+def test_counts_are_read_as_they_are_meant_and_estimated_where_there_are_none(
+    usage: object, tokens_in: int, tokens_out: int, cached: int
+) -> None:
+    """A picture counts 765, and four letters of JSON a token."""
+    request = {"messages": [image_message([PICTURE], "x" * 4000)]}
+    data = {"choices": [{"message": {"content": "y" * 960}}], "usage": usage}
+
+    answer = counted(request, data)
+
+    assert usage_of(answer).tokens_out == pytest.approx(tokens_out, rel=0.01)
+    assert (usage_of(answer).tokens_in, cached_of(answer)) == (pytest.approx(tokens_in, rel=0.02), cached)
+    assert counted(request, {"error": "no", "usage": usage}).get("usage") == usage  # no answer, no estimate
+
+
+def test_a_budget_of_money_binds_where_the_server_counts_nothing(tmp_path: Path, pictures: list[Path]) -> None:
+    (tmp_path / "prices.toml").write_text("[tiny]\ninput = 2.5\noutput = 10\ncached = 1\n")
+    silent = Response(data={**YES.data, "usage": None})
+    budget = Budget(money=0.003)
+    with Double(then=silent) as server:
+        model = judge_of(server, budget=budget, prices=read_prices(tmp_path / "prices.toml"), workers=1)
+        with pytest.raises(BudgetSpent):
+            list(model.judge(pairs_of(pictures)))
+
+    assert len(server.seen) == 1 and 0.002 < budget.spent.money < 0.003
+    assert [note for note in model.notes if "does not count all tokens" in note]
+
+
+def test_a_model_without_a_price_says_so_instead_of_a_sum(
+    ledger: Judgements, pictures: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eyespot.llms.settings.HERE", ())
+    with Double() as server:
+        paid = judge_of(server)
+        asking = ask(paid, pairs_of(pictures[:2]), ledger)
+        list(asking)
+
+    assert str(asking.stats).endswith("2 calls, 202 tokens, no price is known")
+    assert len([note for note in paid.notes if note.startswith("no price is known for tiny")]) == 1
+
+
+@pytest.mark.parametrize("refused", ["", "reasoning_effort", "chat_template_kwargs"])
+def test_a_model_that_is_seen_to_think_is_asked_not_to(refused: str, pictures: list[Path]) -> None:
+    """Once, in the fields that its server takes; the token limit stays as it was."""
+
+    def answer(seen: Seen) -> Response:
+        if refused in seen.body:
+            return error(400, f"{refused}: Input should be 'low', 'medium' or 'high'")
+        quiet = {"reasoning_effort", "chat_template_kwargs"} & seen.body.keys()
+        return YES if quiet else chat("", {"The": 0.9}, "length", reasoning="The")
+
+    with Double(then=answer) as server:
+        answers = list(judge_of(server, workers=1).judge(pairs_of(pictures[:3])))
+
+    assert [one.verdict.probability for one in answers if one.verdict] == [pytest.approx(0.75)] * 3
+    assert len(server.asked(CHAT)) == 4 + bool(refused) and {one.body["max_tokens"] for one in server.asked(CHAT)} == {
+        1
+    }
 
 
 class Clock:

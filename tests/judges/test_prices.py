@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.llms.prices import Tokens, estimate, own_table, read_prices
-from eyespot.types import Spent, UsageError
+from eyespot.llms.prices import own_table, read_prices
+from eyespot.types import Spent, Tokens, UsageError
 from tests.wording import raises
 
 MINE = '["mine-1"]\ninput = 3\noutput = 15\ndate = 2026-11-20\n'
@@ -27,7 +27,19 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_a_million_tokens_in_and_a_fifth_of_one_out(table: Path) -> None:
-    assert read_prices(table).cost("mine-1", 1_000_000, 200_000) == pytest.approx(3 + 3)
+    price = read_prices(table).of("mine-1")
+
+    assert price is not None and price.of(1_000_000, 200_000) == pytest.approx(3 + 3)
+    assert price.of(1_000_000, 0, cached=400_000) == pytest.approx(3)  # no price of its own
+    assert price._replace(cached=0.3).of(1_000_000, 0, cached=400_000) == pytest.approx(1.8 + 0.12)
+
+
+@pytest.mark.parametrize(
+    ("money", "shown"),
+    [(0, "$0.00"), (0.0021234, "$0.0021"), (0.000045, "$0.000045"), (0.01, "$0.01"), (1234.5, "$1,234.50")],
+)
+def test_money_below_a_cent_is_shown_with_its_digits(money: float, shown: str) -> None:
+    assert Spent(money=money).dollars == shown
 
 
 @pytest.mark.parametrize("name", ["gpt-4o-2024-08-06", "gpt-4o-latest", "gpt-4o-20240806"])
@@ -47,16 +59,6 @@ def test_the_last_table_has_the_last_word(config: Path, tmp_path: Path) -> None:
 
     assert (prices.models["gpt-4o"].input, prices.models["mine-1"].input) == (3, 7)
     assert (prices.models["mine-1"].source, prices.models["mine-1"].date) == (tmp_path / "given.toml", "2026-11-20")
-
-
-def test_an_unknown_model_costs_nothing_and_is_told_once() -> None:
-    prices = read_prices()
-
-    spent = [prices.cost("no-such", 10, 1), prices.cost("no-such", 10, 1)]
-
-    assert spent == [0, 0]
-    (note,) = prices.notes
-    assert "no-such" in note and str(own_table()) in note
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_what_is_wrong_with_a_table_is_said(table: Path, text: str | None) -> No
 
 
 def test_what_a_thousand_pictures_would_come_to(table: Path) -> None:
-    spent = estimate(1000, read_prices(table).of("mine-1"), Tokens(picture=900, words=100, answer=2))
+    spent = Tokens(picture=900, words=100, answer=2).cost(1000, read_prices(table).of("mine-1"))
 
     assert spent == Spent(1000, 1_000_000, 2000, pytest.approx(3 + 0.03))
-    assert estimate(2, None) == Spent(2, 2 * (765 + 80), 2, 0.0)
+    assert Tokens().cost(2, None) == Spent(2, 2 * (765 + 80), 2, 0.0)

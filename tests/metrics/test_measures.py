@@ -197,8 +197,8 @@ def test_the_full_spelling_reads_back(spelling: str) -> None:
 
 
 def test_other_spellings() -> None:
-    others = ["MAP", "MRR@10", "Recall@5", "NDCG@3", "Precision@1", "MAP@R", "RPrec"]
-    ours = ["AP", "RR@10", "R@5", "nDCG@3", "P@1", "mAP@R", "Rprec"]
+    others = ["MAP", "map", "MRR@10", "Recall@5", "NDCG@3", "ndcg@10", "Precision@1", "MAP@R", "map@r", "RPrec"]
+    ours = ["AP", "AP", "RR@10", "R@5", "nDCG@3", "nDCG@10", "P@1", "mAP@R", "mAP@R", "Rprec"]
 
     assert [parse(one) for one in others] == [parse(one) for one in ours]
 
@@ -295,6 +295,19 @@ def test_rbp_by_hand() -> None:
     scores = evaluate(RUN, HAND, ["RBP(p=0.5)"])
 
     assert scores.values["RBP(p=0.5, rel=1)"].tolist() == pytest.approx([0.5 * (0.5 + 0.5**3), 0.5 * 0.5])
+
+
+@needs_it
+def test_a_prefix_asks_for_another_definition_and_no_measure_is_lost() -> None:
+    """Equal scores stand as given in ours, and by descending id in trec_eval's."""
+    run = Run.from_rankings({"q": [("a", 1.0), ("b", 1.0)]})
+    scores = evaluate(run, Qrels({"q": {"b": 1}}), ["AP", "map", "ir:AP", "pytrec_eval:MAP@10"])
+
+    assert scores.means == {"AP": 0.5, "ir:AP": 1.0, "pytrec_eval:AP@10": 1.0}
+    assert "pytrec_eval" in scores.measures["ir:AP"].definition["program"]
+    for spelling in ("nobody:AP", "cwl_eval:nDCG", "ir:Foo"):
+        with raises(UsageError):
+            parse(spelling)
 
 
 @needs_it

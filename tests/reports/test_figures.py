@@ -73,13 +73,12 @@ def visible_texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text() and text.get_visible()]
 
 
-def twelve(parents: int = 1) -> dict[str, list[Bar]]:
+def twelve() -> dict[str, list[Bar]]:
     """Twelve methods, sixteen categories."""
-
-    def bar(method: int, at: int) -> Bar:
-        return Bar(f"category number {at}", (at + method) / 30, count=at + 1, parent=f"parent {at % parents}")
-
-    return {f"method {method}": [bar(method, at) for at in range(16)] for method in range(12)}
+    bars = {
+        at: [Bar(f"category number {row}", (row + at) / 30, count=row + 1) for row in range(16)] for at in range(12)
+    }
+    return {f"method {at}": several for at, several in bars.items()}
 
 
 def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
@@ -94,11 +93,11 @@ def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
     assert AP in visible_texts(figure)
 
 
-def test_labels_hold_parents_and_counts() -> None:
-    bar = Bar("Sex", 0.5, count=15, parent="Appearance")
+def test_labels_hold_counts() -> None:
+    bar = Bar("Sex", 0.5, count=15)
     methods = {"a": [bar], "b": [replace(bar, count=9)]}
 
-    assert "Sex\nAppearance, n = 9–15" in visible_texts(grouped_bars(methods, AP))
+    assert "Sex\nn = 9–15" in visible_texts(grouped_bars(methods, AP))
 
 
 def test_published_bars_are_outlined_and_ours_filled() -> None:
@@ -147,15 +146,12 @@ def test_kinds_keep_their_order_and_means_stand_last() -> None:
     assert [line.get_ydata()[0] for line in left.lines] == [2.5]
 
 
-CONTEXT = Bar("Other", 0.5, parent="Context")
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         lambda: grouped_bars({}, AP),
         lambda: grouped_bars({"a": []}, AP),
-        lambda: grouped_bars({"CLIP": [CONTEXT, replace(CONTEXT, parent="Behavior"), CONTEXT]}, AP),  # one twice
+        lambda: grouped_bars({"CLIP": [Bar("Other", 0.5), Bar("Sex", 0.5), Bar("Other", 0.5)]}, AP),  # one twice
         lambda: grouped_bars(SCORES, AP, published=["their"]),
         lambda: category_distribution({}),
         lambda: category_distribution({"Context": {"Human Impact": 0}}),
@@ -239,18 +235,22 @@ def crowd() -> list[MethodPoint]:
     return [MethodPoint(f"method number {at}", seconds, value) for at, (seconds, value) in enumerate(drawn)]
 
 
-def test_the_legend_names_every_point_or_its_group() -> None:
-    """On the front of a group, points that are far enough apart have their own label."""
+def test_ranges_stand_in_their_order_under_the_name_of_their_axis() -> None:
+    bars = {"ours": [Bar("0 to 18", 30.0), Bar("18 to 33", 10.0), Bar("33 and more", 20.0)]}
+
+    (axes,) = panels(grouped_bars(bars, AP, ordered="clutter"))
+
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0 to 18", "18 to 33", "33 and more"]
+    assert axes.get_ylabel() == "clutter"
+
+
+def test_the_legend_names_every_point() -> None:
     figure = time_accuracy(crowd(), AP)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [point.name for point in crowd()]
-    of_group = [MethodPoint(str(at), 10.0**at, 0.1 * at, group="graph") for at in range(4)]
-    figure = time_accuracy([*of_group, MethodPoint("near", 1001.0, 0.9, group="graph")], AP)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["graph"]
-    assert [text.get_text() for text in panels(figure)[0].texts] == ["0", "1", "2", "3"]
 
 
 def test_points_are_drawn_where_they_are() -> None:
-    points = [MethodPoint("exact", 0.9, 0.41, group="scan"), MethodPoint("HNSW", 0.004, 0.38, group="graph")]
+    points = [MethodPoint("exact", 0.9, 0.41), MethodPoint("HNSW", 0.004, 0.38)]
     (axes,) = panels(time_accuracy(points, AP))
     drawn = [tuple(marks.get_offsets()[0]) for marks in axes.collections if len(marks.get_offsets())]
 

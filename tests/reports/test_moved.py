@@ -29,7 +29,6 @@ from eyespot.reports.moved import (
     sections,
     shown_images,
     summary,
-    write_html,
 )
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run, UsageError
@@ -168,12 +167,7 @@ def test_the_page_needs_and_runs_nothing() -> None:
     assert not any(word in page.texts["style"][0] for word in ("url(", "@import"))
 
 
-def test_a_page_is_written_whole_or_refused(tmp_path: Path) -> None:
-    write_html(tmp_path / "page.html", "up", compared_by_rr())
-    assert Page((tmp_path / "page.html").read_text()).texts["h1"] == ["up"]
-
-    with raises(UsageError):
-        write_html(tmp_path / "none" / "page.html", "up", [])
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with raises(UsageError):
         from_folder(tmp_path / "none", ["a"])
 

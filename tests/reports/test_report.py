@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from eyespot.benchmarks import Evaluation, Printed, names
+from eyespot.benchmarks import Evaluation, Printed, Task, names, scored
 from eyespot.extras import install_line
+from eyespot.metrics import parse
 from eyespot.reports.drawing import ReportFigure, figures_of
 from eyespot.reports.folder import Pictured, page_of, write
 from eyespot.reports.summary import Summary, read_summary, summary_of
@@ -37,10 +39,11 @@ from eyespot.reports.tables import (
     tables_of,
 )
 from eyespot.runs import read_run
-from eyespot.types import UsageError
+from eyespot.runs.judged import JudgedQueries
+from eyespot.types import Qrels, RankedImage, Run, UsageError
 from tests.pages import ROOT, blocks, tools
 from tests.wording import raises
-from tests.worlds.evaluations import PAPER, POOR, evaluation, task, timed
+from tests.worlds.evaluations import PAPER, POOR, benchmark, evaluation, task, timed
 
 FILES = {"run.parquet", "per_query.parquet", "tables.md", "tables.tex", "report.html", "summary.json"}
 
@@ -302,6 +305,41 @@ def test_systems_stand_side_by_side_ours_first() -> None:
     others[0]["tasks"][0]["published"] = []  # as the rule of `beside` leaves it where other images were ranked
     beside = named(comparisons_of(evaluation(), others), f"Heron, beside {PAPER}")
     assert [row[0] for row in beside.rows] == ["ours (measured)", "CLIP", "BLIP"]
+
+
+DEFINITIONS = ("AP@2", "AP(norm='min-k')@2", "AP(norm='min-k', ties='average')@2", "RR@2", "RR(ties='average')@2")
+ASKED = [combination for count in (1, 2) for combination in combinations(DEFINITIONS, count)]
+TIED = {"q1": "bacd", "q2": "abcd", "q3": "bcd", "q4": "bad"}
+
+
+def measured(asked: Sequence[str], system: str, images: Sequence[str] = "acd") -> Evaluation:
+    """A system's evaluation by the measures that were asked for, where these images are relevant."""
+    level = {"b": 0.0, "a": 0.0, "c": -1.0, "d": -2.0}  # b and a are equal
+    run = Run({query: [RankedImage(image, level[image]) for image in order] for query, order in TIED.items()})
+    judged = JudgedQueries({query: {} for query in TIED}, Qrels({query: dict.fromkeys(images, 1) for query in TIED}))
+    made = scored(Task("t2i", judged, [parse(spelling) for spelling in asked]), run)
+    return Evaluation(benchmark(()), "test", system, [made])
+
+
+@pytest.mark.parametrize("ours", ASKED, ids=range(len(ASKED)))
+def test_systems_are_joined_by_definition_and_judgements_whatever_else_was_measured(ours: tuple[str, ...]) -> None:
+    """All pairs of what was asked for here (`-m`) and in the reports beside: no column holds two definitions."""
+    mine = measured(ours, "ours")
+    means = {
+        spelling: measured([spelling], "x").results[0].scores.mean(str(parse(spelling))) for spelling in DEFINITIONS
+    }
+    others = [json.loads(json.dumps(summary_of(measured(asked, str(at))))) for at, asked in enumerate(ASKED)]
+    strangers = [summary_of(measured(ours, "strangers", images="ac"))]
+
+    table = named(comparisons_of(mine, [*others, *strangers]), "Heron, side by side")
+
+    assert len(set(means.values())) == len(means)
+    for label, measure in mine.results[0].scores.measures.items():
+        spelling = next(one for one in DEFINITIONS if parse(one) == measure)
+        for at, asked in enumerate(ASKED):
+            shown = format_mean(label, means[spelling]) if spelling in asked else "–"
+            assert cell(table, str(at), label).split(" ")[0] == shown
+    assert "strangers" not in [row[0] for row in table.rows] and "strangers was evaluated on other" in table.note
 
 
 def test_several_tasks_are_told_in_titles() -> None:

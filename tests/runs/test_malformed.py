@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import eyespot
+from eyespot.metrics import evaluate
 from eyespot.runs import inquire_cache, read_judged, read_qrels, read_run
 from eyespot.storage import plain_pickles
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, Run, UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import check_wording, raises
 from tests.worlds.benchmarks import inquire_rerank
@@ -50,15 +51,18 @@ RUNS = {
     "listed.json": b'{"q": ["a", 1, "1"]}',
     "object.json": b'{"q": ["a", {}]}',
     "none.json": b'{"": {"a": 1}}',
+    "rows.json": b'[{"query_id": "q", "doc_id": "a", "score": 1}, 7]',
+    "twice.jsonl": b'{"qid": "q", "docno": "a", "score": 1}\n' * 2,
+    "high.csv": b"query_id,doc_id,score\nq,a,high\n",
     "not.parquet": b"PAR1 hardly",
     "not.npz": b"PK hardly",
     "cut.json.gz": gzip.compress(b'{"q": {"a": 1}}')[:-6],
 }
 QRELS = {
     "few.txt": b"q a\n",
-    "grade.txt": b"q 0 a 1\nq 0 b 0.5\n",
+    "grade.txt": b"q 0 a 1\nq 0 b high\n",
     "twice.txt": b"q 0 a 1\nq 0 a 0\n",
-    "grade.json": b'{"q": {"a": 0.5}}',
+    "grade.json": b'{"q": {"a": "0.5"}}',
     "fields.csv": b"query_id,image_id,image_path\n3,7\n",
     "column.csv": b"query,image\n3,7\n",
     "blank.csv": b"query_id,image_id\n3,\n",
@@ -178,6 +182,39 @@ def test_tables_of_other_tools_are_read_by_their_names(tmp_path: Path) -> None:
     assert dict(read_run(tmp_path / "run.parquet")) == {"3": [("8", 2.0), ("7", 1.0)]}
     pq.write_table(pa.table({"query-id": ["q"], "corpus-id": ["a"], "score": [1.0]}), tmp_path / "qrels.parquet")
     assert read_qrels(tmp_path / "qrels.parquet").grades == {"q": {"a": 1}}
+
+
+ROWS = [{"query_id": 3, "doc_id": "a", "score": 1}, {"query_id": 3, "doc_id": "b", "score": 2.5}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.json", json.dumps(ROWS)),
+        ("run.jsonl", "\n".join(map(json.dumps, ROWS))),
+        ("run.csv", "score,doc_id,query_id\n1,a,3\n2.5,b,3\n"),
+        ("run.tsv", "query_id\tdoc_id\tscore\n3\ta\t1\n3\tb\t2.5\n"),
+    ],
+)
+def test_rows_are_a_run_by_the_names_of_their_columns(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+
+    assert dict(read_run(tmp_path / name)) == {"3": [("b", 2.5), ("a", 1.0)]}
+
+
+def test_the_documented_parquet_of_judgements_is_read_with_fractions_as_grades(tmp_path: Path) -> None:
+    """Columns query, image, relevant, of which INQUIRE-Rerank has two beside its own; a grade may be a mean."""
+    pq.write_table(pa.table({"query": ["q"] * 2, "image": ["a", "b"], "relevant": [0.5, 2]}), tmp_path / "q.parquet")
+    qrels = read_qrels(tmp_path / "q.parquet")
+    scores = evaluate(
+        Run.from_orders({"q": "ab"}), qrels, ["nDCG", "AP", "nDCG(gain='binary')", "nDCG(gain='exponential')"]
+    )
+
+    assert qrels.grades == {"q": {"a": 0.5, "b": 2}} and qrels.relevant("q") == {"b"}
+    half = 1 / math.log2(3)
+    assert list(scores.means.values()) == pytest.approx(
+        [(0.5 + 2 * half) / (2 + 0.5 * half), 0.5, half, (2**0.5 - 1 + 3 * half) / (3 + (2**0.5 - 1) * half)]
+    )
 
 
 def test_json_of_numbers_as_ids(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from eyespot.types import UsageError
 
@@ -84,7 +85,8 @@ class FrozenComparison:
 class AdapterCard:
     """What is known of a checkpoint; `validation` is None where no pairs were held out.
 
-    encoder: of the vectors. data: a fingerprint of the pairs. version: of eyespot.
+    encoder: of the vectors. data: a fingerprint of the pairs. version: of eyespot. by_picture: the validation with
+    altered copies of the held-out images as queries, in place of texts.
     """
 
     encoder: str | None
@@ -96,6 +98,15 @@ class AdapterCard:
     seed: int
     version: str
     validation: FrozenComparison | None = None
+    by_picture: FrozenComparison | None = None
+
+    @property
+    def picture_caution(self) -> str | None:
+        """One sentence for who searches by a picture, where that was shown to find less."""
+        if self.by_picture is None or not self.by_picture.worse:
+            return None
+        found = f"the adapter finds less than the vectors as they are ({self.by_picture})"
+        return f"asked with pictures, {found}; {WITHOUT}"
 
     @property
     def caution(self) -> str | None:
@@ -110,32 +121,17 @@ class AdapterCard:
 
     def as_yaml(self) -> dict[str, Any]:
         """What a `config.yml` holds under `card`."""
-        made = asdict(self)
-        if self.validation is not None:
-            made["validation"]["interval"] = list(self.validation.interval)
-        return made
+        table: dict[str, Any] = TypeAdapter(AdapterCard).dump_python(self, mode="json")
+        return table
 
     @classmethod
     def of(cls, table: Any) -> AdapterCard | None:
         """From a `config.yml`; None if it has no card. `UsageError` for one that is not readable."""
-        if table is None:
-            return None
         try:
-            found = dict(table)
-            validation = found.pop("validation", None)
-            comparison = None if validation is None else FrozenComparison(**_typed(FrozenComparison, validation))
-            return cls(**_typed(cls, found), validation=comparison)
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            return TypeAdapter(AdapterCard | None).validate_python(table)
+        except ValidationError as error:
+            first = error.errors()[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise UsageError(
-                f"the card in a QuARI config.yml cannot be read ({error}); remove it, or copy the checkpoint again"
+                f"the card in a QuARI config.yml cannot be read ({reason}); remove it, or copy the checkpoint again"
             ) from None
-
-
-def _typed(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
-    casts: dict[str, Callable[[Any], Any]] = {
-        "int": int,
-        "float": float,
-        "tuple[float, float]": lambda pair: (float(pair[0]), float(pair[1])),
-    }
-    kinds = {field.name: casts.get(str(field.type), str) for field in fields(kind)}
-    return {name: None if value is None else kinds[name](value) for name, value in table.items()}

@@ -133,16 +133,29 @@ def _own(path: Path) -> dict[str, NDArray[np.float32]]:
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:
     if not path.is_file():
         raise UsageError(f"there are no weights in {path.parent}; expected {OURS} or {RELEASED}")
-    with rooms.needs("a released QuARI checkpoint (once; eyespot keeps its own as safetensors)"):
+    state = arrays_in(path, "a released QuARI checkpoint (once; eyespot keeps its own as safetensors)")
+    if not isinstance(state, dict) or not all(isinstance(value, np.ndarray) for value in state.values()):
+        raise UsageError(f"{path} is not a state dict of tensors; give the folder of a QuARI checkpoint")
+    return {name: value.astype(np.float32) for name, value in state.items()}
+
+
+def arrays_in(path: Path, name: str) -> Any:
+    """What a file of torch holds, tensors as arrays; only tensors, numbers, text and containers of them are admitted.
+
+    `name` is what needs the extra [torch]. `UsageError` for a file that is damaged or holds more.
+    """
+    with rooms.needs(name):
         import torch
     try:
-        state: Any = torch.load(path, map_location="cpu", weights_only=True)
+        contents = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises what its parts raise
         reason = " ".join(str(error).split())[:160]
-        raise UsageError(f"{path} holds more than weights, or is damaged ({reason})") from None
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise UsageError(f"{path} is not a state dict of tensors; give the folder of a QuARI checkpoint")
-    return {name: value.detach().to(torch.float32).numpy() for name, value in state.items()}
+        raise UsageError(f"{path} holds more than tensors, or is damaged ({reason})") from None
+
+    def array(one: Any) -> Any:
+        return (one.float() if one.is_floating_point() else one).numpy() if isinstance(one, torch.Tensor) else one
+
+    return {name: array(one) for name, one in contents.items()} if isinstance(contents, dict) else array(contents)
 
 
 def shapes(config: Config) -> dict[str, tuple[int, ...]]:

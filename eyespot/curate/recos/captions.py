@@ -103,7 +103,7 @@ def histogram(first: Sequence[float], rewritten: Sequence[float], how: Discrimin
         f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}: {low:.2f} to {high:.2f} is accepted. Less says "
         "too much, more says too little."
     )
-    return CardTable("dis(t) of captions", ["dis(t)", "as first written", "that were kept"], rows, note)
+    return CardTable("dis(t) of captions", ["dis(t)", "captions first written", "captions that were kept"], rows, note)
 
 
 CAPTIONS = 5

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders.starter.networks import Floats, TextNetwork, open_with_cells, session_of, slopes
-from eyespot.encoders.starter.words import Lexicon, caveat, unframed, visible_nouns, weakest_match
+from eyespot.encoders.starter.words import Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
+from eyespot.models.text_caveats import cut_by, joined
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class Starter:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """English texts to unit vectors (n, dim); "penguin" and "a picture of a penguin" are framed alike."""
-        framed = [f"a photo of a {unframed(text)}" for text in texts]
-        meanings = _product(self.sentences(framed), self.joint["text_basis"])  # (n, text dim)
+        meanings = _product(self.sentences([framed(text) for text in texts]), self.joint["text_basis"])  # (n, text dim)
         # What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible
         # thing
         looks = np.zeros((len(texts), self.joint["look_basis"].shape[1]), np.float32)
@@ -79,8 +79,12 @@ class Starter:
         return vectors
 
     def caveat(self, text: str) -> str | None:
-        """One sentence if the text is probably not English, the only language the encoder reads."""
-        return caveat(text, self.lexicon)
+        """One sentence if the text is probably not English, or asks for what no class of ImageNet shows."""
+        return joined(caveat(text, self.lexicon), self.cut(text))
+
+    def cut(self, text: str) -> str | None:
+        """What is said of more than 256 tokens."""
+        return cut_by("starter", self.sentences.tokenizer, framed(text))
 
     def weakest_match(self, text: str) -> float:
         """A best score below this is probably no match; calibrated in docs/starter.md."""

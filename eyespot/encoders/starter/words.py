@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import mmap
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-from eyespot.encoders._caveats import mostly_other_script
 from eyespot.encoders.starter.networks import Floats
+from eyespot.models.text_caveats import counts_in, joined, mostly_other_script, negated, plain_words
 
 LONGEST_PHRASE = 3  # words of a noun phrase: "great grey owl"
+PLURAL = (("s", ""),)
 ENDINGS = (("ies", "y"), ("ves", "f"), ("ves", "fe"), ("es", ""), ("s", ""), ("men", "man"))
 VERB_ENDINGS = (("ied", "y"), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"), ("er", ""), ("er", "e"), ("est", ""))
 MORE_ENDINGS = (("'s", ""), ("iest", "y"), ("ier", "y"), ("ly", ""), ("ness", ""), ("less", ""), ("like", ""))
 
 
-def listed(words: str) -> frozenset[str]:
-    """Words between blanks as a set."""
-    return frozenset(words.split())
-
-
-FUNCTION_WORDS = listed(
-    """a about above across after again against all along also am an and another any are around as at be because been
-    before behind being below beneath beside between both but by can could did do does doing down during each either
-    every few for from had has have having he her here hers him his how i if in into is it its itself just least less
-    let many may me might mine more most much must my near neither no nobody none nor not of off on once one only onto
-    or other others our ours out over own per same several shall she should since so some someone something such than
-    that the their theirs them themselves then there these they this those through to together too toward towards two
-    under until up upon us very via was we were what when where whether which while who whom whose why will with
-    within without would yet you your yours three four five six seven eight nine ten"""
-)
-# Words that are everyday in another language and hardly stand in an English sentence.
-FOREIGN_WORDS = listed(
-    """der das und am ein eine einen einem einer eines mit auf im ist von zu zum zur fur nicht auch dem den des ich wir
-    sind bei aus nach uber unter vor wie sie le les la un une du de et est dans avec sur pour qui que aux sont au ce
-    cette ces il elle nous vous el los las del una unos unas con por para y en es su sus se muy como esta este estan
-    mas pero lo al gli della dello degli delle dei nel nella di che sono uno questo questa het een van op met voor
-    zijn niet bij naar aan os da dos um uma em na nos nas com nao mais och ett av som pa til og det er jest nie"""
-)
+LISTS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+FUNCTION_WORDS, FOREIGN_WORDS = (frozenset(LISTS[name].split()) for name in ("function", "foreign"))
+UNSEEN = {kind: frozenset(words.split()) for kind, words in LISTS["unseen"].items()}
+PERSON = [5]  # the concept of all words that mean people and nothing else
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MENTIONED = 5  # unknown words
 # Calibrated on real photos, docs/starter.md.
 LEAST_SHARE = 0.57  # of what an ideal picture of the fittest class would score
@@ -73,11 +57,9 @@ def unframed(text: str) -> str:
     return FRAME.sub("", text, count=1).strip().rstrip(".") or text
 
 
-def plain_words(text: str) -> list[str]:
-    """The words of a text in lower case, accents taken off."""
-    letters = unicodedata.normalize("NFKD", text.lower().replace("\u2019", "'"))
-    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    return [word.strip("'") for word in re.findall(r"[a-z']*[a-z][a-z']*", bare)]
+def framed(text: str) -> str:
+    """The sentence that is read for a text: "penguin", "a penguin" and "a picture of a penguin" are one."""
+    return f"a photo of a {unframed(text)}"
 
 
 def visible_nouns(text: str, lexicon: Lexicon) -> list[list[int]]:
@@ -102,11 +84,15 @@ def longest_noun(words: list[str], lexicon: Lexicon) -> tuple[int, list[int]]:
     return 1, []
 
 
+def forms_of(word: str) -> set[str]:
+    """A word, and what it may be a form of."""
+    forms = {word, *without(word, ENDINGS + VERB_ENDINGS + MORE_ENDINGS)}
+    return forms | {form[:-1] for form in forms if len(form) > 3 and form[-1] == form[-2]}  # running → runn → run
+
+
 def is_known(word: str, lexicon: Lexicon) -> bool:
     """Whether a word or what it is a form of is English."""
-    forms = (word, *without(word, ENDINGS + VERB_ENDINGS + MORE_ENDINGS))
-    doubled = (form[:-1] for form in forms if len(form) > 3 and form[-1] == form[-2])  # running → runn → run
-    return word in FUNCTION_WORDS or any(lexicon.concepts(form) is not None for form in (*forms, *doubled))
+    return word in FUNCTION_WORDS or any(lexicon.concepts(form) is not None for form in forms_of(word))
 
 
 def without(word: str, endings: tuple[tuple[str, str], ...]) -> Iterator[str]:
@@ -120,7 +106,7 @@ def without(word: str, endings: tuple[tuple[str, str], ...]) -> Iterator[str]:
 
 
 def caveat(text: str, lexicon: Lexicon) -> str | None:
-    """One sentence for a text in another script or language, or mostly of unknown words; None for English."""
+    """One sentence for a text in another script or language, of unknown words, or of what the encoder cannot see."""
     if mostly_other_script(text):
         return "starter reads English only, and this text is in another script: please say it in English"
     words = plain_words(text)
@@ -129,9 +115,54 @@ def caveat(text: str, lexicon: Lexicon) -> str | None:
     strange = len(foreign) + len(unknown)
     if foreign and is_other_language(words, len(foreign), strange):
         return "starter reads English only, and this text seems to be in another language: please say it in English"
-    if strange * 2 > len(words):
-        return f"starter reads English; it may not know: {', '.join(dict.fromkeys([*unknown, *foreign][:MENTIONED]))}"
-    return None
+    meant = {word: near for word in dict.fromkeys(unknown) if (near := respelled(word, lexicon))}
+    listed = [*dict.fromkeys(unknown), *foreign] if strange * 2 > len(words) else list(meant)
+    shown = (f"{word} (did you mean {meant[word]}?)" if word in meant else word for word in listed[:MENTIONED])
+    strangers = f"starter reads English; it may not know: {', '.join(shown)}" if listed else None
+    return joined(strangers, unseen(text, lexicon, bool(listed)), negated("starter", text))
+
+
+def unseen(text: str, lexicon: Lexicon, named: bool) -> str | None:
+    """What a text asks for that no class shows, by kinds. named: its unknown words are named already."""
+    found = {"counts": counts_in(text), "emoji": [letter for letter in text if unicodedata.category(letter) == "So"]}
+    words, start = plain_words(text), 0
+    while start < len(words):
+        length, _ = longest_noun(words[start : start + LONGEST_PHRASE], lexicon)
+        if length == 1 and (kind := unseen_kind(words[start], lexicon)):  # a black bear is no colour
+            found.setdefault(kind, []).append(words[start])
+        start += length
+    kinds = [f"{kind} ({', '.join(dict.fromkeys(words))})" for kind, words in found.items() if words]
+    if kinds:
+        return f"starter finds things and animals; it hardly sees {', '.join(kinds)}"
+    known = named or visible_nouns(text, lexicon)
+    return None if known else "starter finds things and animals, and no word of this query names one that it can see"
+
+
+def unseen_kind(word: str, lexicon: Lexicon) -> str | None:
+    """The kind of what no class shows that a word asks for, if any."""
+    nouns, forms = {word, *without(word, ENDINGS)}, forms_of(word)
+    for kind, listed in UNSEEN.items():
+        if listed & (forms if kind == "actions" else nouns):
+            return str(kind)
+    concepts = lexicon.concepts(word)
+    if len(word) > 4 and word.endswith("ing") and not concepts and word not in FUNCTION_WORDS:
+        return "actions" if is_known(word, lexicon) else None
+    return "people" if concepts == PERSON and word.endswith(("er", "ist", "man", "woman")) else None
+
+
+def respelled(word: str, lexicon: Lexicon) -> str | None:
+    """The name of a visible thing that is one slip away: two letters swapped, or one left out, added or mistaken.
+
+    As in Norvig's spelling corrector (2007), in this order and without frequencies; the first letter is taken as right.
+    """
+    if len(word) < 5:  # of which most are near to some other word
+        return None
+    parts = [(word[:at], word[at:]) for at in range(1, len(word) + 1)]
+    slips = [left + right[1] + right[0] + right[2:] for left, right in parts if len(right) > 1]
+    slips += [left + letter + right for left, right in parts for letter in LETTERS]
+    slips += [left + right[1:] for left, right in parts if right]
+    slips += [left + letter + right[1:] for left, right in parts if right for letter in LETTERS]
+    return next((slip for slip in slips if any(map(lexicon.concepts, (slip, *without(slip, PLURAL))))), None)
 
 
 def is_other_language(words: list[str], foreign: int, strange: int) -> bool:

@@ -246,7 +246,7 @@ def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
 
 
 def _spent(spent: Spent) -> list[str]:
-    return [*map(_number, spent[:3]), f"{spent.money:,.2f}" if spent.money else "0"]
+    return [*map(_number, spent[:3]), spent.dollars.removeprefix("$") if spent.money else "0"]
 
 
 def _number(count: int) -> str:

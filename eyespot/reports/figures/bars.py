@@ -34,19 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One value with its 95% interval; NaN where there is none. `count` says of how many, `parent` of which group."""
+    """One value with its 95% interval; NaN where there is none. `count` says of how many."""
 
     name: str
     value: float
     low: float = math.nan
     high: float = math.nan
     count: int = 0
-    parent: str = ""
-
-    @property
-    def row(self) -> Row:
-        """The row it belongs to."""
-        return self.parent, self.name
 
     @property
     def known(self) -> bool:
@@ -59,7 +53,6 @@ class Bar:
         return self.known and math.isfinite(self.low) and math.isfinite(self.high)
 
 
-Row: TypeAlias = tuple[str, str]  # parent and name
 Methods: TypeAlias = Mapping[str, Sequence[Bar]]
 
 
@@ -69,23 +62,23 @@ def refuse_nothing(sides: Iterable[Methods], published: Collection[str]) -> None
     if not any(bars for _, bars in methods):
         raise UsageError("there are no bars to draw; give at least one method with one value")
     for name, bars in methods:
-        rows = [bar.row for bar in bars]
-        if twice := [bar.name for at, bar in enumerate(bars) if bar.row in rows[:at]]:
+        rows = [bar.name for bar in bars]
+        if twice := [name for at, name in enumerate(rows) if name in rows[:at]]:
             raise UsageError(f"{name} has the bar {twice[0]!r} twice; keep one of the two")
     known = dict(methods)
     if unknown := [name for name in published if name not in known]:
         raise UsageError(f"no {unknown[0]!r} among the methods to mark as published; there are: {', '.join(known)}")
 
 
-def rows_of(sides: Iterable[Methods]) -> dict[Row, list[Bar]]:
+def rows_of(sides: Iterable[Methods]) -> dict[str, list[Bar]]:
     """Every row in order of first appearance, with its bars."""
-    found: dict[Row, list[Bar]] = {}
+    found: dict[str, list[Bar]] = {}
     for bar in (bar for side in sides for bars in side.values() for bar in bars):
-        found.setdefault(bar.row, []).append(bar)
+        found.setdefault(bar.name, []).append(bar)
     return found
 
 
-def hardest_first(sides: Iterable[Methods]) -> list[Row]:
+def hardest_first(sides: Iterable[Methods]) -> list[str]:
     """Rows by the mean of their values, lowest first; those without any value last."""
     found = rows_of(sides)
     values = {row: [bar.value for bar in bars if bar.known] for row, bars in found.items()}
@@ -93,13 +86,19 @@ def hardest_first(sides: Iterable[Methods]) -> list[Row]:
 
 
 @house_style()
-def grouped_bars(methods: Methods, measure: str, title: str = "", published: Collection[str] = ()) -> Figure:
-    """A row for each bar's name (and parent), by the mean over methods from low to high; {method: bars}.
+def grouped_bars(
+    methods: Methods, measure: str, title: str = "", published: Collection[str] = (), ordered: str = ""
+) -> Figure:
+    """A row for each bar's name, by the mean over methods from low to high; {method: bars}.
 
-    Lines through the bars are the 95% intervals. Methods named in `published` are outlined, ours are filled. Beyond
-    six methods each gets its own panel. `UsageError` without any bar.
+    Rows that are ranges of something stay in the order given; `ordered` names it on their axis. Lines through the bars
+    are the 95% intervals. Methods named in `published` are outlined, ours are filled. Beyond six methods each gets its
+    own panel. `UsageError` without any bar.
     """
-    return bars_figure({"": methods}, [hardest_first([methods])], measure, title, published)
+    rows = list(rows_of([methods])) if ordered else hardest_first([methods])
+    figure = bars_figure({"": methods}, [rows], measure, title, published)
+    figure.axes[0].set_ylabel(ordered)
+    return figure
 
 
 @house_style()
@@ -128,8 +127,8 @@ def kind_bars(
     `UsageError` without any bar.
     """
     found = rows_of(cutoffs.values())
-    kinds = [row for row in found if row[1] not in MEANS]
-    means = sorted((row for row in found if row[1] in MEANS), key=lambda row: MEANS.index(row[1]))
+    kinds = [row for row in found if row not in MEANS]
+    means = sorted((row for row in found if row in MEANS), key=MEANS.index)
     return bars_figure(cutoffs, [kinds, means], measure, title, published)
 
 
@@ -139,79 +138,60 @@ LETTER = 1.42  # mm, on average
 SHARE = 0.84  # of a row's height that its bars take
 
 Sides: TypeAlias = Mapping[str, Methods]  # "R@20", "image → text"; "" where there is only one
-Styles: TypeAlias = Mapping[str, MethodStyle]
 
 
 @dataclass(frozen=True)
 class Series:
-    """Some bars of a panel, {row: bar}, and the style of each parent's ("" for all others)."""
+    """Some bars of a panel, {row: bar}, in one style."""
 
     name: str
-    bars: dict[Row, Bar]
-    styles: Styles
+    bars: dict[str, Bar]
+    method: MethodStyle
     published: bool
 
-    def style(self, parent: str = "") -> dict[str, Any]:
-        """How a bar of this parent is drawn."""
-        chosen = self.styles[parent if parent in self.styles else ""]
-        return chosen.published if self.published else chosen.measured
+    @property
+    def style(self) -> dict[str, Any]:
+        """How its bars are drawn."""
+        return self.method.published if self.published else self.method.measured
 
 
 @dataclass(frozen=True)
 class RowAxis:
     """The rows from top to bottom with their labels, and those above which a rule is drawn."""
 
-    keys: list[Row]
+    keys: list[str]
     labels: list[str]
     rules: list[int]
 
     @classmethod
-    def of(cls, blocks: list[list[Row]], sides: Sides, short: bool = False) -> RowAxis:
-        """The rows of blocks; `short` labels leave out the parent."""
+    def of(cls, blocks: list[list[str]], sides: Sides) -> RowAxis:
+        """The rows of blocks."""
         found, keys, labels = rows_of(sides.values()), [row for block in blocks for row in block], []
-        for parent, name in keys:
+        for name in keys:
             # The count of a row, or its range where methods differ in it; "" where none is given
-            counts = {bar.count for bar in found[parent, name]} - {0}
+            counts = {bar.count for bar in found[name]} - {0}
             text = "–".join(f"{count:,}" for count in dict.fromkeys((min(counts), max(counts)))) if counts else ""
-            if short:
-                labels.append(wrapped(f"{name} ({text})" if text else name, 40))
-            else:
-                detail = ", ".join(part for part in (parent, text and f"n = {text}") if part)
-                labels.append("\n".join(wrapped(part, 34) for part in (name, detail) if part))
+            labels.append(wrapped(name, 34) + (f"\nn = {text}" if text else ""))
         starts = (sum(map(len, blocks[:at])) for at in range(1, len(blocks)))
         return cls(keys, labels, [start for start in starts if 0 < start < len(keys)])
 
 
-def bars_figure(sides: Sides, blocks: list[list[Row]], measure: str, title: str, published: Collection[str]) -> Figure:
-    """Methods compared row by row, once for each side; blocks of rows are parted by rules.
-
-    Where each method has a panel to itself and there is one side, colours are free to tell the rows' parents.
-    """
+def bars_figure(sides: Sides, blocks: list[list[str]], measure: str, title: str, published: Collection[str]) -> Figure:
+    """Methods compared row by row, once for each side; blocks of rows are parted by rules."""
     refuse_nothing(sides.values(), published)
     names = list(dict.fromkeys(name for methods in sides.values() for name in methods))
-    parents = list(dict.fromkeys(parent for block in blocks for parent, _ in block))
     marked = {name: f"{name} (published)" if name in published else name for name in names}
 
-    def series(label: str, name: str, side: str, styles: Styles) -> Series:
-        return Series(label, {bar.row: bar for bar in sides[side].get(name, ())}, styles, name in published)
+    def series(label: str, name: str, side: str, at: int) -> Series:
+        return Series(label, {bar.name: bar for bar in sides[side].get(name, ())}, method_style(at), name in published)
 
     if len(names) <= DISTINCT:
-        styled = {name: {"": method_style(at)} for at, name in enumerate(names)}
-        panels = {side: [series(marked[name], name, side, styled[name]) for name in names] for side in sides}
+        panels = {side: [series(marked[name], name, side, at) for at, name in enumerate(names)] for side in sides}
         key = next(iter(panels.values()))
-        return _figure(panels, RowAxis.of(blocks, sides), measure, title, key)
-    coloured = len(sides) == 1 and 1 < len(parents) <= DISTINCT
-    styles = {parent: method_style(at) for at, parent in enumerate(parents)} if coloured else {}
-    panels = {
-        marked[name]: [series(side, name, side, styles or {"": method_style(at)}) for at, side in enumerate(sides)]
-        for name in names
-    }
-    if coloured:
-        outlined = all(name in published for name in names)
-        key = [Series(parent or "other", {}, {"": each}, outlined) for parent, each in styles.items()]
     else:
+        panels = {marked[name]: [series(side, name, side, at) for at, side in enumerate(sides)] for name in names}
         key = min(panels.values(), key=lambda several: several[0].published)
-    return _figure(panels, RowAxis.of(blocks, sides, short=coloured), measure, title, key)
+    return _figure(panels, RowAxis.of(blocks, sides), measure, title, key)
 
 
 def _figure(panels: Mapping[str, list[Series]], rows: RowAxis, measure: str, title: str, key: list[Series]) -> Figure:
@@ -243,7 +223,7 @@ def _figure(panels: Mapping[str, list[Series]], rows: RowAxis, measure: str, tit
     grid.flat[0].set_xlim(min(ends) * 1.04, max(ends) * 1.04 if max(ends) > min(ends) else 1.0)
     grid.flat[0].xaxis.set_major_formatter(plain_number)
     grid.flat[0].locator_params(axis="x", nbins=5)
-    legend(figure, [(each.name, each.style()) for each in key if each.name], measure)
+    legend(figure, [(each.name, each.style) for each in key if each.name], measure)
     return figure
 
 
@@ -257,7 +237,7 @@ def _draw(axes: Axes, panel: list[Series], rows: RowAxis) -> None:
             if bar is None or not bar.known:
                 axes.text(0, y, " no value", va="center", size=6, color=MUTED, style="italic")
                 continue
-            axes.barh([y], [bar.value], thick * 0.88, label=series.name, **series.style(series_row[0]))
+            axes.barh([y], [bar.value], thick * 0.88, label=series.name, **series.style)
             if bar.bounded:
                 # the light line below keeps the dark one in sight over dark bars and hatches
                 axes.hlines(y, bar.low, bar.high, color="white", linewidth=2.4)

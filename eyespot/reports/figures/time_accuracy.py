@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-APART = 0.05  # of the width of the time axis: labels that are nearer to each other would touch
-
 
 @dataclass(frozen=True)
 class MethodPoint:
@@ -26,7 +24,6 @@ class MethodPoint:
     value: float
     low: float = math.nan
     high: float = math.nan
-    group: str = ""
 
     @property
     def drawable(self) -> bool:
@@ -48,10 +45,9 @@ def pareto(points: Iterable[MethodPoint]) -> list[MethodPoint]:
 def time_accuracy(
     points: Sequence[MethodPoint], measure: str, title: str = "", time: str = "seconds per query"
 ) -> Figure:
-    """Points over a log axis of time, each with its own style or that of its group; the line is the Pareto front.
+    """Points over a log axis of time, each in a style that the legend names; the line is the Pareto front.
 
-    The legend names the styles. Points of a group are labelled on the front, as far as there is room. Points without a
-    value or a time are named below the axis. `UsageError` if none can be drawn.
+    Points without a value or a time are named below the axis. `UsageError` if none can be drawn.
     """
     drawn = [point for point in points if point.drawable]
     if not drawn:
@@ -61,32 +57,23 @@ def time_accuracy(
     front = pareto(drawn)
     seconds, values = [point.seconds for point in front], [point.value for point in front]
     axes.plot(seconds, values, color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
-    series: dict[str, list[MethodPoint]] = {}
-    for point in drawn:
-        series.setdefault(point.group or point.name, []).append(point)
-    for at, (name, several) in enumerate(series.items()):
+    names = [wrapped(point.name, 60) for point in drawn]
+    for at, point in enumerate(drawn):
         style = method_style(at)
-        across, up = [point.seconds for point in several], [point.value for point in several]
         marks: dict[str, Any] = {"marker": style.marker, "edgecolors": "white", "linewidths": 0.5, "zorder": 3}
-        axes.scatter(across, up, 32, label=wrapped(name, 60), color=style.colour, **marks)
-        axes.vlines(across, [p.low for p in several], [p.high for p in several], color=style.colour, linewidth=1)
-    width = _log_axis(axes, [point.seconds for point in drawn])
+        axes.scatter([point.seconds], [point.value], 32, label=names[at], color=style.colour, **marks)
+        axes.vlines([point.seconds], [point.low], [point.high], color=style.colour, linewidth=1)
+    _log_axis(axes, [point.seconds for point in drawn])
     axes.set_ylabel(measure)
-    labelled = -math.inf
-    for point in (one for one in front if one.group):
-        if math.log10(point.seconds) - labelled >= APART * width:
-            labelled = math.log10(point.seconds)
-            # below the line of the front, where no other point of it is
-            axes.annotate(point.name, (point.seconds, point.value), (4, -9), textcoords="offset points", size=7)
     without = [point.name for point in points if not point.drawable]
     caption = f"{time} (log scale); line: nothing is faster and better"
     axes.set_xlabel(f"{caption}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else caption)
-    figure.legend(loc="outside lower center", ncols=columns_for([wrapped(name, 60) for name in series]))
+    figure.legend(loc="outside lower center", ncols=columns_for(names))
     return figure
 
 
-def _log_axis(axes: Axes, times: Sequence[float]) -> float:
-    """Scale the axes for these times, with a margin; gives the width in decades."""
+def _log_axis(axes: Axes, times: Sequence[float]) -> None:
+    """Scale the axes for these times, with a margin."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     decades = math.log10(max(times) / min(times))
@@ -97,4 +84,3 @@ def _log_axis(axes: Axes, times: Sequence[float]) -> float:
     axes.xaxis.set_major_formatter(plain_number)
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(axis="both")
-    return decades + 2 * room

@@ -1,8 +1,9 @@
 """What the share of relevant hits may do along a ranking: a chain of log-odds over small cells of log-rank.
 
 Relevance falls with rank, by jumps of any size anywhere, and seldom rises; or the order tells nothing and the share
-stays. How steeply it falls is not known before: three beliefs, of which the verdicts pick. The posterior is drawn by
-forward filtering and backward sampling, so it is exact up to the grid of log-odds.
+stays. In any cell it may also begin anew at any height, as behind look-alikes. How steeply it falls is not known
+before: three beliefs, of which the verdicts pick. The posterior is drawn by forward filtering and backward sampling, so
+it is exact up to the grid of log-odds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ CELLS_PER_DECADE = 8
 STEP = 0.25  # of the grid of log-odds
 TOP = 5.0  # the highest log-odds: 99.3 % of the hits are relevant
 FALL, RISE = 1.0, 0.5  # how far a fall or a rise goes on average, in log-odds
+ANEW = 0.02  # probability that a cell takes any share, whatever the one before it has
 
 
 class Slope(NamedTuple):
@@ -69,7 +71,7 @@ def _stepping(states: int, slope: Slope) -> Reals:
     steps = by[state[None, :] - state[:, None] + states - 1]  # (from, to)
     steps[:, 0] += slope.falls * (1 - STEP / FALL) ** state  # what would fall or rise over an end stops there
     steps[:, -1] += slope.rises * (1 - STEP / RISE) ** state[::-1]
-    return np.asarray(steps)
+    return np.asarray((1 - ANEW) * steps + ANEW / states)
 
 
 def _jumps(states: int, mean: float) -> Reals:

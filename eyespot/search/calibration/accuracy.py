@@ -55,7 +55,7 @@ class Accuracy:
         """Verdicts (n,) to values whose mean is the true share of relevant ones (Rogan and Gladen 1978)."""
         if self.exact:
             return verdicts
-        corrected: Reals = (_decided(verdicts) - (1 - self.specificity)) / self.lift
+        corrected: Reals = ((verdicts >= 0.5).astype(np.float64) - (1 - self.specificity)) / self.lift
         return corrected
 
     def likelihoods(self, verdicts: Reals, rng: np.random.Generator) -> Reals:
@@ -72,7 +72,7 @@ class Accuracy:
                 _posterior(self.sensitivity, self.relevant, rng),
                 _posterior(self.specificity, self.irrelevant, rng),
             )
-        yes = _decided(verdicts)[None, :] == 1
+        yes = verdicts[None, :] >= 0.5
         of_relevant = np.where(yes, sensitivity, 1 - sensitivity)  # (possible, n)
         return np.stack([of_relevant, np.where(yes, 1 - specificity, specificity)], axis=-1)
 
@@ -80,10 +80,6 @@ class Accuracy:
 def _posterior(share: float, of: int, rng: np.random.Generator) -> Reals:
     """Shares that may lie behind a measured one, by Jeffreys' prior, (possible, 1)."""
     return rng.beta(share * of + 0.5, (1 - share) * of + 0.5, size=(POSSIBLE, 1))
-
-
-def _decided(verdicts: Reals) -> Reals:
-    return (verdicts >= 0.5).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -244,7 +244,8 @@ def next_ranks(curve: Curve, n: int, k: int | None = None) -> Ints:
     """The n ranks to judge next, ascending, or fewer where fewer are left; `Curve.joined` takes their verdicts.
 
     Each verdict goes to the stratum where it is expected to lessen the variance of `count(k)` most; within the stratum
-    every hit without a verdict has the same chance, also one beyond k. Raises `UsageError` for an n below 0.
+    every hit without a verdict has the same chance, also one beyond k. A stratum counts as known by its own verdicts
+    and one more at most, so that its neighbours do not starve it. Raises `UsageError` for an n below 0.
     """
     if n < 0:
         raise UsageError("the number of further verdicts is 0 or more")
@@ -256,12 +257,16 @@ def next_ranks(curve: Curve, n: int, k: int | None = None) -> Ints:
     weight = np.zeros((len(curve.sample.sizes), int(cells[-1]) + 1))
     np.add.at(weight, (curve.sample.stratum_of(unjudged), cells[unjudged - 1]), 1.0)
     shares = weight @ curve.posterior.share / np.maximum(weight.sum(axis=1), 1)[:, None]  # (strata, draws)
-    mean = shares.mean(axis=1)
-    spread = np.maximum(mean * (1 - mean), NONE)  # of one picture
-    known = spread / np.maximum(shares.var(axis=1), NONE)  # verdicts that what is known is worth
+    mean, taken = shares.mean(axis=1), curve.sample.taken  # (strata,)
     # What a verdict of this judge tells of a share, as a part of what a perfect one would, (strata,)
     yes = curve.accuracy.sensitivity * mean + (1 - curve.accuracy.specificity) * (1 - mean)
     each = curve.accuracy.lift**2 * mean * (1 - mean) / np.maximum(yes * (1 - yes), NONE)
+    spread = np.maximum(mean * (1 - mean), NONE)  # of one picture
+    known = np.minimum(spread / np.maximum(shares.var(axis=1), NONE), taken * each + 1)  # verdicts that it is worth
+    judged = curve.sample.stratum_of(curve.sample.ranks)
+    relevant = np.bincount(judged, curve.accuracy.corrected(curve.verdicts), len(taken))
+    seen = (np.clip(relevant, 0, taken) + 0.5) / (taken + 1)  # by the stratum's own verdicts, with Jeffreys' prior
+    spread = np.maximum(spread, seen * (1 - seen))
     wanted = np.zeros_like(free)
     for _ in range(min(n, len(unjudged))):
         sure = known + wanted * each

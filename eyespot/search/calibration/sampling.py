@@ -81,8 +81,8 @@ class RankSample:
 def plan(hits: int, verdicts: int, seed: int = 0) -> RankSample:
     """The hits of a ranking to judge, as many as there shall be verdicts, or all of a shorter ranking.
 
-    A stratum's share goes with the fourth root of its size: halfway between evenly, which suits the curve, and Neyman's
-    allocation where relevance falls as 1/rank, which suits the count. Raises `UsageError` for no hits or no verdicts.
+    A stratum's share goes with the root of its size, as Neyman's allocation has it where relevance falls as 1/rank; a
+    rise far down, behind look-alikes, needs no less. Raises `UsageError` for no hits or no verdicts.
     """
     if hits < 1 or verdicts < 1:
         raise UsageError("a calibration needs at least one hit and one verdict")
@@ -95,6 +95,6 @@ def plan(hits: int, verdicts: int, seed: int = 0) -> RankSample:
     # How many hits of each stratum to judge, (strata,): one at least
     taken = np.ones_like(sizes)
     while taken.sum() < min(verdicts, sizes.sum()):
-        need = np.where(taken < sizes, sizes**0.25 / (taken + 0.5), -1)  # the highest average comes next
+        need = np.where(taken < sizes, sizes**0.5 / (taken + 0.5), -1)  # the highest average comes next
         taken[np.argmax(need)] += 1
     return nothing.joined(nothing.drawn(taken, np.random.default_rng(seed)))

@@ -178,6 +178,7 @@ class OneAtATime:
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self.space, self.dim, self.caution = adapter.space, adapter.dim, adapter.caution
+        self.card = getattr(adapter, "card", None)
 
     def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
         """As the adapter itself."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -81,26 +82,38 @@ def candidate(out: Path) -> files.Weights:
         raise UsageError(f"{reason}; remove {out / STATE} to train from the start") from None
 
 
-class Log:
-    """The course of a training, a line a step, as far as it was kept: what comes after is written again."""
+class SteppedTraining(Protocol):
+    """A training that goes on to `total` steps, or while it is `patient`; `state` is all that a resumed one needs."""
 
-    def __init__(self, out: Path, step: int) -> None:
-        path = out / LOG
-        lines = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
-        # Lines that are whole; a killed training may have left half of one
-        rows = [row for row in csv.reader(lines) if len(row) == len(COLUMNS) and row[0].isdigit()]
-        history = [row for row in rows if int(row[0]) <= step]
-        text = io.StringIO()
-        csv.writer(text).writerows([COLUMNS, *history])
-        write_whole(path, lambda file: file.write(text.getvalue().encode()))
-        self._file = path.open("a", newline="", encoding="utf-8")
-        self._writer = csv.writer(self._file)
+    step: int
+    total: int
 
-    def add(self, point: LogPoint) -> None:
-        """One more line, there at once for those who watch."""
-        self._writer.writerow(["" if value is None else value for value in point])
-        self._file.flush()
+    @property
+    def patient(self) -> bool: ...
 
-    def close(self) -> None:
-        """Nothing more is added."""
-        self._file.close()
+    def take_step(self) -> LogPoint: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+
+def run(training: SteppedTraining, out: Path, every: int, tell: Callable[[LogPoint, int], None]) -> None:
+    """Step by step to the end, a line of the log each, and a checkpoint after `every` of them and after the last.
+
+    `tell` gets each step and how many there are. The log goes as far as the checkpoint: what comes after it is written
+    again.
+    """
+    path = out / LOG
+    lines = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
+    # Lines that are whole; a killed training may have left half of one
+    rows = [row for row in csv.reader(lines) if len(row) == len(COLUMNS) and row[0].isdigit()]
+    text = io.StringIO()
+    csv.writer(text).writerows([COLUMNS, *(row for row in rows if int(row[0]) <= training.step)])
+    write_whole(path, lambda file: file.write(text.getvalue().encode()))
+    with path.open("a", newline="", encoding="utf-8") as log:
+        while training.step < training.total and training.patient:
+            point = training.take_step()
+            csv.writer(log).writerow(["" if value is None else value for value in point])
+            log.flush()  # there at once for those who watch
+            tell(point, training.total)
+            if training.step % every == 0 or training.step == training.total or not training.patient:
+                keep(out, training.state())

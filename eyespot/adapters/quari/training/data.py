@@ -155,25 +155,26 @@ class Pairs:
 class TrainingData(NamedTuple):
     """What a training is made of; `held_out` validates it, `semi` has a row for every image of the pairs.
 
-    `test` is the paired test (`eyespot.search.paired_gain`) that a model has to pass against the frozen space.
+    `test` is the paired test (`eyespot.search.paired_gain`) that a model has to pass against the frozen space. `crops`
+    are vectors of altered copies of held-out images, as texts of the same images as `pairs`; None makes them by noise.
     """
 
     pairs: Pairs
     held_out: Pairs | None = None
     semi: SemiPositives | None = None
     test: PairedTest | None = None
+    crops: Pairs | None = None
 
     def with_semi_positives(self, semi: SemiPositives) -> TrainingData:
         """With those mined over all images of the pairs, less the images that are held out."""
-        if self.held_out is None:
-            return self._replace(semi=semi)
-        return self._replace(semi=semi.without(self.pairs.rows_held(self.held_out)))
+        held: Any = [] if self.held_out is None else self.pairs.rows_held(self.held_out)
+        return self._replace(semi=semi.without(np.asarray(held, np.int64)))
 
 
 def unit(rows: Any) -> Vectors:
-    """Rows at unit length, float32."""
+    """Rows at unit length, float32; one of zeros stays."""
     wide = np.asarray(rows, np.float32)
-    return np.asarray(wide / np.linalg.norm(wide, axis=-1, keepdims=True))
+    return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=-1, keepdims=True), 1e-12))
 
 
 def _also_in(rows: Vectors, others: Vectors) -> NDArray[np.bool_]:

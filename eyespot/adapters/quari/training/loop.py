@@ -13,8 +13,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,15 +25,18 @@ from eyespot.adapters.quari.card import AdapterCard, FrozenComparison
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.network import AdaptedBatch, TorchHypernetwork
 from eyespot.adapters.quari.training import checkpoints, memory
-from eyespot.adapters.quari.training.checkpoints import Log, LogPoint
+from eyespot.adapters.quari.training.checkpoints import LogPoint
 from eyespot.adapters.quari.training.data import TrainingBatches, TrainingData
 from eyespot.adapters.quari.training.loss import OF_NAME, noisy
 from eyespot.adapters.quari.training.settings import SCHEDULES, TrainingSettings
-from eyespot.adapters.quari.training.validation import HeldOutQueries, compare, held_out_queries
+from eyespot.adapters.quari.training.validation import HeldOutQueries, compare, held_out_queries, picture_queries
 from eyespot.types import EyespotError, UsageError
 
+PARTS = "network", "optimizer", "scaler"  # of a state
+COUNTS = "step", "best", "best_step", "best_values", "near_best", "loss"
+FALLEN = 0.5  # of the highest learning rate, while it is above, validations say little of where a training ends
+LATE = 0.75  # of the steps: a training whose best validation comes after them still rises
 Tell = Callable[[LogPoint, int], None]  # a step and how many there are
-PARTS, COUNTS = ("network", "optimizer", "scaler"), ("step", "best", "best_step", "waited", "loss")  # of a state
 FREE = ("checkpoint_every", "device", "activations", "keep_anyway")  # they change nothing about what is learned
 
 
@@ -42,7 +46,7 @@ class TrainingResult:
 
     `model` is None where the frozen space is as good, by the `comparison` on held-out images that had no part in
     choosing the step. `best` and `frozen` are RR on those that had; without held-out pairs they and the comparison are
-    None, and the model is the last one. `patient` is False if it stopped for want of better validations.
+    None, and the model is the last one. `by_picture` is the comparison with altered copies of images as queries.
     """
 
     model: Path | None
@@ -51,9 +55,19 @@ class TrainingResult:
     best: float | None
     best_step: int
     loss: float
-    patient: bool
     frozen: float | None = None
     comparison: FrozenComparison | None = None
+    by_picture: FrozenComparison | None = None
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether it ended for want of better validations."""
+        return self.step < self.total
+
+    @property
+    def rising(self) -> bool:
+        """Whether the best validation is one of the last quarter of the steps."""
+        return self.best_step > LATE * self.total
 
     @property
     def ahead(self) -> bool:
@@ -96,7 +110,8 @@ class _Training:
     step: int = 0
     best: float | None = None
     best_step: int = 0
-    waited: int = 0
+    best_values: list[float] | None = None  # RR of each subject
+    near_best: int = 0  # the last step that was the best, or below it by less than the standard error of the difference
     loss: float = field(default=float("nan"))
 
     def __post_init__(self) -> None:
@@ -113,7 +128,7 @@ class _Training:
         self.device = device_of(self.settings.device)
         # What makes this training this one
         settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
-        pairs, held_out, semi, _ = self.material
+        pairs, held_out, semi, *_ = self.material
         fingerprints = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
         mined = None if semi is None else hashlib.sha256(semi.rows.tobytes() + semi.weights.tobytes()).hexdigest()[:16]
         identity = {**asdict(self.config), **settings, **fingerprints, "semi-positives": mined}
@@ -132,58 +147,43 @@ class _Training:
             for name in PARTS:
                 getattr(self, name).load_state_dict(state[name])
             for name in COUNTS:
-                setattr(self, name, state[name])
+                setattr(self, name, state.get(name, getattr(self, name)))  # older states have fewer
 
     def run(self, tell: Tell) -> TrainingResult:
         """Step by step to the end; what is written at a step is written before its checkpoint."""
-        log = Log(self.out, self.step)
-        try:
-            while self.step < self.total and self.patient:
-                point = self._stepped()
-                log.add(point)
-                tell(point, self.total)
-                if self.step % self.settings.checkpoint_every == 0 or self.step == self.total or not self.patient:
-                    parts = {name: getattr(self, name).state_dict() for name in PARTS}
-                    checkpoints.keep(self.out, {**parts, **{name: getattr(self, name) for name in COUNTS}})
-        finally:
-            log.close()
+        checkpoints.run(self, self.out, self.settings.checkpoint_every, tell)
         return self._ended()
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed training needs."""
+        parts = {name: getattr(self, name).state_dict() for name in PARTS}
+        return parts | {name: getattr(self, name) for name in COUNTS}
 
     def _ended(self) -> TrainingResult:
         """The frozen space is candidate zero: a model has to beat it where it was chosen, and where it is tested."""
         weights = checkpoints.candidate(self.out)
-        frozen, comparison = None, None
+        frozen, comparison, by_picture = None, None, None
         if self.halves is not None:
             choosing, testing = self.halves
             frozen = float(choosing.frozen(self.device).mean())
             if self.material.test is not None:
                 self.network.take(weights)
                 comparison = compare(testing, self.network, self.material.test)
-        done = TrainingResult(
-            self.out / checkpoints.MODEL,
-            self.step,
-            self.total,
-            best=self.best,
-            best_step=self.best_step,
-            loss=self.loss,
-            patient=self.patient,
-            frozen=frozen,
-            comparison=comparison,
-        )
-        card = self._card(comparison)
+                pictures = picture_queries(self.material, testing, self.settings.seed)
+                if len(pictures.own):
+                    by_picture = compare(pictures, self.network, self.material.test)
+        counts = {name: getattr(self, name) for name in ("step", "total", "best", "best_step", "loss")}
+        model = self.out / checkpoints.MODEL
+        done = TrainingResult(model, **counts, frozen=frozen, comparison=comparison, by_picture=by_picture)
+        card = self._card(done)
         files.save(self.out / checkpoints.CANDIDATE, self.config, weights, card)  # who searches with it is warned too
         if not (done.ahead or self.settings.keep_anyway):
-            if done.model is not None and done.model.exists():  # named anyway before; the candidate stays
-                shutil.rmtree(done.model)
+            shutil.rmtree(model, ignore_errors=True)  # named anyway before; the candidate stays
             return replace(done, model=None)
-        files.save(self.out / checkpoints.MODEL, self.config, weights, card)
+        files.save(model, self.config, weights, card)
         return done
 
-    def _card(self, comparison: FrozenComparison | None) -> AdapterCard:
-        try:
-            here = version("eyespot")
-        except PackageNotFoundError:  # a checkout that is not installed
-            here = "unknown"
+    def _card(self, done: TrainingResult) -> AdapterCard:
         return AdapterCard(
             encoder=self.config.feature_extractor,
             pairs=len(self.material.pairs),
@@ -192,8 +192,9 @@ class _Training:
             preset="identity" if self.settings.start == "identity" else self.config.preset,
             step=self.best_step or self.step,
             seed=self.settings.seed,
-            version=here,
-            validation=comparison,
+            version=next((found.version for found in distributions(name="eyespot")), "unknown"),
+            validation=done.comparison,
+            by_picture=done.by_picture,
         )
 
     @cached_property
@@ -201,18 +202,21 @@ class _Training:
         """The held-out queries that choose a step, and those that test it."""
         if self.material.held_out is None:
             return None
-        return held_out_queries(
-            self.material, 2 * self.config.embedding_dim * self.config.low_rank_dim, self.settings.seed
-        )
+        work = 2 * self.config.embedding_dim * self.config.low_rank_dim
+        return held_out_queries(self.material, work, self.settings.seed)
 
     @property
     def patient(self) -> bool:
         """Whether there is still hope for a better validation."""
-        return not self.settings.patience or self.waited < self.settings.patience
+        if not self.settings.patience or self.best is None:
+            return True
+        rate = SCHEDULES[self.settings.schedule][0](self.step, self.total, self.per_epoch)
+        return rate > FALLEN or self.step - self.near_best < self.settings.patience * self.per_epoch
 
     # -- a step --------------------------------------------------------------------------------------------
 
-    def _stepped(self) -> LogPoint:
+    def take_step(self) -> LogPoint:
+        """One step more, and its validation if it has one."""
         share, peak, beta = SCHEDULES[self.settings.schedule]
         at = self.step, self.total, self.per_epoch
         rate = (self.settings.rate or peak) * share(*at)
@@ -267,11 +271,13 @@ class _Training:
             return None
         if not last and self.step % self.settings.validation_steps(self.total):
             return None
-        found = float(self.halves[0].adapted(self.network).mean())
-        self.waited += 1
+        values = self.halves[0].adapted(self.network)  # (subjects,)
+        found, lead = float(values.mean()), values - (self.best_values or 0)
         if self.best is None or found > self.best:
-            self.best, self.best_step, self.waited = found, self.step, 0
+            self.best, self.best_step, self.best_values = found, self.step, values.tolist()
             self._keep_candidate()
+        if self.best_step == self.step or -lead.mean() < lead.std() / max(1, len(lead) - 1) ** 0.5:
+            self.near_best = self.step
         return found
 
     def _keep_candidate(self) -> None:

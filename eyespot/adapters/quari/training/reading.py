@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot import rooms
+from eyespot.adapters.quari.files import arrays_in
 from eyespot.adapters.quari.training.data import Pairs
 from eyespot.types import NothingFound, UsageError
 
 TEXTS, IMAGES, IMAGE_ID = "text_embedding", "image_embedding", "image_id"
-TENSORS = (".pt", ".pth")
+TENSORS, TENSOR_FILE = (".pt", ".pth"), "a .pt of vectors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def read_images(place: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
     """The images of pairs and their ids, if they have any; or of an array of vectors alone."""
     if place.is_file() and place.suffix == ".npy":
         return read_vectors(place), None
-    if place.is_file() and place.suffix in TENSORS and isinstance(array := _tensor(place), np.ndarray):
+    if place.is_file() and place.suffix in TENSORS and isinstance(array := arrays_in(place, TENSOR_FILE), np.ndarray):
         return _rows(place, array), None
     pairs = read_pairs(place).pairs
     return pairs.images, pairs.ids
@@ -56,7 +56,7 @@ def read_images(place: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
 
 def read_vectors(path: Path) -> NDArray[Any]:
     """An array of vectors (rows, E) from `.npy`, which is mapped and not read, or `.pt`."""
-    return _rows(path, _tensor(path) if path.suffix in TENSORS else _mapped(path))
+    return _rows(path, arrays_in(path, TENSOR_FILE) if path.suffix in TENSORS else _mapped(path))
 
 
 def _rows(path: Path, array: Any) -> NDArray[Any]:
@@ -84,7 +84,8 @@ def _folder(place: Path) -> PairsRead:
     if {"texts", "images"} <= found.keys():
         arrays: dict[str, Any] = {name: read_vectors(path) for name, path in found.items() if name != "of"}
         if "of" in found:
-            arrays["of"] = _tensor(found["of"]) if found["of"].suffix in TENSORS else np.array(_mapped(found["of"]))
+            of = found["of"]
+            arrays["of"] = arrays_in(of, TENSOR_FILE) if of.suffix in TENSORS else np.array(_mapped(of))
         if (ids := place / "ids.txt").is_file():
             arrays["ids"] = ids.read_text(encoding="utf-8").splitlines()
         return PairsRead(_pairs(place, arrays), [])
@@ -158,26 +159,10 @@ def _npz(path: Path) -> PairsRead:
 
 
 def _pt(path: Path) -> PairsRead:
-    contents = _tensor(path)
+    contents = arrays_in(path, TENSOR_FILE)
     if not isinstance(contents, dict):
         raise UsageError(f"{path} is no mapping with texts and images")
     return PairsRead(_pairs(path, contents), [])
-
-
-def _tensor(path: Path) -> Any:
-    """What a `.pt` holds, tensors as arrays; nothing but tensors, numbers, text and containers of them is admitted."""
-    with rooms.needs("a .pt of vectors"):
-        import torch
-    try:
-        contents = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises what its parts raise
-        reason = " ".join(str(error).split())[:160]
-        raise UsageError(f"{path} holds more than tensors, or is damaged ({reason})") from None
-
-    def array(one: Any) -> Any:
-        return (one.float() if one.is_floating_point() else one).numpy() if isinstance(one, torch.Tensor) else one
-
-    return {name: array(one) for name, one in contents.items()} if isinstance(contents, dict) else array(contents)
 
 
 def _mapped(path: Path) -> NDArray[Any]:
@@ -221,9 +206,4 @@ def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
     return rows
 
 
-READERS: Mapping[str, Callable[[Path], PairsRead]] = {
-    ".npz": _npz,
-    ".pt": _pt,
-    ".pth": _pt,
-    ".parquet": _parquet,
-}
+READERS: Mapping[str, Callable[[Path], PairsRead]] = {".npz": _npz, ".pt": _pt, ".pth": _pt, ".parquet": _parquet}

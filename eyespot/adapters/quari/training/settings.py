@@ -29,8 +29,9 @@ class TrainingSettings:
     noise: λ of q + λ·u·ε. noise_per: one u for each "query", or for each "component" of it. semi_positives: how many of
         those mined are used. token_drop: the chance that a refinement step sets a token to zero. clip: the longest
         gradient; 0 clips none.
-    validate_every: batches between validations, fewer in a short training, which has 20. patience: so many validations
-        without a better one end the training; 0 never does. checkpoint_every: steps.
+    validate_every: batches between validations, fewer in a short training, which has 20. patience: so many epochs
+        in which every validation is below the best by more than the standard error of the difference end the training,
+        once the learning rate has fallen to half; 0 never does. checkpoint_every: steps.
     keep_anyway: name the model also if it was not shown to be better than the frozen space.
     device: "auto", "cpu", "cuda", "cuda:1". precision: "auto" is bfloat16 on an accelerator, else float32.
     activations: "recomputed" in the backward pass or "kept"; "auto" recomputes what is too much to store.
@@ -51,7 +52,7 @@ class TrainingSettings:
     token_drop: float = 0.05
     clip: float = 1.0
     validate_every: int = 500
-    patience: int = 5
+    patience: float = 5
     checkpoint_every: int = 500
     seed: int = 0
     device: str = "auto"
@@ -77,8 +78,7 @@ class TrainingSettings:
 
     def validation_steps(self, total: int) -> int:
         """How many of all steps lie between two validations."""
-        published = max(1, self.validate_every // self.accumulate)
-        return min(published, max(1, total // VALIDATIONS))
+        return max(1, min(self.validate_every // self.accumulate, total // VALIDATIONS))
 
 
 # -- learning rates as a share of the highest: by step, of so many in all and an epoch, so there is no state to keep --

@@ -21,6 +21,7 @@ Values = NDArray[np.float64]
 QUERIES, IMAGES = 256, 1 << 15  # scored at once
 MOST_WORK = 10**13  # products of one validation; over a gallery of millions fewer queries are asked
 FEWEST = 200  # queries
+COPY = 0.8  # the cosine of an image with its altered copy, where nothing but vectors is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +129,20 @@ def held_out_queries(material: TrainingData, work: int, seed: int) -> tuple[Held
     chosen = np.random.default_rng([seed, 2]).permutation(subjects)[: len(subjects) // 2]
     choosing = np.isin(whole.subject, chosen)
     return whole.only(np.flatnonzero(choosing)), whole.only(np.flatnonzero(~choosing))
+
+
+def picture_queries(material: TrainingData, testing: HeldOutQueries, seed: int) -> HeldOutQueries:
+    """The images of these held-out queries, altered, as queries: crops where the material has some, else with noise."""
+    shown = np.unique(testing.own)
+    if material.crops is not None:
+        gallery_rows = np.unique(material.pairs.image)
+        found = np.searchsorted(gallery_rows, material.pairs.image[material.crops.of])
+        rows = np.flatnonzero(np.isin(found, shown))
+        queries, shown = unit(material.crops.texts[rows]), found[rows]
+    else:
+        noise = np.random.default_rng([seed, 3]).standard_normal((len(shown), testing.gallery.shape[1]))
+        queries = unit(COPY * testing.gallery[shown] + (1 - COPY**2) ** 0.5 * unit(noise))
+    return HeldOutQueries(queries, testing.gallery, shown, shown, np.zeros((0, 2), np.int64))
 
 
 def compare(queries: HeldOutQueries, network: TorchHypernetwork, test: PairedTest) -> FrozenComparison:
