@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +48,20 @@ def child_env() -> dict[str, str]:
 def hub_cache() -> Path:
     """The model hub's cache of this test run, where `tiny_models.published` puts models."""
     return Path(HUB_CACHE.name)
+
+
+@pytest.fixture(scope="session")
+def starter() -> Any:
+    """The built-in encoder."""
+    from eyespot import rooms
+
+    return rooms.load("encoders", "starter")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Any]:
+    """An empty ledger, open for writing."""
+    from eyespot.ledger.judgements import Judgements
+
+    with Judgements(tmp_path / "ledger.sqlite") as opened:
+        yield opened

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from lazy_import import requires
 
 from eyespot.extras import EXTRAS
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, steps, tools
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -109,3 +111,44 @@ def test_a_page_names_the_extras_that_it_needs_before_its_first_snippet(page: Pa
 
 def test_every_extra_of_a_feature_is_looked_for_on_the_pages() -> None:
     assert set(EXTRAS.values()) - {"fast"} <= set(NEEDS.values())  # [fast] changes no answer
+
+
+# -- how `pages.run_page` reads a page ---------------------------------------------------------------------------
+
+
+def test_lines_that_end_in_a_backslash_are_one_command() -> None:
+    text = "eyespot index photos \\\n    -g gallery \\\n  -e starter\n\ncat > x <<'END'\na \\\nEND\neyespot search\n"
+
+    assert [step.split() for step in steps(text)] == [
+        ["eyespot", "index", "photos", "-g", "gallery", "-e", "starter"],
+        ["cat", ">", "x", "<<'END'", "a", "\\", "END"],
+        ["eyespot", "search"],
+    ]
+
+
+# -- the pages build as a site without a warning, and each of them is in its table of contents --------------------
+
+
+SITE_ROOT = Path(__file__).resolve().parent.parent
+DOCS = SITE_ROOT / "docs"
+
+
+@pytest.mark.long
+@requires("sphinx", "myst_parser", "furo", "torch")
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(tmp_path / "site")]
+    env = os.environ | {"PYTHONPATH": str(SITE_ROOT)}
+    built = subprocess.run([sys.executable, *words], cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    assert built.returncode == 0, built.stderr
+    assert "load_encoder" in (tmp_path / "site" / "reference.html").read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = set(re.findall(r"^([a-z_]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
+
+    assert {page.stem for page in (*DOCS.glob("*.md"), *DOCS.glob("*.rst"))} - {"index"} == listed
+
+
+def test_no_page_has_the_name_of_a_page_that_sphinx_makes() -> None:
+    assert {page.stem for page in DOCS.glob("*.md")} & {"search", "genindex", "modindex"} == set()

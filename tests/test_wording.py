@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +31,19 @@ def test_what_differs_from_run_to_run_is_left_out(tmp_path: os.PathLike[str]) ->
     general = wording.general(f"{tmp_path}/a.jpg is not there; ask http://127.0.0.1:4711/v1, or see {wording.TESTS}")
 
     assert general == "TMP/a.jpg is not there; ask http://127.0.0.1:PORT/v1, or see CHECKOUT/tests"
+
+
+# -- that the test command runs every file of tests --------------------------------------------------------------
+
+
+TESTS = Path(__file__).parent
+
+
+def test_no_file_of_tests_is_passed_over(request: pytest.FixtureRequest) -> None:
+    folders = {folder.name for folder in TESTS.rglob("*") if folder.is_dir() and next(folder.glob("test_*.py"), None)}
+    passed_over = [
+        name for name in folders if any(Path(name).match(pattern) for pattern in request.config.getini("norecursedirs"))
+    ]
+
+    assert "rmir" in folders
+    assert passed_over == []

@@ -230,16 +230,6 @@ def test_what_is_mapped_to_nothing_scores_zero() -> None:
     assert found.scores.tolist() == [[1, 1, 0, 0, -1]]
 
 
-def test_a_score_by_hand() -> None:
-    adapted = view([1, 0], [[0], [1]], [[1], [0]], 1.0)  # (a, b) becomes (a + b, b)
-    vectors = np.array([[3, 1], [0, 2], [2, -1]], np.float32)
-
-    scores = AdaptedIndex([vectors]).rescore(adapted, [2, 0, 1, 1])
-
-    half = math.sqrt(0.5)
-    assert scores.tolist() == pytest.approx([half, 4 / math.sqrt(17), half, half], abs=1e-12)
-
-
 def test_scores_below_zero_are_ranked_too() -> None:
     rng = np.random.default_rng(7)
     vectors = np.abs(clustered(rng, 3000, 16))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from eyespot.benchmarks import benchmark, check, names
+from eyespot.benchmarks import Beside, Evaluation, Task, benchmark, beside, check, names, sampled, scored
 from eyespot.benchmarks._papers import rows
 from eyespot.metrics import labels_of
-from eyespot.types import UsageError
-from tests.wording import raises
+from eyespot.types import Run, UsageError
+from tests.wording import check_wording, raises
 from tests.worlds import benchmarks as worlds
 
 WORLDS: dict[str, Callable[[Path], Path]] = {
@@ -123,3 +126,171 @@ def _method(name: str, row: dict[str, str], column: str) -> str:
 
 def _is_number(cell: str) -> bool:
     return bool(cell) and cell.replace(".", "", 1).isdigit()
+
+
+# -- numbers of a paper stand beside those of the same queries, split and images, and of no others ----------------
+
+
+QUERIES = worlds.SHARED / "data" / "inquire" / "inquire_queries_test.csv"
+
+
+def papers(name: str, task: Task, split: str | None = None, pool: int | None = None, missing: int = 0) -> Beside:
+    """What stands beside a run that ranks one relevant image for every query, and others down to the cut, or to 100."""
+    qrels = task.judged.qrels
+    depth = min(100, max(measure.cutoff or 1 for measure in task.measures))
+    others = [*task.pool, *(f"x{at}" for at in range(depth))][: depth + 9] if depth > 1 else []
+    heads = {query: sorted(qrels.relevant(query))[:1] for query in qrels}
+    run = Run.from_orders({query: list(dict.fromkeys([*head, *others]))[:depth] for query, head in heads.items()})
+    run.header = {"missing": missing} if missing else {}
+    result = scored(task, run, pool=pool)
+    evaluation = Evaluation(benchmark(name), split or benchmark(name).splits[0], "ours", [result])
+    return beside(evaluation, result)
+
+
+def whys(found: Beside) -> set[str]:
+    """Every reason that keeps a source away."""
+    return {str(why) for notes in found.without.values() for why in notes}
+
+
+def codes(found: Beside) -> set[str]:
+    return {why.code for notes in found.without.values() for why in notes}
+
+
+def captioned(images: int) -> dict[str, list[str]]:
+    return {f"colour/{image}.jpg": [f"caption {at} of {image}" for at in range(5)] for image in range(images)}
+
+
+def ilias(data: Path) -> Path:
+    pictures = [f"o{at % 1000}/query/Q{at // 1000}.jpg,1" for at in range(1232)]
+    worlds.write(data / "image_ids/image_query_ids.txt", "\n".join(pictures))
+    worlds.write(data / "image_ids/text_query_ids.txt", "\n".join(f"o{at}/query/T.txt" for at in range(1000)))
+    worlds.write(data / "image_ids/positive_ids.txt", "\n".join(f"o{at}/pos/P0.jpg,0.5,40" for at in range(1000)))
+    distractors = "\n".join(f"x{at}" for at in range(110))
+    for name in ("mini_ilias_yfcc100m_ids.txt", "distractor_ids.txt"):
+        worlds.write(data / "image_ids" / name, distractors)
+    return data
+
+
+def inquire(data: Path) -> Path:
+    """The official queries, with as many relevant photos as the paper's 250 have."""
+    if not QUERIES.is_file():
+        pytest.skip(f"needs {QUERIES}")
+    data.mkdir(exist_ok=True)
+    shutil.copy(QUERIES, data)
+    ids = [line.split(",")[1] for line in QUERIES.read_text().splitlines()[1:]]
+    pairs = [(query, f"p{query}") for query in ids] + [("validation", f"v{at}") for at in range(32_696 - len(ids))]
+    notes = [{"query_id": query, "image_id": image, "image_path": f"train/{image}.jpg"} for query, image in pairs]
+    worlds.table(data / "inquire_annotations.csv", notes)
+    return data
+
+
+def rmir(data: Path) -> Path:
+    queries = [{"id": f"q{at}", "image": "f", "question": "why?", "kind": "causal"} for at in range(1634)]
+    worlds.write(data / "queries.jsonl", "\n".join(map(json.dumps, queries)))
+    worlds.write(data / "qrels.jsonl", "\n".join(json.dumps({"query": q["id"], "image": "i1"}) for q in queries))
+    worlds.write(data / "pool.jsonl", "\n".join(json.dumps({"image": f"i{at}"}) for at in range(35_803)))
+    return data
+
+
+OFFICIAL: dict[str, Callable[[Path], Path]] = {
+    "coco5k": lambda data: worlds.karpathy(data, count=5000),
+    "coco5k-fg": lambda data: worlds.write(data / "MSCOCO_FG_ann.json", captioned(5000)).parent,
+    "flickr30k": lambda data: worlds.karpathy(data, "dataset_flickr30k.json", count=1000),
+    "flickr30k-fg": lambda data: worlds.write(data / "Flickr30K_FG.json", captioned(1000)).parent,
+    "ilias": ilias,
+    "inquire-fullrank": inquire,
+    "inquire-rerank": worlds.official_rerank,
+    "recos": lambda data: worlds.write(data / "recos_v1.json", captioned(1000)).parent,
+    "rmir": rmir,
+}
+SPLITS = {"ilias": "full"}  # other than the first, which ranks whatever the gallery holds
+POOLS = {"ilias": 100_000_000, "inquire-fullrank": 4_813_543}  # what --pool would say
+
+
+def test_every_benchmark_with_numbers_of_papers_says_what_they_are_of() -> None:
+    printing = {name: benchmark(name) for name in names() if benchmark(name).printed()}
+
+    assert set(printing) == set(OFFICIAL)
+    for one in printing.values():
+        assert {(row.split or one.splits[0], row.task) for row in one.printed()} <= set(one.official)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: str, tmp_path: Path) -> None:
+    split = SPLITS.get(name, benchmark(name).splits[0])
+    tasks = worlds.tasks_of(name, OFFICIAL[name](tmp_path), split)
+    for task in tasks.values():
+        whole = papers(name, task, split, POOLS.get(name))
+        (part,) = sampled([task], len(task.judged.queries) - 1)
+        fewer = papers(name, part, split, POOLS.get(name))
+        lost = papers(name, task, split, POOLS.get(name), missing=3)
+
+        count = benchmark(name).official[split, task.name].queries
+        assert whole.rows and fewer.rows == [] and lost.rows == []
+        reasons = {why.code for notes in whole.reasons.values() for why in notes}
+        assert reasons == {"cut"} if name == "ilias" else whole.grounds and reasons <= {"cell"}
+        assert any(f"{count - 1:,}" in why and f"{count:,}" in why for why in whys(fewer))
+        assert {row.source for row in whole.rows} <= set(fewer.without)
+        if name == "recos":  # table 3 prints CLIP on v0, v1 and v2; the data are v1
+            assert {row.method for row in whole.rows if row.source == "ReCoS, table 3"} == {"CLIP on v1"}
+
+
+@pytest.mark.parametrize(
+    ("split", "pool", "shown"),
+    [
+        ("full", 100_000_000, {"100"}),
+        ("mini", 5_004_715, {"5"}),
+        ("mini", None, set()),
+        ("mini", 290, set()),
+        ("full", 5_004_715, set()),
+        ("test", 5_004_715, set()),
+        ("test", 100_000_000, set()),
+    ],
+)
+def test_ilias_among_five_million_is_not_ilias_among_a_hundred(
+    split: str, pool: int | None, shown: set[str], tmp_path: Path
+) -> None:
+    task = worlds.tasks_of("ilias", ilias(tmp_path), split)["t2i"]
+
+    found = papers("ilias", task, split, pool)
+
+    assert {"5" if "5 million" in row.source else "100" for row in found.rows} == shown
+    check_wording("\n".join(sorted(whys(found))))
+
+
+def test_a_run_of_the_whole_collection_counts_and_one_of_290_photos_does_not(tmp_path: Path) -> None:
+    task = worlds.tasks_of("inquire-fullrank", inquire(tmp_path))["t2i"]
+
+    assert papers("inquire-fullrank", task).rows and papers("inquire-fullrank", task, pool=4_813_000).rows
+    assert codes(papers("inquire-fullrank", task, pool=290)) == {"images"}
+
+
+def test_queries_under_the_official_file_s_name_are_not_the_official_ones(tmp_path: Path) -> None:
+    """One word of one query is another: the file's digest is not the one that --check knows."""
+    data = inquire(tmp_path)
+    (data / QUERIES.name).write_text(QUERIES.read_text().replace("mongoose", "weasel", 1))
+
+    found = papers("inquire-fullrank", worlds.tasks_of("inquire-fullrank", data)["t2i"])
+
+    (why,) = whys(found)
+    assert found.rows == [] and why.startswith("inquire_queries_test.csv ")
+
+
+@pytest.mark.long
+def test_a_set_of_one_s_own_has_no_published_numbers_beside_it(tmp_path: Path) -> None:
+    data = rmir(tmp_path / "rmir")
+    (data / "losses.jsonl").write_text("{}\n")
+    recos = worlds.tasks_of("recos", worlds.recos(tmp_path / "recos"))["i2t"]
+
+    for found in (papers("recos", recos), papers("rmir", worlds.tasks_of("rmir", data)["it2i"])):
+        assert found.rows == [] and codes(found) == {"set"}
+
+
+def test_a_set_that_says_nothing_of_itself_keeps_its_numbers(tmp_path: Path) -> None:
+    """As a benchmark of another package, which does not say what its papers measured."""
+    task = worlds.tasks_of("inquire-rerank", worlds.inquire_rerank(tmp_path))["t2i"]
+    result = scored(task, task.judged.candidates or Run({}))
+    silent = replace(benchmark("inquire-rerank"), official={})
+
+    assert beside(Evaluation(silent, "test", "ours", [result]), result).rows

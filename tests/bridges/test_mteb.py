@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eyespot import rooms
 from eyespot.bridges.mteb import TaskNotes, model, task
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
@@ -68,12 +67,6 @@ JUDGED = JudgedQueries(
 )
 PLACES = {name: photos() / name for name in NAMES}
 TINY = {name: PLACES[name] for name in FISH}
-
-
-@pytest.fixture(scope="module")
-def starter() -> Encoder:
-    encoder: Encoder = rooms.load("encoders", "starter")
-    return encoder
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from PIL import Image
 from eyespot.runs import beir, read_qrels, read_run, reranking
 from tests.cli.conftest import done, run_json
 from tests.command import Done, refuses
-from tests.lazy_import import requires
 from tests.worlds import benchmarks as worlds
 
 
@@ -50,16 +49,6 @@ def test_without_measures_the_usual_ones(qrels_and_run: tuple[Path, Path]) -> No
     assert "queries" not in report
 
 
-def test_queries_without_results_are_noted_on_stderr(qrels_and_run: tuple[Path, Path]) -> None:
-    qrels, run = qrels_and_run
-    run.write_text("q1 Q0 a 1 0.8 t\n")
-
-    shown = done("metrics", qrels, run, "-m", "RR")
-
-    assert shown.stdout.split()[:2] == ["RR", "0.5000"]
-    assert "1 of 2 judged queries missing from the run" in shown.stderr
-
-
 def test_a_query_that_finds_itself_is_told_and_left_out_where_that_is_asked(qrels_and_run: tuple[Path, Path]) -> None:
     qrels, run = qrels_and_run
     run.write_text("q1 Q0 q1 1 0.9 t\nq1 Q0 a 2 0.8 t\nq2 Q0 a 1 0.7 t\n")
@@ -78,34 +67,6 @@ def test_the_list_names_every_measure_and_preset(tmp_path: Path) -> None:
 
     assert [line.split()[1] for line in lines] == [*report["measures"], *report["ir-measures"], *report["presets"]]
     assert {"AP", "Hit", "mAP@R"} <= set(report["measures"]) and {"inquire", "circo"} <= set(report["presets"])
-
-
-@requires("ir_measures")
-def test_measures_of_others_come_with_their_program(qrels_and_run: tuple[Path, Path]) -> None:
-    """q1 has one judged other before its relevant image, q2 none, and one relevant image that is not found."""
-    shown = done("metrics", *qrels_and_run, "-m", "Bpref", "-m", "RR")
-    (bpref, rr) = shown.stdout.splitlines()
-
-    assert bpref.split()[:2] == ["Bpref", "0.2500"] and "program='ir-measures" in bpref and "program" not in rr
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("{1} -m Foo@3", 2),
-        ("{1} --preset foo", 2),
-        ("{1} --preset inquire --norm all", 2),
-        ("{1} --norm foo", 2),
-        ("", 2),
-        ("others.txt", 4),
-    ],
-)
-def test_what_cannot_be_measured_is_one_sentence(
-    words: str, code: int, qrels_and_run: tuple[Path, Path], tmp_path: Path
-) -> None:
-    (tmp_path / "others.txt").write_text("Q1 Q0 a 1 0.8 t\n")
-
-    refuses("metrics", qrels_and_run[0], *words.format(*qrels_and_run).split(), code=code, cwd=tmp_path)
 
 
 @pytest.fixture
@@ -148,23 +109,6 @@ def test_a_collection_that_lists_its_images_tells_the_pool(judged: Path) -> None
     (judged / "set" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\n")
     report = run_json("stats", "set", cwd=judged)
     assert (report["pool"], report["judged"]) == (3, 1)
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("qrels.txt --by kind", 2),
-        ("qrels.txt --queries queries.csv --by foo", 2),
-        ("qrels.txt --queries none.csv", 2),
-        ("empty.txt", 4),
-        ("qrels.txt --queries others.csv", 4),
-    ],
-)
-def test_what_cannot_be_counted_is_one_sentence(judged: Path, words: str, code: int) -> None:
-    (judged / "empty.txt").write_text("")
-    (judged / "others.csv").write_text("query_id\nQ1\n")
-
-    refuses("stats", *words.split(), code=code, cwd=judged)
 
 
 @pytest.fixture
@@ -258,30 +202,6 @@ def test_the_page_shows_pictures_of_a_folder_and_links_into_a_running_one(
     assert page.count("data:image/jpeg") == 3  # `a`: in both runs of q1 and the first of q2
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("{2} --correction sidak", 2),
-        ("{2} --html page.html -g none", 2),
-        ("{2} --queries none.csv --html page.html", 2),
-        ("{2} --html page.html --page here", 2),
-        ("", 2),
-        ("damaged.txt", 2),
-        ("others.txt", 4),
-    ],
-)
-def test_what_cannot_be_compared_is_one_sentence(
-    words: str, code: int, files: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    (tmp_path / "damaged.txt").write_text("q1 Q0\n")
-    (tmp_path / "others.txt").write_text("Q1 Q0 a 1 0.8 t\n")
-    line = ("compare", files[1], *words.format(*files).split(), "--qrels", files[0])
-
-    refuses(*line, code=code, cwd=tmp_path)
-
-    assert not (tmp_path / "page.html").exists()
-
-
 RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq2 Q0 c 1 0.25 t\n"
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 c 2\n"
 
@@ -325,22 +245,6 @@ def test_a_format_that_holds_less_says_what_is_lost(place: Path) -> None:
 
     assert "10 results below the depth of this format are left out" in cut.stderr
     assert "1 queries have no results" in lost.stderr
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "run.txt qrels.txt",
-        "run.txt .",
-        "run.txt out.txt --to ilias",
-        "run.txt out.txt --queries q.csv",
-        "none.txt out.txt",
-    ],
-)
-def test_what_cannot_be_done_is_said_before_anything_is_written(place: Path, words: str) -> None:
-    refuses("convert", *words.split(), cwd=place)
-
-    assert sorted(path.name for path in place.iterdir()) == ["qrels.txt", "run.txt"]
 
 
 def test_a_file_is_replaced_with_force(place: Path) -> None:
@@ -392,31 +296,52 @@ def test_a_dry_run_writes_nothing(world: Path) -> None:
     assert shown.stdout.startswith("val    1 queries") and sorted(world.iterdir()) == before
 
 
-def test_the_order_of_the_lines_changes_nothing_but_the_digests(world: Path) -> None:
-    done(*BUILD, "--out", "a", cwd=world)
-    for name in ("run.txt", "qrels.txt"):
-        lines = (world / name).read_text().splitlines(keepends=True)
-        (world / name).write_text("".join(reversed(lines)))
-    done(*BUILD, "--out", "b", cwd=world)
-    names = ("queries.csv", "qrels.parquet", "candidates.parquet", "dropped.csv")
-    assert [(world / "a" / name).read_bytes() for name in names] == [
-        (world / "b" / name).read_bytes() for name in names
-    ]
+REFUSED = {
+    "metrics qrels.txt run.txt -m Foo@3": 2,
+    "metrics qrels.txt run.txt --preset foo": 2,
+    "metrics qrels.txt run.txt --preset inquire --norm all": 2,
+    "metrics qrels.txt run.txt --norm foo": 2,
+    "metrics qrels.txt": 2,
+    "metrics qrels.txt others.txt": 4,
+    "stats qrels.txt --by kind": 2,
+    "stats qrels.txt --queries queries.csv --by foo": 2,
+    "stats qrels.txt --queries none.csv": 2,
+    "stats empty.txt": 4,
+    "stats qrels.txt --queries others.csv": 4,
+    "compare run.txt run.txt --qrels qrels.txt --correction sidak": 2,
+    "compare run.txt run.txt --qrels qrels.txt --html page.html -g none": 2,
+    "compare run.txt run.txt --qrels qrels.txt --queries none.csv --html page.html": 2,
+    "compare run.txt run.txt --qrels qrels.txt --html page.html --page here": 2,
+    "compare run.txt --qrels qrels.txt": 2,
+    "compare run.txt damaged.txt --qrels qrels.txt": 2,
+    "compare run.txt others.txt --qrels qrels.txt": 4,
+    "convert run.txt qrels.txt": 2,
+    "convert run.txt .": 2,
+    "convert run.txt out.txt --to ilias": 2,
+    "convert run.txt out.txt --queries q.csv": 2,
+    "convert none.txt out.txt": 2,
+    "build rerank run.txt qrels.txt --depth 2 --out set --val 9": 2,
+    "build rerank run.txt qrels.txt --depth 2 --out set --val 1 --val-share 0.5": 2,
+    "build rerank run.txt qrels.txt --depth 2 --out set --by category": 2,
+    "build rerank run.txt qrels.txt --depth 2 --out set --least 2 --most 2": 4,
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("--val 9", 2),
-        ("--val 1 --val-share 0.5", 2),
-        ("--by category", 2),
-        ("--least 2 --most 2", 4),
-    ],
-)
-def test_what_makes_no_set_is_one_sentence_and_leaves_nothing(world: Path, words: str, code: int) -> None:
-    refuses(*BUILD, "--out", "set", *words.split(), code=code, cwd=world)
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(world: Path, words: str) -> None:
+    texts = {
+        "others.txt": "Q1 Q0 a 1 0.8 t\n",
+        "empty.txt": "",
+        "others.csv": "query_id\nQ1\n",
+        "damaged.txt": "q1 Q0\n",
+    }
+    for name, text in texts.items():
+        (world / name).write_text(text)
+    before = sorted(world.iterdir())
 
-    assert not (world / "set").exists()
+    refuses(*words.split(), code=REFUSED[words], cwd=world)
+
+    assert sorted(world.iterdir()) == before
 
 
 @pytest.fixture

@@ -51,16 +51,6 @@ def test_json_has_probability_and_judge_of_each_judged_hit(few_gallery: Path, le
     assert (found["judge"], found["depth"], found["verdicts"]["asked"]) == ("encoder:starter", 2, 2)
 
 
-def test_the_second_time_is_free_and_one_line_says_so(few_gallery: Path, ledger: Path) -> None:
-    words = ("search", "a tower", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
-
-    first, again = run_eyespot(*words), run_eyespot(*words)
-
-    assert "eyespot: encoder:starter: 0 verdicts from the ledger, 4 asked" in first.stderr.splitlines()
-    assert "eyespot: encoder:starter: 4 verdicts from the ledger, 0 asked" in again.stderr.splitlines()
-    assert first.stdout == again.stdout
-
-
 def test_without_a_ledger_named_it_is_the_gallerys(few_gallery: Path) -> None:
     run_eyespot("search", "a chair", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 3)
 
@@ -137,18 +127,6 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(few_gallery: Path, ledger: P
     assert len(server.answered) == 5 and len(first.stdout.splitlines()) == 6
 
 
-def test_a_model_that_fails_for_all_still_shows_the_first_stage(
-    few_gallery: Path, ledger: Path, server: Double
-) -> None:
-    server.then = error(422, "no such picture")
-    words = ("search", "a tower", "-g", few_gallery, "-k", 6)
-
-    plain, judged = run_json(*words), run_json(*words, "--rerank", "openai:tiny", "--ledger", ledger, code=3)
-
-    assert [item["id"] for item in judged["items"]] == [item["id"] for item in plain["items"]]
-    assert judged["verdicts"]["failed"] == 6
-
-
 def test_wordings_of_a_model_are_searched_and_asked_for_once(few_gallery: Path, ledger: Path, server: Double) -> None:
     server.then = chat("1. a wall that holds a lake\n2. a bucket\n")
     words = ("search", "a barrage", "-g", few_gallery, "--expand", "openai:tiny", "--ledger", ledger)
@@ -186,9 +164,6 @@ def test_a_judge_is_asked_in_words_of_ones_own(
 
     assert len(server.seen) == 6
     assert all("Siehst du a tower?" in json.dumps(seen.body["messages"]) for seen in server.seen)
-
-
-# -- wordings ---------------------------------------------------------------------------------------------------
 
 
 # -- eval -------------------------------------------------------------------------------------------------------
@@ -386,15 +361,6 @@ def test_where_nothing_is_likely_nothing_is_shown(thirty: Path, ledger: Path, to
     shown = done("search", *line("a boat", thirty, ledger), "--likely", 0.9, code=4)
 
     assert shown.stdout == "" and "relevant pictures are expected among" in shown.stderr
-
-
-@pytest.mark.long
-def test_a_budget_ends_it_and_the_same_line_goes_on(thirty: Path, ledger: Path, towers: Double) -> None:
-    short = run_search(*line("a tower", thirty, ledger), "--budget-calls", 5)
-    whole = run_search(*line("a tower", thirty, ledger))
-
-    assert short.returncode == 3 and "by 5 verdicts" in short.stderr and "the budget of 5 calls" in short.stderr
-    assert whole.returncode == 0 and "5 verdicts from the ledger, 7 asked" in whole.stderr
 
 
 def test_no_answer_at_all_is_one_sentence(thirty: Path, ledger: Path, towers: Double) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.worlds import draw_photos
-
 pytest.importorskip("ray")
 
-from eyespot.cluster.starting import connected, room_for
+from eyespot.cluster.starting import Cluster, connected, room_for
+from eyespot.cluster.workers import Embedder, WorkerPool
 from eyespot.extras import install_line
-from eyespot.types import UsageError
-from tests.cluster.conftest import unit
+from eyespot.gallery.indexing import Options, Summary, index
+from eyespot.types import Encoder, EyespotError, UsageError
+from tests.cluster.conftest import killing, unit
 from tests.command import refuses, run_eyespot, run_process
-from tests.gallery.test_killed import contents
+from tests.pages import ROOT, blocks, run_page, tools
 from tests.wording import raises
+from tests.worlds import draw, draw_photos
+from tests.worlds.galleries import shard_contents, two_roots
 from tests.worlds.vectors import drawn, take
 
 RAY = ("--ray", "local", "--workers", "2")
@@ -48,7 +51,7 @@ def test_index(photos: Path, gallery: Path, tmp_path: Path) -> None:
     report = json.loads(eyespot("index", photos, "-g", tmp_path / "gallery", *RAY, "--json"))
 
     assert report["embedded"] == 24
-    assert contents(tmp_path / "gallery") == contents(gallery)
+    assert shard_contents(tmp_path / "gallery") == shard_contents(gallery)
 
 
 def test_search(gallery: Path) -> None:
@@ -135,3 +138,90 @@ def test_without_ray_its_extra_is_named(gallery: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "ray", None)
 
     assert install_line("ray") in refuses("search", "a disc", "-g", gallery, "--ray", "local", code=1)
+
+
+# -- a gallery that workers on a cluster embed has the bytes of one that this process embeds, killed workers or not
+
+
+COUNT = 50
+
+
+@pytest.fixture(scope="module")
+def embedding_photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two roots with a twin, an empty file and a torn one."""
+    return two_roots(tmp_path_factory.mktemp("photos"), COUNT)
+
+
+@pytest.fixture(scope="module")
+def plain(embedding_photos: Path, starter: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The gallery as this process makes it, in several shards."""
+    gallery = tmp_path_factory.mktemp("plain")
+    made(gallery, embedding_photos, starter, Options(shard_rows=20))
+    return gallery
+
+
+@pytest.fixture(scope="module")
+def shards(plain: Path) -> list[object]:
+    """What lies in the shards of that gallery, facts and vectors."""
+    return shard_contents(plain)
+
+
+def made(gallery: Path, photos: Path, encoder: Encoder, options: Options) -> Summary:
+    return index(gallery, [str(root) for root in sorted(photos.iterdir())], [encoder], options)
+
+
+def test_the_gallery_has_the_bytes_of_a_plain_one(
+    tmp_path: Path, embedding_photos: Path, shards: list[object], starter: Encoder
+) -> None:
+    with WorkerPool(Cluster(3)) as crew:
+        summary = made(tmp_path, embedding_photos, starter, Options(shard_rows=20, reader_factory=crew))
+
+    assert (summary.embedded, len(summary.failures)) == (COUNT, 2)
+    assert shard_contents(tmp_path) == shards and len(shards) > 2
+    with WorkerPool(Cluster(4000)) as crew:  # more than there is room for, if they began
+        assert made(tmp_path, embedding_photos, starter, Options(reader_factory=crew)).embedded == 0
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
+def test_killed_workers_leave_the_same_gallery(
+    tmp_path: Path, embedding_photos: Path, shards: list[object], starter: Encoder, kills: int
+) -> None:
+    """A job is short and kills are many: it is done from the start again until they have all hit."""
+    hit, job = 0, 0
+    while hit < kills:
+        job += 1
+        with WorkerPool(Cluster(2)) as crew, killing(Embedder, kills - hit, 0.5) as dead:
+            made(tmp_path / str(job), embedding_photos, starter, Options(shard_rows=20, reader_factory=crew))
+        hit += len(dead)
+
+        assert shard_contents(tmp_path / str(job)) == shards
+
+
+def test_new_photos_join_a_gallery_that_was_made_without_workers(
+    tmp_path: Path, plain: Path, embedding_photos: Path, starter: Encoder
+) -> None:
+    gallery, more = tmp_path / "gallery", tmp_path / "more"
+    shutil.copytree(plain, gallery)
+    draw(more / "a" / "new.jpg", 1000)
+    with WorkerPool(Cluster(2)) as crew:
+        summary = made(gallery, more, starter, Options(reader_factory=crew))
+
+    assert (summary.embedded, summary.pictures) == (1, COUNT + 1)
+    with pytest.raises(EyespotError, match="--workers"), WorkerPool(Cluster(4, cpus=2)) as crew:
+        made(tmp_path / "none", embedding_photos, starter, Options(reader_factory=crew))  # more than there is room for
+
+
+# -- the page on clusters says what is so ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_page_on_clusters_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = ROOT / "docs" / "ray.md"
+    run_page(page, tmp_path, tools(tmp_path), monkeypatch)
+    (code,) = blocks(page, "python")
+    exec(compile(code, str(page), "exec"), {})
+
+    assert len(capsys.readouterr().out.strip()) > 0
+    assert (tmp_path / "semipositives.npz").is_file()

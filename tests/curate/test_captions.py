@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from eyespot.curate.captions import Caption, Uncaptioned, captioned, columns, count, write
-from eyespot.curate.templates import Templates
+from eyespot.curate.captions import Caption, Uncaptioned, captioned, columns, count, sentence_of, write
+from eyespot.curate.templates import COARSE, SENTENCES, Templates, parsed, with_article
+from eyespot.photos.attribution import Attribution, attribution_of
 from eyespot.storage.tables import rows_of
 from eyespot.types import NothingFound, UsageError
+from tests.command import run_eyespot
+from tests.pages import ROOT, blocks, run_page, tools
 from tests.wording import raises
-from tests.worlds import draw_photos, index_gallery
+from tests.worlds import draw, draw_photos, index_gallery
+from tests.worlds.servers import Double, chat, error
 
 NAMES = ["grey heron", "osprey", None, "barn owl", "grey heron"]
 
@@ -109,3 +121,211 @@ def test_the_columns_of_all_shards_are_told_once(gallery: Path) -> None:
     names = columns(gallery)
     assert "common_name" in names and len(names) == len(set(names))
     assert not {"live", "roots", "paths"} & set(names)
+
+
+# -- sentences made of labels ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sentence", "facts", "caption"),
+    [
+        ("{a common} here", {"common_name": "grey heron"}, "a grey heron here"),
+        ("{a common} here", {"vernacularName": "osprey"}, "an osprey here"),
+        ("{common} ({species})", {"Common Name": "osprey", "species": "Pandion"}, "osprey (Pandion)"),
+        ("of {species}", {"genus": "Ardea", "species": "cocoi"}, "of Ardea cocoi"),
+        ("of {species}", {"genus": "Ardea", "species": "Ardea cocoi"}, "of Ardea cocoi"),
+        ("of {species}", {"species": "Ardea cocoi; Egretta  thula; Ardea cocoi"}, "of Ardea cocoi and Egretta thula"),
+        ("{a common}", {"common": "owl;mouse;tree"}, "an owl, a mouse and a tree"),
+        ("in {year} by {author}", {"year": 2021, "author": "Ann"}, "in 2021 by Ann"),
+        ("of {habitat}", {"habitat": "{year} \\1", "year": 1}, "of {year} \\1"),  # a label with braces
+        *(("of {habitat}", {"habitat": value}, None) for value in (None, "", "  ", ";", float("nan"))),
+    ],
+)
+def test_gaps_are_filled_by_columns_of_their_own_or_a_usual_name(
+    sentence: str, facts: dict[str, Any], caption: str | None
+) -> None:
+    assert Templates.over(list(facts), {}, [sentence]).caption({"id": "p", **facts}) == caption
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        *("an Arctic tern", "a European robin", "a unicorn fish", "an uninhabited island", "a ewe", "an umbrella bird"),
+        *("an hourglass dolphin", "a house sparrow", "a one-horned rhinoceros"),
+    ],
+)
+def test_the_article_follows_the_sound(phrase: str) -> None:
+    assert with_article(phrase.partition(" ")[2]) == phrase
+
+
+def test_only_sentences_whose_gaps_are_all_filled_are_drawn() -> None:
+    templates = Templates.over(["common_name", "scientific_name"], {})
+    drawn = {templates.caption({"id": str(at), "scientific_name": "Ardea alba"}) for at in range(200)}
+    wanted = [s for s in SENTENCES if "common" not in s and "family" not in s]
+    assert drawn == {sentence.replace("{species}", "Ardea alba") for sentence in wanted}
+
+
+def test_coarse_labels_are_named_only_where_no_finer_is_known_and_a_named_column_before_the_usual() -> None:
+    templates = Templates.over(["species", "genus", "family"], {})
+    named = Templates.over(["common_name", "title"], {"common": "title"})
+    assert templates.caption({"id": "1", "genus": "Ardea"}) in {s.replace("{genus}", "Ardea") for s in COARSE}
+    assert "Ardea alba" in str(templates.caption({"id": "2", "genus": "Ardea", "species": "alba"}))
+    assert "owl" in str(named.caption({"id": "p", "common_name": "heron", "title": "owl"}))
+
+
+@given(st.text(), st.integers(0, 99))
+def test_the_draw_hangs_on_seed_and_id_alone(id: str, seed: int) -> None:
+    one = Templates.over(["common"], {}, seed=seed)
+    other = Templates.over(["size", "common", "title"], {}, seed=seed)
+    assert one.caption({"id": id, "common": "owl"}) == other.caption({"common": "owl", "title": "x", "id": id})
+
+
+def test_another_seed_draws_others_and_every_sentence_about_as_often_as_any_other() -> None:
+    sentences, facts = [f"{number} {{x}}" for number in range(4)], [{"id": str(at), "x": "y"} for at in range(4000)]
+    first, second = ([Templates.over(["x"], {}, sentences, seed=seed).caption(one) for one in facts] for seed in (0, 1))
+    assert first != second and min(Counter(first).values()) > 850
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Templates.over(["title", "author"], {}),
+        lambda: Templates.over(["title"], {"species": "taxon"}),
+        lambda: Templates.over(["title"], {}, ["{title}", "in {habitat}"]),
+        *(partial(parsed, text) for text in ("", "# nothing\n", "a bird\n", "{common} and {\n", "{{common}}\n")),
+    ],
+)
+def test_columns_and_templates_that_do_not_fit_are_refused(wrong: Callable[[], object]) -> None:
+    with raises(UsageError):
+        wrong()
+
+
+def test_a_file_of_templates_is_a_sentence_a_line() -> None:
+    assert parsed("# ours\r\n {a common} \n\n{species}\n{species}\n") == ("{a common}", "{species}")
+
+
+# -- what a gallery's columns say of a photo's licence and author, however they are spelled ----------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "attribution"),
+    [
+        ({"licence": "CC0", "author": "Ada", "source": "https://a"}, Attribution("CC0", "Ada", "https://a")),
+        ({"license": "CC BY 4.0", "rightsHolder": "Ada", "recordedBy": "Bo"}, Attribution("CC BY 4.0", "Ada", None)),
+        (
+            {"License": "CC BY 4.0", "owner_name": " Ada ", "URL": "https://a"},
+            Attribution("CC BY 4.0", "Ada", "https://a"),
+        ),
+        ({"licence": "", "license": "CC0", "rights_holder": None}, Attribution("CC0", None, None)),
+        ({"author": "Ada", "source": "https://ada.example"}, Attribution()),  # a private photo names nobody
+        ({"licence": "CC0", "latitude": 1.0, "title": "Ada"}, Attribution("CC0", None, None)),
+    ],
+)
+def test_attribution_is_found_by_the_names_of_columns(facts: dict[str, Any], attribution: Attribution) -> None:
+    assert attribution_of(facts) == attribution
+
+
+# -- a model that looks and writes captions -----------------------------------------------------------------------
+
+
+SEEING_NAMES = ("dam1", "cup", "chair")
+
+
+@pytest.fixture(scope="module")
+def seeing_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three photos with names, one a species."""
+    place = tmp_path_factory.mktemp("seen")
+    for at, name in enumerate(SEEING_NAMES):
+        draw(place / f"{name}.jpg", at)
+    rows = [f"{name}.jpg,{name},Species {name}" for name in SEEING_NAMES]
+    (place / "metadata.csv").write_text("\n".join(["file_name,common_name,species", *rows, ""]))
+    index_gallery(place / "g", place)
+    return place / "g"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Double]:
+    with Double(then=chat('"A cup on a table."\n')) as double:
+        monkeypatch.setenv("OPENAI_BASE_URL", double.url)
+        yield double
+
+
+def written(gallery: Path, ledger: Path, out: Path, *more: object) -> tuple[int, list[dict[str, str]]]:
+    """The exit code and the rows of the file."""
+    line = ["build", "captions", "-g", gallery, "--by", "openai:tiny", "--ledger", ledger, "--out", out, *more]
+    code = run_eyespot(*line).returncode
+    return code, list(csv.DictReader(out.read_text("utf-8").splitlines())) if out.exists() else []
+
+
+def test_each_picture_is_shown_with_its_name_and_asked_for_once(
+    seeing_gallery: Path, server: Double, tmp_path: Path
+) -> None:
+    first = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
+    again = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "b.csv")
+
+    assert first == again and first[0] == 0 and len(server.seen) == 3
+    assert {row["caption"] for row in first[1]} == {"A cup on a table."} and len(first[1]) == 3
+    bodies = json.dumps([seen.body for seen in server.seen])
+    assert all(f"Species {name}" in bodies for name in SEEING_NAMES) and bodies.count("data:image/jpeg;base64,") == 3
+
+
+def test_a_budget_stops_it_and_the_next_run_goes_on(seeing_gallery: Path, server: Double, tmp_path: Path) -> None:
+    stopped = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "a.csv", "--budget-calls", 2)
+    whole = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
+    assert stopped == (3, []) and (whole[0], len(whole[1])) == (0, 3) and len(server.seen) == 3
+
+
+def test_one_without_an_answer_is_listed_and_the_rest_is_written(
+    seeing_gallery: Path, server: Double, tmp_path: Path
+) -> None:
+    server.then = lambda seen: chat("A chair.") if "chair" in json.dumps(seen.body) else error(400, "odd")
+    code, rows = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
+    assert code == 3 and [row["caption"] for row in rows] == ["A chair."]
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [("A heron.", "A heron."), ('\n  "A heron."  \nIt stands.', "A heron."), ("", ""), ("“Two owls”", "Two owls")],
+)
+def test_of_a_reply_the_first_line_counts(reply: str, sentence: str) -> None:
+    assert sentence_of(reply) == sentence
+
+
+# -- pages of the documentation on building sets ------------------------------------------------------------------
+
+
+PRINTED = {  # what the Python of a page prints, and a file that its commands leave
+    "inat": (r"", "birds/card.html"),
+    "recipes": (r"\[False, False\]\n5 What is it made of\?\n", "work/card.html"),
+    "recos": (r"[1-9]\d+ [1-9]\d* \w+\n", "made/set/captions.parquet"),
+    "rerank": (r".+\n.+\n", "rerank/card.md"),
+    "rmir": (r"(functional|temporal|causal) .+\n", "made/set/queries.jsonl"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_page_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, env = ROOT / "docs" / f"{name}.md", tools(tmp_path)
+
+    if name == "rerank":  # a loop of the shell
+        subprocess.run(["sh", "-ec", "\n".join(blocks(page, "sh"))], cwd=tmp_path, env=env, check=True)
+    else:
+        run_page(page, tmp_path, env, monkeypatch)
+    code = "\n".join(blocks(page, "python"))
+    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    printed, file = PRINTED[name]
+    assert re.fullmatch(printed, python.stdout), python.stderr
+    assert (tmp_path / file).is_file()
+
+
+@pytest.mark.long
+def test_the_page_on_labelling_runs_up_to_the_server_that_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (script,) = blocks(ROOT / "docs" / "annotate.md", "sh")
+    *lines, last = script.splitlines(keepends=True)
+    (tmp_path / "page.md").write_text(f"```sh\n{''.join(lines)}```\n")
+    *_, printed = run_page(tmp_path / "page.md", tmp_path, tools(tmp_path), monkeypatch)
+    assert last == "eyespot serve\n" and printed.splitlines()[-1] == "50 new photos on the list, 50 in all"

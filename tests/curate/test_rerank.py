@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import random
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, keep_split, select
+from eyespot.curate.rerank import (
+    Division,
+    RerankInputs,
+    RerankLimits,
+    RerankSet,
+    apportioned,
+    digest,
+    divide,
+    draw_stratified,
+    keep_split,
+    select,
+    write,
+)
+from eyespot.runs import read_judged, read_qrels, read_run, reranking
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import NothingFound, Qrels, Run, UsageError
 from tests.wording import raises
@@ -88,12 +108,6 @@ def test_nothing_kept_says_why(qrels: dict[str, dict[str, int]]) -> None:
         select(RUN, without_columns(Qrels(qrels)), LIMITS)
 
 
-@pytest.mark.parametrize("limits", [(0, 1, 50), (100, 3, 2), (100, -1, 2)])
-def test_limits_that_nothing_can_meet_are_refused(limits: tuple[int, int, int]) -> None:
-    with pytest.raises(UsageError):
-        RerankLimits(*limits)
-
-
 def worth(queries: dict[str, dict[str, str]]) -> RerankSet:
     """A set of these queries, one relevant candidate of two each."""
     run = Run.from_orders({query: ["a", "b"] for query in queries})
@@ -125,11 +139,19 @@ def test_the_split_of_the_queries_can_be_kept() -> None:
     assert made.splits == ["val", "train", "test"] and list(made.split("train").queries) == ["r"]
 
 
-def test_a_split_that_cannot_be_is_refused() -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        *(partial(RerankLimits, *limits) for limits in ((0, 1, 50), (100, 3, 2), (100, -1, 2))),
+        lambda: divide(worth({"p": {}, "q": {}}), Division(val=4)),
+        lambda: keep_split(worth({"p": {"split": "val"}, "q": {"split": ""}})),
+        *(partial(apportioned, {"a": 1, "b": 2}, seats) for seats in (-1, 4)),
+    ],
+    ids=range(7),
+)
+def test_what_cannot_be_is_refused(ask: Callable[[], object]) -> None:
     with raises(UsageError):
-        divide(worth({"p": {}, "q": {}}), Division(val=4))
-    with raises(UsageError):
-        keep_split(worth({"p": {"split": "val"}, "q": {"split": ""}}))
+        ask()
 
 
 worlds = st.dictionaries(
@@ -184,3 +206,177 @@ def test_the_order_of_the_queries_changes_nothing(world: World, chance: random.R
     if made is not None and again is not None:
         assert list(made.judged.queries.items()) == list(again.judged.queries.items())
         assert (dict(made.run), made.dropped, made.notes) == (dict(again.run), again.dropped, again.notes)
+
+
+# -- A split keeps proportions, and hangs on nothing but the queries and the seed --------------------------------
+
+
+sizes = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=8)
+shares = st.fractions(0, 1)
+
+
+def test_the_remainders_decide_by_hand() -> None:
+    # quotas 2.4 and 1.6; then 6.2, 2.5 and 1.3
+    assert apportioned({"a": 6, "b": 4}, 4) == {"a": 2, "b": 2}
+    assert apportioned({"a": 62, "b": 25, "c": 13}, 10) == {"a": 6, "b": 3, "c": 1}
+
+
+def test_equal_remainders_are_settled_by_lot() -> None:
+    winners = {name for seed in range(20) for name, n in apportioned({"a": 1, "b": 1}, 1, seed).items() if n}
+    assert winners == {"a", "b"}
+
+
+@given(sizes, shares, st.integers())
+def test_counts_are_within_one_of_the_quota_and_sum_to_what_was_asked(
+    sizes: dict[str, int], share: Fraction, seed: int
+) -> None:
+    total = sum(sizes.values())
+    seats = int(share * total)
+    counts = apportioned(sizes, seats, seed)
+    assert sum(counts.values()) == seats
+    assert all(0 <= counts[name] <= size for name, size in sizes.items())
+    assert all(abs(counts[name] - Fraction(seats * size, total or 1)) < 1 for name, size in sizes.items())
+
+
+@given(st.dictionaries(st.text(max_size=2), st.sets(st.integers(0, 999), max_size=9), max_size=5), shares, st.randoms())
+def test_the_order_of_the_input_changes_nothing(
+    numbers: dict[str, set[int]], share: Fraction, chance: random.Random
+) -> None:
+    strata = {name: [f"{name}/{one}" for one in ids] for name, ids in numbers.items()}
+    seats = int(share * sum(map(len, strata.values())))
+    turned = {name: chance.sample(strata[name], len(strata[name])) for name in chance.sample([*strata], len(strata))}
+    taken = draw_stratified(strata, seats, 7)
+    assert draw_stratified(turned, seats, 7) == taken and len(taken) == seats
+    assert taken <= {id for ids in strata.values() for id in ids}
+
+
+def test_another_seed_is_another_draw() -> None:
+    strata = {"a": [str(number) for number in range(30)]}
+    assert len({frozenset(draw_stratified(strata, 10, seed)) for seed in range(5)}) == 5
+
+
+# -- A re-ranking set on disk ------------------------------------------------------------------------------------
+
+
+TEXTS = {"3": 'A mongoose, "standing"', "4": "A lark\nsinging", "11": "Ein Käfer | <b>"}
+
+
+def set_of(images: tuple[str, ...] = ("70", "71", "72")) -> RerankSet:
+    """Three queries with two candidates each of which the second is unjudged; a fourth is left out."""
+    kinds = {"3": "Social", "4": "Social", "11": ""}
+    queries = {query: {"text": TEXTS[query], "category": kinds[query]} for query in TEXTS} | {"5": {"text": "none"}}
+    run = Run.from_rankings({query: [(images[0], 0.5), (images[1], 0.25), (images[2], 0.125)] for query in queries})
+    run.header = {"source": "/home/ann/run.txt", "encoder": "starter"}
+    qrels = Qrels({"3": {images[0]: 1}, "4": {images[0]: 1}, "11": {images[0]: 2}, "5": {images[2]: 1}})
+    return divide(
+        select(run, JudgedQueries(queries, qrels), RerankLimits(depth=2, most=1)), Division(val=1), "category"
+    )
+
+
+def making(folder: Path) -> RerankInputs:
+    (folder / "run.txt").write_bytes(b"q Q0 a 1 0.5 t\n")
+    return RerankInputs({"run": folder / "run.txt"}, {"seed": 0}, "category")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The set, written."""
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    return tmp_path / "set"
+
+
+def test_the_folder_comes_back(folder: Path) -> None:
+    """With zeros that are no judgements, what was left out, and how the run was made but not where it lay."""
+    made, found = set_of(), reranking.read(folder)
+    assert {query: facts["text"] for query, facts in found.queries.items()} == TEXTS
+    wanted = {"category": "Social", "relevant": "1", "candidates": "2", "split": made.judged.queries["3"]["split"]}
+    assert found.queries["3"] == {"text": TEXTS["3"]} | wanted
+    assert found.qrels.grades == made.judged.qrels.grades and found.candidates is not None
+    assert dict(found.candidates) == dict(made.run) and list(found.images) == ["70", "71"]
+    rows = pq.read_table(folder / "qrels.parquet").to_pylist()
+    assert [(row["image"], row["grade"], row["judged"]) for row in rows[:2]] == [("70", 1, True), ("71", 0, False)]
+    assert read_qrels(folder).header["unjudged"] == 3
+    with (folder / "dropped.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    reason = "none relevant among the candidates"
+    assert row == {"query_id": "5", "reason": reason, "relevant": "0", "candidates": "2"}
+    assert read_run(folder / "candidates.parquet").header == {"source": "run.txt", "encoder": "starter"}
+
+
+def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
+    run = Run.from_rankings({"=1": [("a", 0.5), ("b", 0.25)], "-2": [("a", 0.5)]})
+    queries = {"=1": {"text": "@SUM(1)", "category": "-"}, "-2": {"text": "+x"}}
+    judged = JudgedQueries(queries, Qrels({"=1": {"a": 1}, "-2": {"a": 1}}))
+    made = divide(select(run, judged, RerankLimits(depth=2, most=1)), Division(val=1), None)
+    write(made, tmp_path / "set", making(tmp_path))
+
+    texts = [(tmp_path / "set" / name).read_text() for name in ("queries.csv", "dropped.csv")]
+    cells = [cell for text in texts for row in csv.reader(text.splitlines()) for cell in row]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
+    assert reranking.read(tmp_path / "set").queries["=1"]["text"] == "@SUM(1)"
+
+
+def test_it_is_known_by_its_look_and_by_split(folder: Path) -> None:
+    made = set_of()
+    (val,) = made.split("val").queries
+    assert dict(read_run(folder)) == dict(made.run)
+    assert list(read_qrels(folder)) == ["3", "4", "11"]
+    assert list(read_qrels(folder, "rerank-set:val")) == [val]
+    assert list(read_run(folder, "rerank-set:val")) == [val]
+    assert list(read_judged(folder).queries) == ["3", "4", "11"]
+
+
+def test_an_unknown_split_tables_of_different_sets_and_a_folder_with_something_are_refused(
+    folder: Path,
+) -> None:
+    with raises(UsageError):
+        reranking.read(folder, "dev")
+    (folder / "queries.csv").write_text("query_id,split\n3,val\n4,test\n")
+    with raises(UsageError):
+        reranking.read(folder)
+    before = sorted(folder.iterdir())
+    with raises(UsageError):
+        write(set_of(), folder, RerankInputs({}))
+    assert sorted(folder.iterdir()) == before
+
+
+def test_the_card_counts_and_names_its_sources(folder: Path) -> None:
+    card = (folder / "card.md").read_text()
+    sha = hashlib.sha256(b"q Q0 a 1 0.5 t\n").hexdigest()
+    for line in (
+        *("# set", "| val | 1 | 2 | 1 | 1 |", "| test | 2 | 4 | 2 | 2 |"),
+        "| test | 0.7500 | 0.8155 | 0.7500 |",  # one of two is relevant: first or second, (1 + 1/2) / 2
+        *("| none relevant among the candidates | 1 |", "| seed | 0 |", f"| run | run.txt | {sha} |"),
+    ):
+        assert line in card.splitlines()
+
+
+def test_the_same_set_is_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "again" / "set", making(tmp_path))
+    assert digest(folder) == digest(tmp_path / "again" / "set")
+
+
+def test_the_digest_of_a_folder_tells_names_and_contents(tmp_path: Path) -> None:
+    for folder, name, text in (("a", "x", "1"), ("b", "y", "1"), ("c", "x", "2"), ("d", "x", "1")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    a, b, c, d = (digest(tmp_path / folder) for folder in "abcd")
+    assert a == d and len({a, b, c}) == 3
+
+
+def test_what_cannot_be_written_leaves_no_folder_behind(tmp_path: Path) -> None:
+    run, qrels = Run.from_orders({" q": ["a", "b"]}), Qrels({" q": {"a": 1}})
+    made = select(run, JudgedQueries({" q": {}}, qrels), RerankLimits(2))
+    with raises(UsageError):
+        write(divide(made, Division()), tmp_path / "set", RerankInputs({}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_of_the_users_come_along_and_do_not_pass_for_others(tmp_path: Path) -> None:
+    queries = {"q": {"text": "a lark", "question": "which?", "id": 7, "relevant": "yes", "tags": ["x", "é"], "n": None}}
+    made = select(Run.from_orders({"q": ["a", "b"]}), JudgedQueries(queries, Qrels({"q": {"a": 1}})), RerankLimits(2))
+    write(divide(made, Division(val=0)), tmp_path / "set", RerankInputs({}))
+    assert reranking.read(tmp_path / "set").queries["q"] == {
+        **{"text": "a lark", "question": "which?", "id": "7", "tags": '["x", "é"]', "n": ""},
+        **{"split": "test", "relevant": "1", "candidates": "2"},
+    }

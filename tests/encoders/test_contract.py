@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 import tiny_models
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
 
 from eyespot import rooms
-from tests.worlds import embedding_server
+from eyespot.encoders.crops import PLACES, Crops
+from eyespot.types import UsageError
+from tests.command import refuses, run_eyespot
+from tests.wording import check_wording, raises
+from tests.worlds import embedding_server, make_gallery
 
 ONNX_SETTINGS = 'dim = 16\nlicence = "MIT"\nimage.size = 32\ntext = {length = 32, mask = "attention_mask"}\n'
 TEXTS = ["a heron", "two people by a pool, at night", ""]
@@ -136,3 +148,202 @@ def test_a_caveat_is_one_sentence_or_none(encoder: Any) -> None:
 
     assert encoder.caveat("a crow in the snow") is None
     assert caveat is None or (caveat.strip() == caveat and "\n" not in caveat)
+
+
+# -- `crops:N:ENCODER` --------------------------------------------------------------------------------------------
+
+
+class CornerEncoder:
+    """A picture's vector is the colour of its first pixel and of its last one."""
+
+    space = rooms.load("encoders", "starter").space
+    batch = 16
+    min_side: int | None = 100
+    licence = "MIT"
+
+    def read(self, picture: Image.Image) -> Any:
+        shown = np.asarray(picture)
+        return np.stack([shown[0, 0], shown[-1, -1]])
+
+    def encode_pixels(self, pixels: Any) -> Any:
+        flat = pixels.reshape(len(pixels), -1).astype(np.float32) + 1
+        return flat / np.linalg.norm(flat, axis=1, keepdims=True)
+
+    def encode_texts(self, texts: Any) -> Any:
+        return np.ones((len(texts), 6), np.float32) / np.sqrt(6)
+
+    def caveat(self, text: str) -> str | None:
+        return "odd"
+
+    def weakest_match(self, text: str) -> float | None:
+        return 0.5
+
+
+@pytest.mark.parametrize("count", PLACES)
+def test_a_vector_is_the_mean_of_the_whole_and_its_parts(count: int) -> None:
+    """Of 9 x 6 pixels, parts have 6 x 4: the first ones begin at columns 0 and 3 and rows 0 and 2."""
+    shown = np.random.default_rng(0).integers(0, 255, (6, 9, 3), np.uint8)
+    encoder, whole = Crops(CornerEncoder(), count), CornerEncoder()
+
+    boxes = [(0, 0, 9, 6), (0, 0, 6, 4), (3, 0, 9, 4), (0, 2, 6, 6), (3, 2, 9, 6)]
+    boxes += [(2, 1, 8, 5)] if count > 4 else []
+    boxes += [(2, 0, 8, 4), (0, 1, 6, 5), (3, 1, 9, 5), (2, 2, 8, 6)] if count > 5 else []
+    looks = [whole.read(Image.fromarray(shown).crop(box)) for box in boxes]
+    mean = whole.encode_pixels(np.stack(looks)).mean(0)
+    vector = encoder.encode_pixels(encoder.read(Image.fromarray(shown))[None])[0]
+
+    np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-6)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.sampled_from(list(PLACES)))
+def test_parts_of_any_picture_are_pictures(width: int, height: int, count: int) -> None:
+    assert Crops(CornerEncoder(), count).read(Image.new("RGB", (width, height))).shape == (count + 1, 2, 3)
+
+
+def test_its_space_is_its_own() -> None:
+    starter, five, nine = (rooms.load("encoders", name) for name in ("starter", "crops:5:starter", "crops:9:starter"))
+
+    assert len({starter.space.digest, five.space.digest, nine.space.digest}) == 3
+    assert five.space.encoder == "crops:5:starter"
+    assert (five.min_side, five.weakest_match("a heron")) == (390, None)
+    np.testing.assert_array_equal(five.encode_texts(["a heron"]), starter.encode_texts(["a heron"]))
+
+
+@pytest.mark.parametrize(
+    "spelling", ["crops", "crops:5", "crops:3:starter", "crops:x:starter", "crops:5:crops:5:starter"]
+)
+def test_what_makes_no_sense_is_refused(spelling: str) -> None:
+    with raises(UsageError):
+        rooms.load("encoders", spelling)
+
+
+def test_an_encoder_of_pictures_in_their_own_shape_is_refused() -> None:
+    class ShapedEncoder(CornerEncoder):
+        def read(self, picture: Image.Image) -> Any:
+            return np.asarray(picture)
+
+    with pytest.raises(UsageError, match="parts"):
+        Crops(ShapedEncoder(), 5)
+
+
+@pytest.mark.long
+def test_index_crops_adds_a_space_beside_the_first(tmp_path: Any) -> None:
+    gallery = make_gallery(tmp_path, 3)
+
+    indexed = run_eyespot("index", "--crops", 5, "-g", gallery)
+    found = run_eyespot("search", "stripes", "-e", "crops:5:starter", "-g", gallery, "--paths")
+
+    assert indexed.returncode == 0, indexed.stderr
+    assert len(found.stdout.splitlines()) == 3, found.stderr
+    refuses("index", "--crops", 3, "-g", gallery)
+
+
+# -- the encoders of the model hub --------------------------------------------------------------------------------
+
+
+LOAD = """
+import json, sys
+from eyespot import rooms
+from eyespot.types import EyespotError
+for spec in sys.argv[1:]:
+    try:
+        rooms.load("encoders", spec)
+    except EyespotError as error:
+        print(json.dumps(str(error)))
+"""
+SPECS = (
+    "hf:eyespot/absent",
+    "hf:eyespot/absent@v2",
+    "open_clip:hf-hub:eyespot/absent",
+    "open_clip:ViT-B-16-SigLIP2/webli",
+    "open_clip:RN50/yfcc15m",
+)
+CODES = ("RepoNotFound", "RevisionNotFound", "GatedRepo")
+
+
+def child(code: str, env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *args], env=env, capture_output=True, text=True, check=True)
+
+
+def sentences(specs: Sequence[str], env: dict[str, str]) -> list[str]:
+    """What refuses each of these encoders in a process of its own, which says nothing else."""
+    done = child(LOAD, env, *specs)
+    assert done.stderr == ""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_importing_a_model_imports_none_of_its_libraries(child_env: dict[str, str]) -> None:
+    """They cost seconds, so they wait for `load`; `judges list` imports every judge."""
+    heavy = {"torch", "torchvision", "transformers", "open_clip", "sentence_transformers", "huggingface_hub"}
+    heavy |= {"onnxruntime", "tokenizers", "PIL.Image"}
+    modules = [f"encoders.{name}" for name in ("hf", "open_clip", "wildclip", "onnx")]
+    modules += [f"judges.{name}" for name in ("transformers", "blip_itm", "cross_encoder")]
+    lines = "\n".join(f"import eyespot.{module}" for module in modules)
+
+    done = child(f"import sys\n{lines}\nprint({heavy} & set(sys.modules))", child_env)
+
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("offline", ["1", pytest.param("0", marks=pytest.mark.long)], ids=["told", "found out"])
+def test_without_the_hub_there_is_one_sentence_and_no_noise(offline: str, child_env: dict[str, str]) -> None:
+    """Offline by order, or with nobody at the other end; the second gives up at once (the clients retry otherwise)."""
+    pytest.importorskip("open_clip")
+    nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
+    specs = SPECS[:4] if offline == "1" else SPECS[::4]
+
+    said = sentences(specs, {**child_env, **nobody, "HF_HUB_OFFLINE": offline})
+
+    assert len(said) == len(specs)
+    for sentence in said:
+        check_wording(sentence)
+
+
+@pytest.mark.long
+def test_what_the_hub_answers_is_told(child_env: dict[str, str]) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("huggingface_hub")
+    specs = [f"hf:eyespot/{code}" for code in CODES]
+    with hub_that_answers() as address:
+        said = sentences(specs, {**child_env, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": address})
+
+    assert len(said) == 3
+    for sentence in said:
+        check_wording(sentence)
+
+
+@contextmanager
+def hub_that_answers() -> Iterator[str]:
+    """It answers with the error that the name of the model says."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            code = next(code for code in CODES if code in self.path)
+            self.send_response(403 if code == "GatedRepo" else 404)
+            self.send_header("X-Error-Code", code)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.long
+def test_a_torchvision_that_does_not_match_is_told_as_such(child_env: dict[str, str]) -> None:
+    """Without our stub: its operators do not load beside a CPU torch, and the libraries' errors do not say why."""
+    pytest.importorskip("open_clip")
+    bare = {**child_env, "PYTHONPATH": child_env["PYTHONPATH"].partition(":")[2]}
+    broken = "try:\n    import torchvision\nexcept RuntimeError as error: print('torchvision::' in str(error))"
+    if child(broken, bare).stdout != "True\n":
+        pytest.skip("the torchvision here matches torch")
+
+    done = child(LOAD, bare, "open_clip:ViT-B-32/openai")
+
+    assert "torchvision" in done.stdout

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from eyespot import rooms
-from eyespot.types import Encoder
 from tests.worlds import draw
 
 
@@ -18,9 +16,3 @@ def photos(tmp_path: Path) -> Path:
     for seed in range(9):
         draw(folder / ("deep/er" if seed % 3 == 0 else "") / f"photo{seed}.jpg", seed)
     return folder
-
-
-@pytest.fixture(scope="session")
-def starter() -> Encoder:
-    encoder: Encoder = rooms.load("encoders", "starter")
-    return encoder

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import resource
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_models
 
+import eyespot
+from eyespot import rooms
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
+from eyespot.gallery.facts import table_of
+from eyespot.gallery.int8_codes import write_missing
+from eyespot.gallery.picture_index import StoredRow
+from eyespot.gallery.view import Gallery
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, has_codes, write_codes
 from eyespot.search.adapted import seen_by
-from eyespot.types import AdaptedQuery
-from tests.worlds import draw, index_gallery
+from eyespot.types import AdaptedQuery, Encoder, EyespotError, Space, UsageError, no_progress
+from tests.pages import ROOT, blocks, tools
+from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import opened
 
 
@@ -163,3 +175,205 @@ def test_a_gallery_of_four_times_the_memory_is_searched(large: Path, numba: str)
     done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == (large / "best.txt").read_text().splitlines()
+
+
+# -- two encoders' spaces side by side in one gallery -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    folder = tiny_models.hf_clip(tmp_path_factory.mktemp("clip"))
+    encoder: Encoder = rooms.load("encoders", f"hf:{folder}", device="cpu")
+    return encoder
+
+
+@pytest.fixture
+def two_spaces_photos(tmp_path: Path) -> Path:
+    return draw_photos(tmp_path / "photos", 5)
+
+
+@pytest.fixture
+def gallery(tmp_path: Path, two_spaces_photos: Path) -> Path:
+    """Five photos in one space."""
+    index_gallery(tmp_path / "my gallery", two_spaces_photos, shard_rows=3)
+    return tmp_path / "my gallery"
+
+
+def found(gallery: Path, encoder: Encoder | str) -> int:
+    """How many photos a search in a space finds."""
+    name = encoder if isinstance(encoder, str) else encoder.space.encoder
+    return len(eyespot.open(gallery, name).search("stripes", k=50).image)
+
+
+def vectors(gallery: Path, encoder: Encoder | str) -> np.ndarray:
+    name = encoder if isinstance(encoder, str) else encoder.space.encoder
+    return np.concatenate([np.array(block) for block in eyespot.open(gallery, name).view.blocks])
+
+
+@pytest.mark.long
+def test_a_second_encoder_is_added_and_both_are_kept_up_to_date(
+    tmp_path: Path, two_spaces_photos: Path, gallery: Path, clip: Encoder
+) -> None:
+    before = vectors(gallery, "starter")
+    added = index_gallery(gallery, encoders=[clip])
+    index_gallery(tmp_path / "first", two_spaces_photos, encoders=[clip])
+    assert np.array_equal(vectors(gallery, clip), vectors(tmp_path / "first", clip))
+    draw(two_spaces_photos / "new.jpg", 99)
+    later = index_gallery(gallery, encoders=["starter", clip])
+
+    assert (added.embedded, later.embedded) == (5, 1)
+    assert Gallery(gallery).encoders == ["starter", clip.space.encoder]
+    assert found(gallery, "starter") == found(gallery, clip) == 6
+    assert np.array_equal(vectors(gallery, "starter")[:5], before)
+    assert vectors(gallery, clip).shape == (6, clip.space.dim)
+
+
+@pytest.mark.long
+def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
+    two_spaces_photos: Path, gallery: Path, clip: Encoder
+) -> None:
+    index_gallery(gallery, encoders=[clip])
+    draw(two_spaces_photos / "new.jpg", 99)
+    index_gallery(gallery)
+
+    run = eyespot.open(gallery, clip.space.encoder).search("stripes", k=50)
+    assert len(run.image) == 5
+    (notice,) = [note for note in run.notes if "not searched: 1;" in note]
+    assert shlex.split(notice.partition(" with: ")[2]) == ["eyespot", "index", "-g", str(gallery)]
+    index_gallery(gallery, encoders=["starter", clip])
+    assert found(gallery, clip) == 6
+
+
+def test_a_picture_that_cannot_be_read_for_its_second_vector_is_left_out_until_it_is_back(
+    tmp_path: Path, two_spaces_photos: Path, gallery: Path, clip: Encoder
+) -> None:
+    backup = (two_spaces_photos / "1.jpg").read_bytes()
+    (two_spaces_photos / "1.jpg").write_bytes(b"damaged")
+    (tmp_path / "elsewhere").mkdir()
+    index_gallery(gallery, tmp_path / "elsewhere", encoders=[clip])  # the damage is not seen: no root is scanned
+    before = vectors(gallery, clip)
+    assert found(gallery, clip) == before.any(axis=1).sum() == 4
+
+    two_spaces_photos.rename(tmp_path / "unplugged")
+    index_gallery(gallery, encoders=[clip], retry_failed=True)
+    assert np.array_equal(vectors(gallery, clip), before)
+
+    (tmp_path / "unplugged").rename(two_spaces_photos)
+    (two_spaces_photos / "1.jpg").write_bytes(backup)
+    index_gallery(gallery, encoders=["starter", clip], retry_failed=True)
+    assert found(gallery, clip) == 5
+
+
+def test_a_picture_is_read_from_whichever_of_its_paths_is_there(
+    tmp_path: Path, two_spaces_photos: Path, clip: Encoder
+) -> None:
+    shutil.copytree(two_spaces_photos, tmp_path / "a copy")
+    index_gallery(tmp_path / "gallery", tmp_path / "a copy", two_spaces_photos)
+    (tmp_path / "a copy").rename(tmp_path / "unplugged")
+    index_gallery(tmp_path / "gallery", encoders=[clip])
+
+    assert found(tmp_path / "gallery", clip) == 5
+
+
+def test_a_model_in_a_folder_is_named_from_the_current_folder_too(
+    gallery: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_gallery(gallery, encoders=[clip])
+    folder = Path(clip.space.encoder.removeprefix("hf:"))
+    monkeypatch.chdir(folder.parent)
+
+    assert eyespot.open(gallery, f"hf:{folder.name}").view.space.encoder == clip.space.encoder
+    with pytest.raises(UsageError, match="hf:other"):
+        eyespot.open(gallery, "hf:other")
+
+
+# -- a gallery of thousands of shards -----------------------------------------------------------------------------
+
+
+SPACE = Space("starter", "1", "none", "none", 8)
+STEM = disk.stem_of(SPACE)
+SHARDS = 60
+OPEN = """
+import resource, sys
+from eyespot.gallery.view import Gallery
+from eyespot.types import EyespotError
+usual, most, times = map(int, sys.argv[2:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (usual, most))
+gallery = Gallery(sys.argv[1])
+try:
+    views = [gallery.view(gallery.stem()) for _ in range(times)]
+    opened = [(len(view.blocks), view.codes is not None) for view in views]
+    print(*opened[-1], *views[-1].notes)
+except EyespotError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def many_shards_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty shards of one row, with codes: four mapped files each."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(SHARDS):
+        shard = disk.shard_path(folder, number)
+        shard.mkdir(parents=True)
+        items_table.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
+        disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
+    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {STEM: SPACE}, STEM, SHARDS))
+    write_missing(Gallery(folder).view(STEM), no_progress)
+    return folder
+
+
+def output(gallery: Path, usual: int, most: int, times: int = 1) -> str:
+    """What a program says that may open so many files and opens a gallery so often: blocks, codes and notes."""
+    line = [sys.executable, "-c", OPEN, gallery, *map(str, (usual, most, times))]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.long
+def test_files_that_are_more_than_the_usual_limit_are_opened(many_shards_gallery: Path) -> None:
+    """The limit is raised as far as it may be, also for what is open already; codes are not silently left out."""
+    assert output(many_shards_gallery, 100, 1000) == output(many_shards_gallery, 100, 5000, times=4) == "60 True\n"
+    few = output(many_shards_gallery, 100, 150)
+    assert few.startswith("60 False the int8 codes are 180 files")
+    (advice,) = re.findall(r"ulimit -n (\d+)", few)
+    assert output(many_shards_gallery, 100, int(advice)) == "60 True\n"
+    assert "ulimit" in output(many_shards_gallery, 70, 70) or "raise the limit" in output(many_shards_gallery, 70, 70)
+
+
+def test_a_search_reads_notes_without_their_fingerprints(many_shards_gallery: Path) -> None:
+    shard = disk.shard_path(many_shards_gallery, 0)
+    note, seen = disk.read_note(shard, STEM), disk.glance(shard, STEM)
+    assert note is not None and note.fingerprints == [[1.0] * 8] * 3
+    assert seen is not None and (seen.space, seen.missing, seen.fingerprints) == (SPACE, [], [])
+
+
+def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_path: Path) -> None:
+    disk.write_note(tmp_path, disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy"))
+    place = tmp_path / f"{STEM}.toml"
+    written = place.read_text()
+    for right in ("[[0.5]]", "[\n  [0.5],\n]"):
+        place.write_text(written.replace("[[0.5]]", right))
+        assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy")
+        seen = disk.glance(tmp_path, STEM)
+        assert seen is not None and (seen.space, seen.missing) == (SPACE, [3])
+    for wrong in ("[[1.0, ]", "{}", "[1.0, x]"):
+        place.write_text(written.replace("[[0.5]]", wrong))
+        with pytest.raises(EyespotError, match="damaged"):
+            disk.read_note(tmp_path, STEM)
+
+
+# -- the page on galleries that outgrow a laptop runs as it stands -----------------------------------------------
+
+
+PAGE = ROOT / "docs" / "scale.md"
+
+
+@pytest.mark.long
+def test_its_lines_run(tmp_path: Path) -> None:
+    script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
+    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
+    assert shell.returncode == 0, shell.stderr
+    found, _, plan = shell.stdout.partition("\n}\n")
+    assert len(json.loads(found + "}")["items"]) == 3 and plan.startswith("100,000,000 images of starter")
+    assert "were there; search it with" in plan and "windmill" in plan
+    assert "20,000,000 images of starter" in plan and "1,000,000,000 images of starter, 1152 numbers each" in plan

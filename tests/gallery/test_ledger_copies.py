@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eyespot.gallery.indexing import index
 from eyespot.gallery.integrity import faults
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.ledger.judgements import Judgements
-from eyespot.storage import copies
+from eyespot.storage import copies, sqlite
 from eyespot.storage.digests import DIGESTS, read_digests, rewriting
 from eyespot.types import Encoder, EyespotError, no_progress
+from tests.command import run_eyespot, run_process
 from tests.gallery.test_any_damage import judged, killed_after, overwrite_first_page, record, repaired
 from tests.made_once import made_once
+from tests.wording import raises
 from tests.worlds import make_gallery
+from tests.worlds.galleries import shard_contents, two_roots
+from tests.worlds.kills import killed_at
 
 
 def make(folder: Path) -> None:
@@ -169,3 +177,109 @@ def test_a_ledger_that_nobody_changed_keeps_its_digest(gallery: Path, monkeypatc
     Judgements(gallery / "ledger.sqlite").close()
 
     assert read_digests(gallery / "ledger") == before
+
+
+# -- verdicts wait for no index run -------------------------------------------------------------------------------
+
+
+def verdicts_apart_make(folder: Path) -> None:
+    (folder / "photos").mkdir()
+    (folder / "photos" / "none.jpg").write_bytes(b"none")
+    with Judgements(make_gallery(folder, 6) / "ledger.sqlite") as judgements:
+        record(judgements, range(20))
+
+
+@pytest.fixture
+def verdicts_apart_gallery(tmp_path: Path) -> Path:
+    """Six photos, one of them none, and twenty judgements."""
+    return Path(shutil.copytree(made_once("verdicts apart", verdicts_apart_make) / "gallery", tmp_path / "gallery"))
+
+
+def test_a_gallery_whose_index_is_in_the_ledger_is_refused_with_the_way_out(
+    verdicts_apart_gallery: Path, starter: Encoder
+) -> None:
+    with closing(sqlite3.connect(verdicts_apart_gallery / "ledger.sqlite")) as sql:
+        sql.execute("CREATE TABLE roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT)")
+    with rewriting(verdicts_apart_gallery / "ledger", ["../ledger.sqlite"]):
+        pass
+
+    with raises(EyespotError):
+        index(verdicts_apart_gallery, [], [starter])
+
+
+VERDICT = """
+import sys
+from pathlib import Path
+from eyespot.ledger.judgements import Judgements
+from tests.gallery.test_any_damage import record
+with Judgements(Path(sys.argv[1]) / "ledger.sqlite") as judgements:
+    record(judgements, range(20, 21))
+"""
+
+
+def test_a_verdict_waits_for_no_transaction_of_an_index_run(verdicts_apart_gallery: Path) -> None:
+    """Another process records it while this one holds the index's write lock."""
+    with closing(PictureIndex(verdicts_apart_gallery)) as ledger, ledger.transaction():
+        ledger.sql.execute("UPDATE paths SET size = size + 1")
+        subprocess.run(
+            [sys.executable, "-c", VERDICT, str(verdicts_apart_gallery)], check=True, timeout=sqlite.WAIT - 10
+        )
+        assert ledger.sql.in_transaction
+        with closing(sqlite.connect_to_read(verdicts_apart_gallery / "ledger.sqlite")) as sql:
+            assert sql.execute("SELECT count(*) FROM judgements WHERE image = '020'").fetchone() == (1,)
+
+
+def test_a_run_waits_for_no_open_verdict_once_the_index_is_moved(
+    verdicts_apart_gallery: Path, starter: Encoder
+) -> None:
+    with closing(sqlite3.connect(verdicts_apart_gallery / "ledger.sqlite", isolation_level=None)) as sql:
+        sql.execute("BEGIN IMMEDIATE")
+        sql.execute("UPDATE judgements SET reason = 'open'")
+        assert index(verdicts_apart_gallery, [], [starter]).pictures == 6
+        sql.execute("COMMIT")
+
+    with Judgements(verdicts_apart_gallery / "ledger.sqlite") as judgements:
+        assert {row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict} == {"open"}
+
+
+# -- indexing that is killed (SIGKILL, no warning), or has no room, ends in the same gallery as indexing left alone
+
+
+def line(gallery: Path, photos: Path) -> list[str]:
+    """Index two roots at once; the second has label columns that the first lacks."""
+    return ["index", *map(str, sorted(photos.iterdir())), "-g", str(gallery)]
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """80 photos in two shards, indexed without trouble, but for two files that are bad."""
+    folder = tmp_path_factory.mktemp("calm")
+    assert run_eyespot(*line(folder / "gallery", two_roots(folder / "photos", 80))).returncode == 3
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("changes", [(1, 6, 9, 4), pytest.param(range(1, 40), marks=pytest.mark.slow)])
+def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, calm: Path, changes: Any) -> None:
+    again = line(tmp_path / "gallery", calm / "photos")
+    killed = [killed_at(change, *again) for change in changes]
+    assert run_eyespot(*again).returncode == 3
+    assert killed[0] and sum(killed) >= 3
+    assert shard_contents(tmp_path / "gallery") == shard_contents(calm / "gallery")
+    assert (
+        len(shard_contents(calm / "gallery")) > 1
+        and sum(len(facts) for facts, _ in shard_contents(calm / "gallery")) == 80
+    )
+    assert not list((tmp_path / "gallery" / "shards").glob(".*"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kibibytes", [24, 90])
+def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, calm: Path, kibibytes: int) -> None:
+    """A limit on the size of files stands in for a full disk; it hits the ledger or the vectors."""
+    again = line(tmp_path / "gallery", calm / "photos")
+    full = run_process(*again, before=["bash", "-c", f'ulimit -f {kibibytes}; exec "$@"', "-"])
+    assert run_eyespot(*again).returncode == 3
+    (sentence,) = full.stderr.splitlines()
+    assert full.returncode == 1 and "make room" in sentence
+    assert shard_contents(tmp_path / "gallery") == shard_contents(calm / "gallery")

@@ -17,6 +17,7 @@ import pytest
 
 import eyespot.indexes
 from eyespot.types import Index, UsageError
+from tests.pages import ROOT, blocks
 from tests.wording import raises
 
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
@@ -196,3 +197,14 @@ def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarr
     found = load([np.load(tmp_path / "v.npy")], folder=folder).search(vectors[:60], 10)
     assert found.rows.shape == (60, 10)
     assert (found.scores > 0.9999).mean() > 0.6  # each has ten copies; some are missed by what is approximate
+
+
+# -- the page on exact search runs as it stands ------------------------------------------------------------------
+
+
+def test_its_code_runs(tmp_path: Path) -> None:
+    (code,) = blocks(ROOT / "docs" / "exact.md", "python")
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
@@ -37,12 +36,6 @@ with Judgements(Path(path)) as ledger:
 
 def entry(image: str = "a", probability: float = 0.75, judge: str = "model", **more: object) -> Judgement:
     return Judgement("q", image, judge, "p", Verdict(probability), **more)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 def verdicts(ledger: Judgements, judge: str = "model") -> dict[str, float | None]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from eyespot import llms
 from eyespot.judges import ask
@@ -17,8 +18,9 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.llms.errors import RetryableError, StatusError
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
-from eyespot.types import EyespotError, Judgement, Pair, Query
+from eyespot.types import EyespotError, Judgement, LanguageModel, Pair, Query, UsageError
 from tests.lazy_import import requires
+from tests.wording import raises
 from tests.worlds.judging import draw_colours, judge_of, number_of, pairs_of
 from tests.worlds.pipelines import source
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
@@ -33,12 +35,6 @@ DEAD = [error(500, "gone"), error(503), error(429, Retry_After="0"), YES._replac
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
     return pairs_of(draw_colours(tmp_path_factory.mktemp("photos"), COUNT))
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 def judged(server: Double, pairs: list[Pair], ledger: Judgements, **options: Any) -> list[Judgement]:
@@ -223,3 +219,56 @@ def test_pictures_that_a_server_never_takes_end_no_later_run(
     failed = sorted(judgement.image for judgement in again if judgement.verdict is None)
     assert failed == [pairs[number].image for number in bad] and len(again) == COUNT
     assert 0 < len(server.seen) - before <= 6 * len(bad)
+
+
+# -- language models load by themselves, by their names, and cost what their budget allows -----------------------
+
+
+def test_a_model_answers_and_its_budget_counts() -> None:
+    budget = llms.Budget(calls=1)
+    with Double(then=chat("a blue frog")) as server:
+        model: LanguageModel = llms.load("openai:tiny", url=server.url, budget=budget)
+        reply = model.chat([llms.text_message("user", "?")], max_tokens=9)
+        with pytest.raises(llms.BudgetSpent):
+            model.chat([llms.text_message("user", "?")])
+
+    assert (reply.text, budget.spent, len(server.seen)) == ("a blue frog", (1, 100, 1, 0.0), 1)
+    assert (model.name, model.free, model.price) == ("openai:tiny@localhost", True, None)
+
+
+class Frog(BaseModel):
+    colour: str
+
+
+def test_half_a_character_in_an_answer_is_sent_back_as_a_question_mark() -> None:
+    """Models cut pairs of surrogates in two; UTF-8, and so a request, cannot hold the half."""
+    with Double([chat('{"colour": "blue \ud83d"}')], then=chat('{"colour": "blue"}')) as server:
+        model = llms.load("openai:tiny", url=server.url)
+        answer = model.answer([llms.text_message("user", "?")], Frog)
+
+    assert answer.colour == "blue" and "blue ?" in server.seen[1].body["messages"][-2]["content"]
+
+
+def test_a_model_of_a_vendor_has_its_price() -> None:
+    model = llms.load("openai:gpt-4o-mini", key="k")
+
+    assert model.name == "openai:gpt-4o-mini" and not model.free and model.price is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        ("encoder:starter", {}),
+        ("openai", {"key": "k"}),
+        ("openai:m", {}),
+    ],
+    ids=range(3),
+)
+def test_what_cannot_be_loaded_says_the_way_out(
+    spec: str, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+    with raises(UsageError):
+        llms.load(spec, **options)

@@ -1,5 +1,5 @@
 """The small folders of photos of the gallery's tests."""
 
-from tests.gallery.conftest import photos, starter
+from tests.gallery.conftest import photos
 
-__all__ = ["photos", "starter"]
+__all__ = ["photos"]

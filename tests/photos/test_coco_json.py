@@ -196,13 +196,6 @@ def test_lists_are_those_of_the_whole_wherever_a_piece_ends(
     assert read(place) == {key: inner if isinstance(inner, list) else None for key, inner in value.items()}
 
 
-def test_a_number_that_a_piece_cuts_is_read_whole(tmp_path: Path) -> None:
-    text = '{"a": [-12.5e+3, 70]}'
-    for cut in range(len(text)):
-        (tmp_path / "a.json").write_text(" " * (PIECE - cut) + text)
-        assert read(tmp_path / "a.json") == {"a": [-12500.0, 70]}
-
-
 @settings(deadline=None)
 @given(OBJECTS, st.data())
 def test_a_text_that_is_cut_anywhere_is_refused(

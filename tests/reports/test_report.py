@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from markupsafe import escape
 
-from eyespot.benchmarks import Evaluation, Printed
+from eyespot.benchmarks import Evaluation, Printed, Task, names, scored
 from eyespot.extras import install_line
+from eyespot.metrics import parse
 from eyespot.reports.drawing import ReportFigure, figures_of
 from eyespot.reports.folder import Pictured, page_of, write
 from eyespot.reports.summary import Summary, read_summary, summary_of
+from eyespot.reports.tables import (
+    ReportTable,
+    as_latex,
+    as_markdown,
+    as_text,
+    breakdowns_of,
+    comparisons_of,
+    format_mean,
+    halves,
+    numeric,
+    results_of,
+    tables_of,
+)
 from eyespot.runs import read_run
-from eyespot.types import UsageError
-from tests.pages import ROOT
+from eyespot.runs.judged import JudgedQueries
+from eyespot.types import Qrels, RankedImage, Run, UsageError
+from tests.pages import ROOT, blocks, tools
 from tests.wording import raises
-from tests.worlds.evaluations import PAPER, POOR, evaluation, task, timed
+from tests.worlds.evaluations import PAPER, POOR, benchmark, evaluation, task, timed
 
 FILES = {"run.parquet", "per_query.parquet", "tables.md", "tables.tex", "report.html", "summary.json"}
 
@@ -200,3 +219,224 @@ def test_what_users_name_cannot_become_a_tag_and_the_page_needs_nothing_beside_i
 
     assert "<script" not in html and "<b>" not in html
     assert not re.search(r"<(?:link|script|img|iframe)\b|url\(|@import", html)
+
+
+# -- tables say what was measured, what papers print, and how far apart they are, in three ways of writing --------
+
+
+ODD = r"a&b%c_d#e$f~g^h\i{j}k|l"
+TABLE = ReportTable(
+    "Birds", ("method", "AP", "said"), [["heron", "9.5 (+1.0)", "yes"], ["wasp", "10.25", "no"]], "Percent."
+)
+
+
+def cell(table: ReportTable, row: str, column: str) -> str:
+    (found,) = (each for each in table.rows if each[0] == row)
+    return found[list(table.columns).index(column)]
+
+
+def named(tables: list[ReportTable], title: str) -> ReportTable:
+    (found,) = (table for table in tables if table.title == title)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "text"),
+    [("AP@50", 0.12345, "12.35"), ("RR@50", 0.12345, "0.123"), ("Rprec", 1.0, "100.00"), ("AP", math.nan, "–")],
+)
+def test_means_are_shown_as_papers_print_them(label: str, value: float, text: str) -> None:
+    assert format_mean(label, value) == text
+    rows = results_of(evaluation()).rows
+    assert [(row[1], row[2], row[5]) for row in rows] == [("Hit@1", "25.00", "4"), ("RR", "0.438", "4")]
+
+
+@pytest.mark.parametrize(("size", "chance"), [(8, "12.50"), (1_000_000, "0.0001")])
+def test_chance_is_that_of_one_relevant_image_in_the_pool_and_no_zero(size: int, chance: str) -> None:
+    assert results_of(evaluation(tasks=[task(size=size)])).rows[0][4] == chance
+
+
+def test_measured_minus_published_by_hand() -> None:
+    table = named(comparisons_of(evaluation()), f"Heron, beside {PAPER}")
+
+    assert cell(table, "CLIP", "Hit@1") == "34.2 (−9.2)"  # 25 is measured
+    assert cell(table, "CLIP", "RR") == "0.47 (−0.03)"  # 0.4375 is measured
+    assert cell(table, "BLIP", "RR") == "–"
+    assert cell(table, "ours (measured)", "Hit@1") == "25.0"
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.3446, "34.46 (−9.46)"), (0.25, "25.0 (0.0)"), (0.242, "24.2 (+0.8)")])
+def test_differences_have_a_sign_and_as_many_digits_as_the_paper(value: float, shown: str) -> None:
+    table = comparisons_of(evaluation(printed=[Printed(PAPER, "CLIP", "t2i", "Hit@1", value)]))[0]
+
+    assert cell(table, "CLIP", "Hit@1") == shown
+
+
+def test_what_the_data_do_not_say_is_not_available() -> None:
+    printed = [
+        Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.3, column="category", group="Causal"),
+        Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.2, column="lingo", group="yes"),
+    ]
+
+    table = named(comparisons_of(evaluation(printed=printed)), f"Heron, Hit@1 by category and lingo, beside {PAPER}")
+
+    assert cell(table, "CLIP", "Causal") == "30.0 (−30.0)"
+    assert (cell(table, "ours (measured)", "lingo: yes"), cell(table, "CLIP", "lingo: yes")) == ("–", "20.0")
+    assert "lingo: yes" in table.note
+    assert comparisons_of(evaluation(printed=printed[1:])) == []  # no query has such a group
+
+
+def test_a_breakdown_has_a_row_for_each_group() -> None:
+    table = named(breakdowns_of(evaluation()), "Heron, by category")
+
+    assert [row[:2] for row in table.rows] == [["causal", "1"], ["functional", "3"]]
+    assert cell(table, "causal", "Hit@1") == "0.00"  # one query has no interval
+    assert cell(table, "functional", "Hit@1").startswith("33.33 [")
+
+
+def test_systems_stand_side_by_side_ours_first() -> None:
+    others = [summary_of(evaluation(POOR, "theirs"))]
+
+    tables = comparisons_of(evaluation(), others)
+
+    assert [row[0] for row in named(tables, "Heron, side by side").rows] == ["ours", "theirs"]
+    beside = named(tables, f"Heron, beside {PAPER}")
+    assert [row[0] for row in beside.rows] == ["ours (measured)", "theirs (measured)", "CLIP", "BLIP"]
+    assert cell(beside, "theirs (measured)", "Hit@1") == "0.0"
+    others[0]["tasks"][0]["published"] = []  # as the rule of `beside` leaves it where other images were ranked
+    beside = named(comparisons_of(evaluation(), others), f"Heron, beside {PAPER}")
+    assert [row[0] for row in beside.rows] == ["ours (measured)", "CLIP", "BLIP"]
+
+
+DEFINITIONS = ("AP@2", "AP(norm='min-k')@2", "AP(norm='min-k', ties='average')@2", "RR@2", "RR(ties='average')@2")
+ASKED = [combination for count in (1, 2) for combination in combinations(DEFINITIONS, count)]
+TIED = {"q1": "bacd", "q2": "abcd", "q3": "bcd", "q4": "bad"}
+
+
+def measured(asked: Sequence[str], system: str, images: Sequence[str] = "acd") -> Evaluation:
+    """A system's evaluation by the measures that were asked for, where these images are relevant."""
+    level = {"b": 0.0, "a": 0.0, "c": -1.0, "d": -2.0}  # b and a are equal
+    run = Run({query: [RankedImage(image, level[image]) for image in order] for query, order in TIED.items()})
+    judged = JudgedQueries({query: {} for query in TIED}, Qrels({query: dict.fromkeys(images, 1) for query in TIED}))
+    made = scored(Task("t2i", judged, [parse(spelling) for spelling in asked]), run)
+    return Evaluation(benchmark(()), "test", system, [made])
+
+
+@pytest.mark.parametrize("ours", ASKED, ids=range(len(ASKED)))
+def test_systems_are_joined_by_definition_and_judgements_whatever_else_was_measured(ours: tuple[str, ...]) -> None:
+    """All pairs of what was asked for here (`-m`) and in the reports beside: no column holds two definitions."""
+    mine = measured(ours, "ours")
+    means = {
+        spelling: measured([spelling], "x").results[0].scores.mean(str(parse(spelling))) for spelling in DEFINITIONS
+    }
+    others = [json.loads(json.dumps(summary_of(measured(asked, str(at))))) for at, asked in enumerate(ASKED)]
+    strangers = [summary_of(measured(ours, "strangers", images="ac"))]
+
+    table = named(comparisons_of(mine, [*others, *strangers]), "Heron, side by side")
+
+    assert len(set(means.values())) == len(means)
+    for label, measure in mine.results[0].scores.measures.items():
+        spelling = next(one for one in DEFINITIONS if parse(one) == measure)
+        for at, asked in enumerate(ASKED):
+            shown = format_mean(label, means[spelling]) if spelling in asked else "–"
+            assert cell(table, str(at), label).split(" ")[0] == shown
+    assert "strangers" not in [row[0] for row in table.rows] and "strangers was evaluated on other" in table.note
+
+
+def test_several_tasks_are_told_in_titles() -> None:
+    titles = [table.title for table in tables_of(evaluation(tasks=[task("t2i"), task("i2t")]))]
+
+    assert titles[0] == "Heron, test: ours"
+    assert titles[1:] == [f"Heron t2i, beside {PAPER}", "Heron t2i, by category", "Heron i2t, by category"]
+
+
+def test_a_name_cannot_act_on_the_terminal_or_break_a_line() -> None:
+    made = evaluation(system="red\x1b[31m\nsystem\u202e")
+
+    assert results_of(made).title == "Heron, test: red[31m system"
+
+
+def test_text_and_markdown_put_numbers_under_numbers() -> None:
+    assert as_text(TABLE).splitlines() == [
+        "Birds",
+        "method     AP         said",
+        "heron     9.5 (+1.0)  yes",
+        "wasp    10.25         no",
+        "Percent.",
+    ]
+    assert as_markdown([TABLE]).splitlines()[2:6] == [
+        "| method | AP | said |",
+        "| --- | ---: | --- |",
+        "| heron | 9.5 (+1.0) | yes |",
+        "| wasp | 10.25 | no |",
+    ]
+
+
+def test_markdown_keeps_pipes_stars_and_tags_as_text() -> None:
+    (row,) = re.findall(r"^\| (.*) \| 1 \|$", as_markdown([ReportTable("t", ("m", "n"), [["a|b*c<d\\e", "1"]])]), re.M)
+
+    assert row == r"a\|b\*c\<d\\e"
+
+
+def test_latex_escapes_what_it_would_take_for_its_own() -> None:
+    text = as_latex([ReportTable("t", ("m", "n"), [[ODD, "−1"]])])
+
+    escaped = r"a\&b\%c\_d\#e\$f\textasciitilde{}g\textasciicircum{}h\textbackslash{}i\{j\}k\textbar{}l & $-$1 \\"
+    assert escaped in text.splitlines()
+    assert "\\begin{tabular}{lrl}\n\\toprule\nmethod & AP & said \\\\\n\\midrule" in as_latex([TABLE])
+
+
+@pytest.mark.parametrize("name", ["[1] CLIP", "*CLIP"])
+def test_a_latex_row_does_not_begin_like_an_argument(name: str) -> None:
+    (row,) = (line for line in as_latex([ReportTable("t", ("m", "n"), [[name, "1"]])]).splitlines() if "CLIP" in line)
+
+    assert row == f"{{}}{name} & 1 \\\\"
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        *((one, True) for one in ("36.21 [23.78, 49.34]", "35 of 36", "1e-06", "−0.5", "–", "24.13 to 49.43", "5,000")),
+        *((one, False) for one in ("10-spheniscus", "7B", "", "norm min-k")),
+    ],
+)
+def test_what_begins_with_a_number_is_one(cells: str, expected: bool) -> None:
+    assert numeric(ReportTable("t", ("m", "n"), [["x", cells]])) == [False, expected]
+    assert (halves("24.1 to 49.4"), halves("24.1 (+1.0)")) == (("24.1 to 49.4", ""), ("24.1", "(+1.0)"))
+
+
+@given(st.lists(st.tuples(st.text("ab|*", max_size=3), st.text("1.5", min_size=1, max_size=3)), min_size=1, max_size=4))
+def test_markdown_has_as_many_cells_in_every_line(rows: list[tuple[str, str]]) -> None:
+    lines = [line for line in as_markdown([ReportTable("t", ("m", "n"), rows)]).splitlines() if line.startswith("|")]
+
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {3}
+
+
+# -- the page on evaluation runs as it stands, and names every benchmark and option ------------------------------
+
+
+PAGE = ROOT / "docs" / "eval.md"
+
+
+@pytest.mark.long
+def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
+    script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
+
+    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
+
+    assert shell.returncode == 0, shell.stderr
+    reports = {name: json.loads((tmp_path / name / "summary.json").read_text()) for name in ("starter", "again")}
+    means = [one["tasks"][0]["measures"]["RR@50"]["mean"] for one in reports.values()]
+    assert means[0] == means[1] > 0.5
+
+
+def test_every_benchmark_is_on_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+
+    assert [name for name in names() if f"`{name}`" not in text] == []
+
+
+def test_every_file_of_a_report_is_on_the_page() -> None:
+    files = re.findall(r"`([\w.]+\.(?:html|md|tex|parquet|json))`", PAGE.read_text(encoding="utf-8"))
+
+    wanted = {"report.html", "tables.md", "tables.tex", "per_query.parquet", "run.parquet", "summary.json"}
+    assert wanted <= set(files)

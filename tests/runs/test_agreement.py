@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+import math
+import re
+import subprocess
+import sys
+from dataclasses import astuple
+from itertools import pairwise, permutations
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eyespot.runs import QRELS_FORMATS, RUN_FORMATS, read_qrels, read_queries, recos
 from eyespot.runs.agreement import LEVELS, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
-from eyespot.types import UsageError
+from eyespot.runs.judged import groups
+from eyespot.runs.statistics import MatchCountBin, histogram, statistics
+from eyespot.types import Qrels, UsageError
 from tests.examples import examples
 from tests.wording import raises
+from tests.worlds import benchmarks as worlds
+from tests.worlds.runs import CONFORMANCE, judgements
 
 FEW = 50
 Grid = list[list[int | None]]  # raters by items
@@ -141,3 +154,182 @@ def test_what_does_not_fit_is_refused_with_the_way_out() -> None:
         krippendorff_alpha(grid(KRIPPENDORFF), "ratio")
     with pytest.raises(UsageError, match="two values"):
         Ratings.of([("i", "a", 1), ("i", "a", 2)])
+
+
+# -- queries from any table, and their groups ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("q.csv", "query_id,query_text,category\n3,a lark,Social\n"),
+        ("q.csv", ",id,text,category\n0,3,a lark,Social\n"),
+        ("q.tsv", "query-id\tquery\tcategory\n3\ta lark\tSocial\n"),
+        ("q.jsonl", '{"_id": "3", "text": "a lark", "category": "Social"}\n'),
+        ("q.jsonl", '{"id": 3, "question": "a lark", "category": "Social"}\n'),
+    ],
+)
+def test_a_table_by_its_usual_names(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_queries(tmp_path / name) == {"3": {"text": "a lark", "category": "Social"}}
+
+
+def test_parquet_without_a_text(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"query_id": [3, 4], "split": ["val", None]}), tmp_path / "q.parquet")
+    assert read_queries(tmp_path / "q.parquet") == {"3": {"split": "val"}, "4": {"split": None}}
+
+
+def test_the_folder_of_a_test_collection(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a lark", "kind": "x"}\n')
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\n")
+    assert read_queries(tmp_path) == {"q": {"text": "a lark", "kind": "x"}}
+
+
+@pytest.mark.parametrize("text", ["query_id,text\n3,a\n3,b\n", "name,text\n3,a\n", "query_id,text\n,a\n"])
+def test_what_is_wrong_is_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / "q.csv").write_text(text)
+    with raises(UsageError):
+        read_queries(tmp_path / "q.csv")
+
+
+def test_groups_compare_without_case_and_keep_the_empty_one() -> None:
+    queries = {"1": {"kind": "social"}, "2": {"kind": " Social "}, "3": {"kind": ""}, "4": {}, "5": {"kind": None}}
+    assert groups(queries, "kind") == {"": ["3", "4", "5"], "Social": ["1", "2"]}
+    with raises(UsageError):
+        groups({"1": {"text": "a", "category": "b"}}, "kind")
+
+
+# -- reCoS sets --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "captioned", "others"), [("v0", ["a"], []), ("v1", ["a", "b"], []), ("v2", ["a", "b"], ["c"])]
+)
+def test_an_image_belongs_to_its_version_and_to_every_later_one(
+    tmp_path: Path, version: str, captioned: list[str], others: list[str]
+) -> None:
+    found = recos.read(worlds.recos(tmp_path), version)
+
+    assert list(found.captions.images) == captioned and list(found.others) == others
+    assert {id: facts["image"] for id, facts in found.captions.texts.items()} == {
+        f"t{image}": image for image in captioned
+    }
+    subtasks = [{name: facts["subtask"] for name, facts in found.captions.images.items()}]
+    subtasks += [{facts["image"]: facts["subtask"] for facts in found.captions.texts.values()}]
+    assert subtasks == [{image: {"a": "colour", "b": "count"}[image] for image in captioned}] * 2
+
+
+def test_without_the_column_an_image_belongs_to_all_versions(tmp_path: Path) -> None:
+    data = worlds.recos(tmp_path)
+    worlds.table(data / "images.csv", [{"image": "a"}, {"image": "b"}])
+
+    assert list(recos.read(data, "v0").captions.images) == ["a", "b"]
+
+
+def test_the_released_file_is_captions_by_image_and_its_folder_the_sub_task(tmp_path: Path) -> None:
+    worlds.write(tmp_path / "recos_v1.json", {"images/colour/a.jpg": ["red", "blue"], "b.jpg": ["three"]})
+
+    found = recos.read(tmp_path, "v1")
+
+    assert [facts["text"] for facts in found.captions.texts.values()] == ["red", "blue", "three"]
+    assert [facts["subtask"] for facts in found.captions.texts.values()] == ["colour", "colour", None]
+    with raises(UsageError):
+        recos.read(tmp_path, "v0")
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("images", [{"image": "a"}, {"image": "a"}]),
+        ("images", [{"image": "a", "version": "v9"}]),
+        ("images", [{"image": "c"}]),
+        ("captions", [{"id": "t", "image": "a", "text": " "}]),
+        ("captions", [{"id": "t", "image": "a", "text": "x"}] * 2),
+        ("captions", [{"id": "t", "image": "c", "text": "x"}]),
+        ("captions", [{"id": "t", "text": "x"}]),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, table: str, rows: list[dict[str, str]]) -> None:
+    data = worlds.recos(tmp_path)
+    worlds.table(data / f"{table}.csv", rows)
+
+    with raises(UsageError):
+        recos.read(data, "v1")
+    with raises(UsageError):
+        recos.read(data, "v3")  # there is no such version
+
+
+# -- what judgements hold, counted -------------------------------------------------------------------------------
+
+
+QRELS = Qrels({"p": {"a": 1, "b": 0, "c": 2}, "q": {"a": 1, "d": -1}, "r": {"b": 0}})
+
+
+def test_pairs_images_grades_and_matches_by_hand() -> None:
+    found = statistics(QRELS, pool=9)
+    assert (found.queries, found.judged, found.relevant) == (3, 5, 3)
+    assert (found.images_judged, found.images_relevant, found.pool) == (3, 2, 9)
+    assert (found.without_relevant, found.grades) == (["r"], {-1: 1, 0: 2, 1: 2, 2: 1})
+    assert astuple(found.matches) == (1.0, 1.0, 0.5, 1.5, 0.0, 2.0)
+
+
+def test_of_some_queries_of_one_that_nobody_judged_and_of_none() -> None:
+    found = statistics(QRELS, ["q", "new"])
+    assert (found.queries, found.judged, found.relevant, found.images_judged) == (2, 1, 1, 1)
+    assert found.without_relevant == ["new"] and found.matches.mean == 0.5
+    none = statistics(QRELS, [])
+    assert (none.queries, none.judged, none.histogram) == (0, 0, []) and math.isnan(none.matches.mean)
+
+
+def test_bins_double_and_those_between_are_shown_empty() -> None:
+    assert histogram(np.array([1, 2, 3, 9])) == [
+        MatchCountBin(1, 1, 1),
+        MatchCountBin(2, 3, 2),
+        MatchCountBin(4, 7, 0),
+        MatchCountBin(8, 15, 1),
+    ]
+    assert histogram(np.array([0, 1])) == [MatchCountBin(0, 0, 1), MatchCountBin(1, 1, 1)]
+
+
+@given(st.lists(st.integers(0, 5000), max_size=30))
+def test_every_query_is_in_the_one_bin_that_holds_its_number(counts: list[int]) -> None:
+    bins = histogram(np.array(counts, np.int64))
+    assert [sum(bin.least <= count <= bin.most for count in counts) for bin in bins] == [bin.queries for bin in bins]
+    assert sum(bin.queries for bin in bins) == len(counts)
+    assert all(before.most + 1 == after.least for before, after in pairwise(bins))
+
+
+@given(judgements)
+def test_numbers_agree_with_the_judgements_one_by_one(drawn: dict[str, dict[str, int]]) -> None:
+    found = statistics(Qrels(drawn))
+    pairs = [(image, grade) for images in drawn.values() for image, grade in images.items()]
+    assert found.relevant == sum(grade > 0 for _, grade in pairs)
+    assert found.images_judged == len({image for image, grade in pairs if grade >= 0})
+    assert sum(found.grades.values()) == len(pairs)
+    assert found.without_relevant == [query for query in drawn if not Qrels(drawn).relevant(query)]
+
+
+@pytest.mark.skipif(not CONFORMANCE.is_dir(), reason="the conformance data are not beside the repository")
+def test_inquire_rerank_hard_is_as_its_authors_say() -> None:
+    found = statistics(read_qrels(CONFORMANCE / "inquire_rerank_hard" / "qrels.txt"))
+    assert (found.queries, found.judged, found.relevant, found.images_judged) == (59, 5_900, 739, 5_806)
+    assert (found.matches.least, found.matches.most, found.without_relevant) == (1, 44, [])
+
+
+# -- the page on runs says what is so ----------------------------------------------------------------------------
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "runs.md"
+
+
+def test_its_code_runs_as_it_stands(tmp_path: Path) -> None:
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert found.stdout.splitlines() == ["my photo.jpg", "{'b.jpg'}", "3"], found.stderr
+
+
+def test_it_names_every_format() -> None:
+    runs, qrels = PAGE.read_text(encoding="utf-8").split("## Qrels")
+    assert all(f"`{name}`" in runs for name in RUN_FORMATS)
+    assert all(f"`{name}`" in qrels for name in QRELS_FORMATS)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,18 +8,11 @@ from PIL import Image
 import eyespot
 from eyespot import rooms, sample
 from eyespot.gallery.describing import Describing, describe
-from eyespot.ledger.judgements import Judgements
 from eyespot.search.collection import Collection
 from tests.made_once import made_once
 from tests.worlds import index_gallery
 
 BRIDGE = "explore_monuments__france_pontduGard.jpg"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import eyespot
+from eyespot.gallery import disk, items_table
+from eyespot.gallery.facts import table_of
+from eyespot.gallery.picture_index import StoredRow
+from eyespot.gallery.view import View
+from eyespot.indexes.exact import Exact
 from eyespot.search.fused import Fused, Fusion, grid, learned, scaled
-from eyespot.types import Qrels, Query, Run, UsageError
+from eyespot.search.nearest import Nearest
+from eyespot.search.query_expansion import QueryExpansion
+from eyespot.types import Qrels, Query, Run, Space, UsageError
 from tests.examples import examples
 from tests.wording import raises
 
@@ -145,3 +156,120 @@ def test_the_grid_has_every_run_alone_and_adds_up_to_one(runs: int) -> None:
     assert len(tried) == len(set(tried)) <= 300
     assert all(sum(weights) == pytest.approx(1) for weights in tried)
     assert sum(max(weights) == 1 for weights in tried) == runs
+
+
+# -- query expansion in a plane where every number can be checked by hand ----------------------------------------
+
+
+COLUMNS: dict[str, str] = {}
+
+
+class Compass:
+    """An encoder of words that are degrees: "30" is the direction thirty degrees to the left of east."""
+
+    space = Space("compass", "1", "none", "none", 2)
+    batch, min_side, licence = 1, None, "CC0-1.0"
+
+    def encode_texts(self, texts: list[str]) -> np.ndarray:
+        return directions([float(text) for text in texts])
+
+
+def directions(degrees: list[float]) -> np.ndarray:
+    turned = np.radians(np.array(degrees))
+    return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
+
+
+def plane(folder: Path, degrees: list[float]) -> View:
+    """A gallery whose pictures are called by their directions."""
+    shard = disk.shard_path(folder, 0)
+    shard.mkdir(parents=True)
+    rows = [StoredRow(f"{one:g}", {}, [0], [f"{one:g}.jpg"], 1, 1, {}) for one in degrees]
+    items_table.write_items(shard, table_of(rows, COLUMNS))
+    disk.write_vectors(shard, directions(degrees), disk.SpaceNote(Compass.space, [], []))
+    stem = disk.stem_of(Compass.space)
+    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {stem: Compass.space}, stem, 1))
+    return eyespot.open(folder).view
+
+
+def expanded(view: View, n: int, alpha: float = 1.0) -> QueryExpansion:
+    return QueryExpansion(view, Compass(), Exact(view.blocks), n, 10, view.live, alpha)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "x", "y"),
+    [
+        (1, 5 / 4, np.sqrt(3) / 4),
+        (3, 1 + 1 / 16, np.sqrt(3) / 16),
+        (0, 3 / 2, np.sqrt(3) / 2),
+    ],
+)
+def test_the_query_weighs_one_and_a_neighbour_by_its_similarity(
+    tmp_path: Path, alpha: float, x: float, y: float
+) -> None:
+    """East, and a neighbour at 60 degrees, (1/2, √3/2), of cosine 1/2."""
+    view = plane(tmp_path, [60, 180, 0])
+    near = Run.from_orders({"q": ["60"]})
+
+    (hit,) = [h for h in expanded(view, 1, alpha)([Query.words("0")], near)["q"] if h.image == "0"]
+
+    assert hit.score == pytest.approx(x / np.hypot(x, y), abs=1e-6)
+
+
+def test_expansion_finds_what_lies_behind_the_neighbours(tmp_path: Path) -> None:
+    """From 0 the nearest is 10, and 18 is farther than -16; halfway to 10, at 5, it is the other way round."""
+    view = plane(tmp_path, [-16, 18, 10])
+
+    plain = Nearest(view, Compass(), Exact(view.blocks), 10, view.live)([Query.words("0")])
+    run = expanded(view, 1, 0)([Query.words("0")])
+
+    assert [hit.image for hit in plain["q"]] == ["10", "-16", "18"]
+    assert [hit.image for hit in run["q"]] == ["10", "18", "-16"]
+    assert run["q"][0].score == pytest.approx(np.cos(np.radians(5)), abs=1e-6)
+
+
+def test_a_picture_on_the_far_side_does_not_push(tmp_path: Path) -> None:
+    run = expanded(plane(tmp_path, [0, 120]), 2)([Query.words("0")])
+
+    assert run["q"][0] == ("0", pytest.approx(1, abs=1e-6))
+
+
+@pytest.mark.parametrize("degrees", [-170, -16.5, 0, 93])
+def test_no_neighbours_is_plain_search(tmp_path: Path, degrees: float) -> None:
+    view = plane(tmp_path, np.random.default_rng(0).uniform(-180, 180, 12).round(2).tolist())
+    queries = [Query.words(str(degrees))]
+
+    plain = Nearest(view, Compass(), Exact(view.blocks), 10, view.live)(queries)
+
+    assert expanded(view, 0)(queries)["q"] == plain["q"]
+
+
+def test_a_mask_holds_for_the_neighbours_and_for_the_search(tmp_path: Path) -> None:
+    view = plane(tmp_path, [0, 30, 60])
+    east = np.array([False, True, True])
+
+    run = QueryExpansion(view, Compass(), Exact(view.blocks), 1, 10, east)([Query.words("0")])
+
+    assert [hit.image for hit in run["q"]] == ["30", "60"]
+    # (1, 0) + cos 30° of the picture at 30° points to atan(cos 30° sin 30° / (1 + cos² 30°))
+    wanted = 30 - np.degrees(np.arctan2(np.sqrt(3) / 4, 1 + 3 / 4))
+    assert np.degrees(np.arccos(run["q"][0].score)) == pytest.approx(wanted, abs=0.01)
+
+
+@pytest.mark.parametrize("alpha", [-1, float("nan")])
+def test_a_negative_power_is_refused(tmp_path: Path, alpha: float) -> None:
+    with raises(UsageError):
+        expanded(plane(tmp_path, [0]), 1, alpha)
+
+
+def test_after_an_adapted_run_a_note_says_that_the_search_is_plain(tmp_path: Path) -> None:
+    run = Run.from_orders({"q": ["0"]})
+    run.header, run.notes = {"adapted": True}, ["a note of the first stage"]
+
+    made = expanded(plane(tmp_path, [0]), 1)([Query.words("0")], run)
+
+    assert made.notes[0] == "a note of the first stage" and len(made.notes) == 2
+
+
+def test_a_run_without_the_query_is_refused(tmp_path: Path) -> None:
+    with raises(UsageError):
+        expanded(plane(tmp_path, [0]), 1)([Query.words("0")], Run.from_orders({"other": ["0"]}))

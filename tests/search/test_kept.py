@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -215,37 +212,6 @@ def test_settings_say_what_was_built(view: View) -> None:
     assert (config["format"], config["index"], config["rows"]) == (1, "faiss", ROWS)
     assert config["settings"] == SETTINGS and config["measured"]["queries"] == 100
     assert read_stored(view, "faiss").shards[0].rows == ROWS and names_in(view) == ["faiss"]
-
-
-REBUILD = """
-import sys
-from pathlib import Path
-from tests.worlds.vectors import view_of
-from tests.search.test_kept import build
-view = view_of(Path(sys.argv[1]))
-print("ready", flush=True)
-while True:
-    build(view, 0.5)
-"""
-
-
-@pytest.mark.long
-def test_killed_at_any_moment_there_is_a_whole_index_or_none(view: View) -> None:
-    """A child builds again and again, and is killed at four moments of it."""
-    root = Path(__file__).resolve().parents[2]
-    for moment in range(0, 10, 3):
-        child = subprocess.Popen([sys.executable, "-c", REBUILD, str(view.gallery.path)], cwd=root, stdout=-1)
-        assert child.stdout is not None and child.stdout.readline()
-        time.sleep(0.015 * moment)
-        child.kill()
-        child.communicate()
-        if names_in(view):
-            found = open_index(view, "faiss").search(view.blocks[0][:2], 10)
-            assert found.rows[:, 0].tolist() == [0, 1]
-
-    build(view)  # what was left behind is no hindrance
-    assert open_index(view, "faiss").search(view.blocks[0][:2], 10).rows[:, 0].tolist() == [0, 1]
-    assert not (folder_of(view, "x").parent / ".building").exists()
 
 
 def test_one_at_a_time(view: View) -> None:

@@ -3,47 +3,31 @@
 from __future__ import annotations
 
 import ast
-import json
+import os
+import re
+import shutil
+import sqlite3
 import subprocess
 import sys
+import threading
+import tomllib
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from eyespot.storage.atomic import new_file, new_folder
-from tests.worlds.recorded import WRITERS
+from eyespot.storage import systems
+from eyespot.storage.atomic import append_line, new_file, new_folder
+from eyespot.storage.digests import file_blake2b, file_sha256, json_sha256, text_digest
+from eyespot.storage.locks import in_turn, locked
+from eyespot.storage.sqlite import DamagedLedger, check, connect, connect_to_read, table_names, transaction
+from eyespot.storage.toml import toml_text
+from eyespot.types import EyespotError
+from tests.wording import raises
 
 ROOT = Path(__file__).resolve().parents[2]
-ONCE = ("whole_folder",)  # it refuses a name that is taken
-
-
-@pytest.mark.parametrize(
-    ("name", "times"), [(name, times) for name in WRITERS for times in (1, 2) if times == 1 or name not in ONCE]
-)
-def test_files_are_flushed_before_the_rename_and_the_folder_after(tmp_path: Path, name: str, times: int) -> None:
-    report = recorded(name, tmp_path / "made", times)
-    made, inodes, events = report["made"], report["inodes"], report["events"]
-
-    named = events.index(["rename", inodes[made], made])
-    before = {inode for what, inode, *_ in events[:named] if what == "fsync"}
-    assert not {place for place, inode in inodes.items() if place.startswith(made)} - {
-        place for place, inode in inodes.items() if inode in before
-    }
-    assert ["fsync", inodes[str(Path(made).parent)]] in events[named:]
-
-
-def recorded(name: str, place: Path, times: int) -> dict[str, Any]:
-    line = [sys.executable, "-m", "tests.worlds.recorded", name, str(place), str(times)]
-    report: dict[str, Any] = json.loads(subprocess.run(line, cwd=ROOT, capture_output=True, check=True).stdout)
-    return report
-
-
-def test_a_folder_made_on_the_way_is_flushed_into_its_own(tmp_path: Path) -> None:
-    events = recorded("shard", tmp_path / "deep" / "gallery", 1)["events"]
-
-    flushed = {inode for what, inode, *_ in events if what == "fsync"}
-    assert {place.stat().st_ino for place in (tmp_path, tmp_path / "deep", tmp_path / "deep/gallery")} <= flushed
 
 
 def test_a_writer_that_fails_leaves_the_old(tmp_path: Path) -> None:
@@ -91,3 +75,336 @@ def test_only_storage_flushes_and_renames() -> None:
         if count and not name.startswith("storage/"):
             found[name] = count
     assert found == {}
+
+
+# -- digests stand on disk, so they are compared with what other programs print and with what stood there before
+
+
+ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-4, appendix B.1
+
+
+def test_the_digest_of_a_file_is_that_of_the_standard(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+
+    assert file_sha256(tmp_path / "abc") == ABC
+    assert text_digest("abc") == ABC[:16]
+
+
+@pytest.mark.parametrize(("program", "digest"), [(["sha256sum"], file_sha256), (["b2sum", "-l", "128"], file_blake2b)])
+def test_a_large_file_has_the_digest_that_coreutils_print(tmp_path: Path, program: list[str], digest: object) -> None:
+    if not shutil.which(program[0]):
+        pytest.skip(f"no {program[0]} here")
+    place = tmp_path / "large"
+    place.write_bytes(bytes(range(256)) * 5000)
+
+    printed = subprocess.run([*program, str(place)], capture_output=True, text=True, check=True).stdout
+
+    assert digest(place) == printed.split()[0]  # type: ignore[operator]
+
+
+def test_texts_have_the_digest_that_stands_in_ledgers() -> None:
+    assert text_digest("a", "b") != text_digest("ab")
+    assert text_digest("caf\udce9.jpg") == "c588637f3b9832f5"
+    assert json_sha256([[1.0, "windmill", None]]) == "dd4a9b5da1fd196674e30eb92a92f33338ac644bd6d48ec488cf93b45f0bb7bd"
+
+
+@given(st.dictionaries(st.text(), st.integers()))
+def test_the_order_of_keys_does_not_matter(value: dict[str, int]) -> None:
+    assert json_sha256(value) == json_sha256(dict(reversed(value.items())))
+
+
+# -- what is written as TOML is read back by Python's own reader -------------------------------------------------
+
+
+texts = st.text(st.characters(codec="utf-8"))
+numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+plain = texts | numbers | st.booleans()
+values = st.recursive(plain, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4))
+
+
+@given(st.dictionaries(texts, values))
+def test_every_value_is_read_back(table: dict[str, object]) -> None:
+    assert tomllib.loads(toml_text(table)) == table
+
+
+def test_what_is_none_is_left_out() -> None:
+    table = {"a": None, "b": {"c": None, "d": 1}, "e": [1, None, {"f": None}]}
+
+    assert tomllib.loads(toml_text(table)) == {"b": {"d": 1}, "e": [1, {}]}
+
+
+# -- one writer at a time, also between processes; a killed one holds nothing ------------------------------------
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from eyespot.storage.locks import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+# as versions of eyespot before the library did it
+HOLD_BY_FLOCK = """
+import fcntl, sys, time
+file = open(sys.argv[1] + "/lock", "a")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("program", [HOLD, HOLD_BY_FLOCK])
+def test_a_folder_has_one_writer_until_that_one_is_killed(tmp_path: Path, program: str) -> None:
+    line = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with raises(EyespotError), locked(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+        with locked(tmp_path):
+            assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+def test_a_folder_that_is_not_there_is_made_and_what_stands_in_a_lock_file_stays(tmp_path: Path) -> None:
+    with locked(tmp_path / "deep" / "folder"):
+        (tmp_path / "deep" / "folder" / "lock").write_text("mine")
+
+    with locked(tmp_path / "deep" / "folder"):
+        pass
+
+    assert (tmp_path / "deep" / "folder" / "lock").read_text() == "mine"
+
+
+def test_lines_are_appended_in_turn(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+
+    def append(number: int) -> None:
+        with in_turn(log), log.open("a+b") as file:
+            file.seek(0)
+            append_line(file, f"{len(file.readlines())} {number}\n".encode())
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert [int(place) for place, _ in lines] == list(range(8))
+    assert {int(number) for _, number in lines} == set(range(8))
+
+
+# -- SQLite files of our own --------------------------------------------------------------------------------------
+
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS numbers(n INTEGER)"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "deep" / "numbers.sqlite"
+    with closing(connect(place, SCHEMA)) as sql, transaction(sql):
+        sql.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in range(1000)])
+    return place
+
+
+def count(sql: sqlite3.Connection) -> int:
+    return int(sql.execute("SELECT count(*) FROM numbers").fetchone()[0])
+
+
+def test_commits_last_and_others_may_read_meanwhile(path: Path) -> None:
+    with closing(connect(path)) as sql:
+        assert sql.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert sql.execute("PRAGMA synchronous").fetchone() == (2,)
+        with transaction(sql):
+            sql.execute("INSERT INTO numbers VALUES (1)")
+            with closing(connect_to_read(path)) as reader:
+                assert count(reader) == 1000
+        assert count(sql) == 1001
+
+
+def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
+    with closing(connect(path)) as sql:
+        with pytest.raises(ZeroDivisionError), transaction(sql):
+            sql.execute("DELETE FROM numbers")
+            raise ZeroDivisionError
+        assert count(sql) == 1000
+
+
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    failures: list[Exception] = []
+
+    def open_it() -> None:
+        try:
+            connect(tmp_path / "new.sqlite", SCHEMA).close()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_reader_changes_nothing(path: Path) -> None:
+    with closing(connect_to_read(path)) as sql:
+        assert (table_names(sql), count(sql)) == ({"numbers"}, 1000)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            sql.execute("DELETE FROM numbers")
+
+
+@pytest.mark.parametrize("opened", [connect, check])
+def test_a_file_that_is_not_sqlites_is_named_with_the_way_out(tmp_path: Path, opened: object) -> None:
+    place = tmp_path / "notes.sqlite"
+    place.write_bytes(b"these are notes" * 100)
+
+    with raises(DamagedLedger):
+        opened(place)  # type: ignore[operator]
+
+
+def test_a_damaged_page_is_found(path: Path) -> None:
+    check(path)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096)
+
+    with pytest.raises(DamagedLedger):
+        check(path)
+
+
+# -- what Windows does differently, tried here --------------------------------------------------------------------
+
+
+def run_without(code: str, folder: Path) -> str:
+    """What a program prints in a process in which Python has neither `resource` and `fcntl` nor positioned writes."""
+    missing = "import os, sys\nsys.modules.update(resource=None, fcntl=None)\n"
+    missing += (
+        "for name in ('pwrite', 'pread', 'posix_fadvise', 'sysconf', 'sched_getaffinity'):\n    delattr(os, name)\n"
+    )
+    line = [sys.executable, "-c", missing + code]
+    done = subprocess.run(line, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("is_folder", "system", "flags"),
+    [(True, "posix", os.O_RDONLY), (False, "posix", os.O_RDONLY), (False, "nt", os.O_RDWR), (True, "nt", None)],
+)
+def test_windows_flushes_what_is_open_for_writing_and_no_folders(
+    is_folder: bool, system: str, flags: int | None
+) -> None:
+    assert systems.flush_flags(is_folder, system) == flags
+
+
+class Busy:
+    """A rename that fails for as long as somebody reads the file."""
+
+    def __init__(self, failures: int) -> None:
+        self.tries, self.failures = 0, failures
+
+    def __call__(self) -> None:
+        self.tries += 1
+        if self.tries <= self.failures:
+            raise PermissionError("the file is open in another program")
+
+
+def test_a_rename_waits_on_windows_until_the_file_is_closed() -> None:
+    waited, refused = Busy(3), Busy(1)
+    systems.rename(waited, "nt")
+    with pytest.raises(PermissionError):
+        systems.rename(refused, "posix")
+    with pytest.raises(PermissionError):
+        systems.rename(Busy(1000), "nt", patience=0.05)
+
+    assert (waited.tries, refused.tries) == (4, 1)
+
+
+def test_threads_write_at_their_places(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        parts = [memoryview(bytes([number]) * 1000) for number in range(16)]
+        threads = [
+            threading.Thread(target=systems.write_at, args=(file, part, 1000 * at)) for at, part in enumerate(parts)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert (tmp_path / "file").read_bytes() == b"".join(parts)
+
+
+@pytest.mark.long
+def test_a_gallery_is_made_and_searched_without_what_windows_lacks(tmp_path: Path) -> None:
+    code = """
+import shutil
+from pathlib import Path
+from eyespot import sample
+from eyespot.cli import main
+Path("photos").mkdir()
+for path in sorted(sample.photos().glob("*.jpg"))[:3]:
+    shutil.copy(path, "photos")
+for words in (["index", "photos", "--codes"], ["search", "a gate", "--paths", "-k", "3"], ["doctor"]):
+    sys.argv = ["eyespot", *words]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, (words, end.code)
+"""
+    assert run_without(code, tmp_path).count(".jpg") == 3
+
+
+def test_limits_that_python_cannot_tell_are_none(tmp_path: Path) -> None:
+    code = (
+        "from eyespot.storage import systems\nprint(systems.physical_memory(), systems.allow_open_files(10**9, 1, 1))"
+    )
+
+    assert run_without(code, tmp_path).split() == ["None", "True"]
+    assert (systems.physical_memory() or 0) > 1 << 28 and not systems.allow_open_files(10**9, 1, 1)
+
+
+def test_paths_are_stored_with_slashes_and_a_place_on_another_drive_is_not_inside() -> None:
+    """A backslash elsewhere is a letter. A relative path has as little in common with an absolute one as drives."""
+    assert systems.with_slashes("deep\\er/photo.jpg", "nt") == "deep/er/photo.jpg"
+    assert systems.with_slashes("odd\\name.jpg", "posix") == "odd\\name.jpg"
+    assert systems.is_inside("/photos/deep/a.jpg", "/photos") and systems.is_inside("/photos", "/photos")
+    assert not systems.is_inside("/photos2/a.jpg", "/photos") and not systems.is_inside("d/a.jpg", "/photos")
+
+
+def test_what_only_one_system_has_is_used_behind_the_owner() -> None:
+    """A module that Windows lacks, imported at the top of a file, would end every command there."""
+    package = Path(systems.__file__).parent.parent
+    lacking = re.compile(r"\bimport (resource|fcntl|pwd|grp|termios)\b|\bos\.(pwrite|sysconf|sched_getaffinity)\(")
+    users = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if lacking.search(path.read_text(encoding="utf-8"))
+    }
+
+    assert users == {"storage/systems.py"}
+
+
+GROUPS = {
+    "of a container": ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "15 10\n"}, ["15 10\n"]),
+    "of a group above": (
+        {"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "1 2", "sys/fs/cgroup/a/b/cpu.max": "max 2"},
+        ["max 2", "1 2"],
+    ),
+    "version 1": ({"proc/self/cgroup": "3:cpu,cpuacct:/x\n", "sys/fs/cgroup/cpu/cpu.max": "9 9"}, ["9 9"]),
+    "none": ({}, []),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_limits_of_control_groups_are_read_from_the_innermost_up(tmp_path: Path, case: str) -> None:
+    files, expected = GROUPS[case]
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert list(systems.group_limits("cpu", "cpu.max", tmp_path)) == expected
+    assert 1 <= systems.usable_cores() <= (os.cpu_count() or 1)

@@ -22,14 +22,6 @@ from tests.worlds.power_cuts import RETURNED, VERSIONS, Moment, Tree, content, d
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="session")
-def starter() -> Encoder:
-    from eyespot import rooms
-
-    encoder: Encoder = rooms.load("encoders", "starter")
-    return encoder
-
-
 class Recording(NamedTuple):
     """A scenario that ran, and where."""
 

@@ -244,6 +244,11 @@ def press(page: Any, keys: Iterable[str]) -> None:
         page.keyboard.press(key)
 
 
+def verdicts(page: Any) -> list[str | None]:
+    """What stands on each tile."""
+    return [one.get_attribute("data-verdict") for one in page.locator(".tile").all()]
+
+
 def saved(page: Any) -> None:
     page.get_by_text("All saved", exact=True).wait_for()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -80,15 +79,6 @@ def started(gallery: Path, log: Path, *words: object, **how: Any) -> Iterator[Se
     finally:
         server.process.terminate()
         server.process.wait()
-
-
-@contextmanager
-def kept_port() -> Iterator[int]:
-    """A port that nobody else gets while a server on it dies and comes again: bound here, listened to there."""
-    with socket.socket() as bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(("127.0.0.1", 0))
-        yield int(bound.getsockname()[1])
 
 
 def until(holds: Callable[[], object], seconds: float = 250) -> None:

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import eyespot
 from eyespot.photos.pictures import id_of
-from eyespot.runs.trec import read_run
 from eyespot.web import ServerSettings
 from eyespot.web.found.summary import summary_of
 from tests.lazy_import import requires
@@ -166,12 +165,6 @@ def test_a_csv_has_neither_formulas_nor_unless_asked_positions_and_owners(client
     assert set(whole[0]) - set(plain[0]) == {"latitude", "longitude", "author"}
     assert "'=1+1" in [row["title"] for row in whole]
     assert not [text for row in whole for text in row.values() if text.startswith(("=", "+", "-", "@"))]
-
-
-def test_a_trec_run_is_read_by_metrics(client: TestClient, run: str, tmp_path: Path) -> None:
-    (tmp_path / "hits.txt").write_text(client.get(run, params={"format": "trec", "depth": 72}).text)
-    (ranking,) = read_run(tmp_path / "hits.txt").values()
-    assert len(ranking) == PHOTOS
 
 
 def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:

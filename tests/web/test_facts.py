@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import shutil
+import threading
+import time
 import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,20 +20,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery import disk, filters, items_table, row_store
+from eyespot.indexes.exact import Exact
 from eyespot.search.collection import Collection
-from eyespot.types import Mask, UsageError
+from eyespot.types import Mask, NearestRows, ScanRequest, UsageError
+from eyespot.web import ServerSettings
 from eyespot.web._problems import Problem
 from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.facts import Facts
 from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, mask_keys
+from eyespot.web.found.scanning import MOST, Batcher, ScanCounts, SharedIndex
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples
-from tests.web.conftest import copy_gallery
+from tests.web.conftest import at_this_machine, copy_gallery
 from tests.wording import raises
 
 CONDITIONS = (
@@ -299,3 +307,107 @@ def test_an_old_snapshot_lets_go_of_its_files_at_once(tmp_path: Path) -> None:
         assert block() is None
     finally:
         gc.enable()
+
+
+# -- searches that come while a scan runs share the next one, and each gets what it would get alone ---------------
+
+
+SCANNING_ROWS = np.random.default_rng(0).standard_normal((500, 8)).astype(np.float32)
+
+
+class Gate:
+    """An exact index whose first scan waits until it is let go; it notes how many queries each scan had."""
+
+    def __init__(self) -> None:
+        self.index, self.sizes = Exact(SCANNING_ROWS), list[int]()
+        self.open, self.entered = threading.Event(), threading.Event()
+
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        self.sizes.append(len(requests))
+        self.entered.set()
+        assert self.open.wait(120)
+        return self.index.search_each(requests)
+
+
+def asked_behind_one(gate: Gate, more: Sequence[tuple[np.ndarray, int, Any]]) -> list[Future[NearestRows]]:
+    """The answers to searches that came while the scan of a first one ran."""
+    shared = SharedIndex(gate, threading.RLock(), ScanCounts())
+    with ThreadPoolExecutor(len(more) + 1) as pool:
+        first = pool.submit(shared.search, SCANNING_ROWS[:1], 3)
+        assert gate.entered.wait(120)
+        answers = [pool.submit(shared.search, *one) for one in more]
+        while len(shared.batcher.waiting) < len(more):
+            time.sleep(0.002)
+        gate.open.set()
+    assert first.result().rows.tolist() == gate.index.search(SCANNING_ROWS[:1], 3).rows.tolist()
+    return answers
+
+
+def test_who_comes_while_a_scan_runs_shares_the_next_one() -> None:
+    gate, rng = Gate(), np.random.default_rng(1)
+    more = [(SCANNING_ROWS[at : at + 1], 1 + at % 7, rng.random(500) < 0.5 if at % 2 else None) for at in range(9)]
+    answers = asked_behind_one(gate, more)
+
+    assert gate.sizes == [1, 9]
+    for one, answer in zip(more, answers, strict=True):
+        alone, found = gate.index.search(*one), answer.result()
+        assert (found.rows.tolist(), found.scores.tobytes()) == (alone.rows.tolist(), alone.scores.tobytes())
+
+
+def test_what_is_wrong_with_one_search_is_told_to_that_one_alone() -> None:
+    gate, broken = Gate(), np.full((1, 8), np.nan, np.float32)
+    good, bad, other = asked_behind_one(
+        gate, [(SCANNING_ROWS[:1], 3, None), (broken, 3, None), (SCANNING_ROWS[1:2], 2, None)]
+    )
+
+    assert good.result().rows.shape == (1, 3) and other.result().rows.shape == (1, 2)
+    with raises(UsageError):
+        bad.result()
+
+
+def test_very_many_are_several_scans() -> None:
+    gate = Gate()
+    asked_behind_one(gate, [(SCANNING_ROWS[:1], 2, None)] * (MOST + 3))
+    assert gate.sizes == [1, MOST, 3]
+
+
+def test_a_search_of_several_queries_is_one_request_for_each() -> None:
+    shared = SharedIndex(Exact(SCANNING_ROWS), threading.RLock(), counts := ScanCounts())
+    assert (
+        shared.search(SCANNING_ROWS[:4], 3).rows.tolist()
+        == Exact(SCANNING_ROWS).search(SCANNING_ROWS[:4], 3).rows.tolist()
+    )
+    assert (counts.scans, counts.queries) == (1, 4)
+
+
+def test_a_scan_that_is_broken_off_leaves_nobody_waiting() -> None:
+    class Broken:
+        def __enter__(self) -> None:
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None: ...
+
+    batcher = Batcher(Exact(SCANNING_ROWS).search_each, Broken(), ScanCounts())
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            batcher([ScanRequest(SCANNING_ROWS[0], 1)])
+
+
+@pytest.mark.long
+def test_people_who_search_at_once_get_what_they_get_one_after_the_other(
+    client: TestClient, settings: ServerSettings
+) -> None:
+    words = [f"a photo of {kind} {number}" for number in range(6) for kind in ("stripes", "discs")]
+    asked = [{"q": text, "by": "look"} | ({"label": "kind=heron"} if at % 3 else {}) for at, text in enumerate(words)]
+    before = scans(client)
+    with ThreadPoolExecutor(12) as pool:
+        together = list(pool.map(lambda given: client.get("/v1/search", params=given).json()["items"], asked))
+    with at_this_machine(settings) as other:
+        assert [other.get("/v1/search", params=given).json()["items"] for given in asked] == together
+        assert scans(other) == (len(asked), len(asked))
+    assert scans(client)[1] - before[1] == len(asked)
+
+
+def scans(client: TestClient) -> tuple[int, int]:
+    lines = dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines() if line[:1] != "#")
+    return int(lines["eyespot_scans_total"]), int(lines["eyespot_scan_queries_total"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import PHONE, PHOTOS, opened, press
+from tests.web.conftest import PHONE, PHOTOS, opened, press, verdicts
 from tests.web.test_browser import drop, titles
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -18,10 +19,6 @@ TOP = "() => document.querySelectorAll('.tile')[64]?.getBoundingClientRect().top
 
 def large(page: Any, rank: int) -> None:
     expect(page.locator("#large h2 .soft")).to_have_text(str(rank))
-
-
-def verdicts(page: Any) -> list[str | None]:
-    return [one.get_attribute("data-verdict") for one in page.locator(".tile").all()]
 
 
 def wait_for_save(page: Any) -> None:
@@ -226,3 +223,97 @@ def test_a_menu_closes_by_escape_and_by_a_click_elsewhere_that_opens_nothing(pag
 
     expect(menu).not_to_have_attribute("open", "")
     assert not page.locator("#large[open]").count()
+
+
+# -- thousands of photos on one page ------------------------------------------------------------------------------
+
+
+SMALL = {"width": 640, "height": 300}
+LAST = f".tile >> nth={PHOTOS - 1}"
+PLACES = """() => [...document.querySelectorAll(".tile")].map((one) => one.getBoundingClientRect())
+  .map((at) => [at.left, at.top + scrollY, at.width, at.height].map(Math.round))"""
+MANY_BROWSER_TOP = "() => document.querySelectorAll('.tile')[50]?.getBoundingClientRect().top"
+
+
+def with_short_blocks(route: Any) -> None:
+    """The page's script, for which few photos are many."""
+    answer = route.fetch()
+    before, after = "const MANY = 240, BLOCK = 60;", "const MANY = 16, BLOCK = 8;"
+    assert before in answer.text()
+    route.fulfill(response=answer, body=answer.text().replace(before, after))
+
+
+@pytest.fixture
+def many_browser_page(browser: Any, served: str) -> Iterator[Any]:
+    """A small window, with eight photos to a block."""
+    with opened(browser, served, viewport=SMALL) as page:
+        page.route("**/results.js*", with_short_blocks)
+        yield page
+
+
+def load_all(page: Any, query: str) -> None:
+    page.goto(f"/?q={query}&grouped=false")
+    page.locator(".more").scroll_into_view_if_needed()
+    page.locator(LAST).wait_for(state="attached")
+
+
+def load_folded(page: Any, query: str) -> None:
+    load_all(page, query)
+    expect(page.locator(".block.far")).not_to_have_count(0)
+
+
+def test_what_is_far_leaves_its_place_and_comes_back_as_it_was(
+    browser: Any, served: str, many_browser_page: Any
+) -> None:
+    load_folded(many_browser_page, "many")
+    with opened(browser, served, viewport=SMALL) as plain:
+        load_all(plain, "many")
+        rows = plain.evaluate(PLACES)
+        assert plain.locator(".block").count() == 0
+
+    assert many_browser_page.locator(".tile img").count() < PHOTOS
+    many_browser_page.evaluate("scrollTo(0, 0)")
+    expect(many_browser_page.locator(".tile img").first).to_be_visible()
+    expect(many_browser_page.locator(".tile").nth(40).locator("img")).to_have_count(0)
+    folded = many_browser_page.evaluate(PLACES)
+    assert len(folded) == len(rows) == PHOTOS
+    assert max(abs(a - b) for one, other in zip(folded, rows, strict=True) for a, b in zip(one, other, strict=True)) < 2
+
+    many_browser_page.set_viewport_size({"width": 900, "height": 300})
+    many_browser_page.wait_for_function(f"""() => {{  // all rows but the last end where the grid ends
+        const ends = {{}}, grid = document.querySelector("#grid").getBoundingClientRect().right;
+        for (const [left, top, width] of ({PLACES})()) ends[top] = Math.max(ends[top] || 0, left + width);
+        const rows = Object.values(ends).slice(0, -1);
+        return rows.length > 3 && rows.every((end) => Math.abs(end - grid) < 3);
+    }}""")
+
+
+def test_keys_go_through_all_photos_and_back_and_a_verdict_is_on_those_that_are_far(many_browser_page: Any) -> None:
+    load_folded(many_browser_page, "keys+through+many")
+    many_browser_page.evaluate("scrollTo(0, 0)")
+    expect(many_browser_page.locator(".tile img").first).to_be_visible()
+    many_browser_page.locator(".tile .picture").first.focus()
+    press(many_browser_page, ["ArrowRight"] * PHOTOS)
+    assert many_browser_page.evaluate("tiles().indexOf(focused())") == PHOTOS - 1
+    expect(many_browser_page.locator(".tile").first.locator("img")).to_have_count(0)
+    press(many_browser_page, ["Shift+N"])
+    expect(many_browser_page.locator(".unsaved")).to_have_count(0)
+    many_browser_page.locator(LAST).locator(".picture").focus()
+    press(many_browser_page, ["ArrowUp"] * 40)
+
+    assert many_browser_page.evaluate("tiles().indexOf(focused())") < 10
+    expect(many_browser_page.locator(".tile:focus-within img")).to_be_visible()
+    many_browser_page.evaluate("scrollTo(0, 0)")
+    expect(many_browser_page.locator(".tile").first.locator(".said")).to_have_text("✕ no")
+    assert many_browser_page.locator(".tile[data-verdict=no]").count() == PHOTOS
+
+
+def test_back_finds_the_row_though_blocks_lie_above(many_browser_page: Any) -> None:
+    load_folded(many_browser_page, "back+to+many")
+    many_browser_page.locator(".tile").nth(50).scroll_into_view_if_needed()
+    expect(many_browser_page.locator(".tile").nth(50).locator("img")).to_be_visible()
+    before = many_browser_page.evaluate(MANY_BROWSER_TOP)
+    many_browser_page.goto("/login")
+    many_browser_page.go_back()
+
+    many_browser_page.wait_for_function(f"(before) => Math.abs(({MANY_BROWSER_TOP})() - before) < 40", arg=before)

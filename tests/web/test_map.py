@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.layout.stored import make_layout, place_of_layout
 from eyespot.gallery.view import Gallery
-from eyespot.web import Role, ServerSettings
+from eyespot.web import ServerSettings
 from eyespot.web.found.on_map import OTHERS, UNKNOWN, in_polygon
 from tests.examples import examples
 from tests.lazy_import import requires
 from tests.made_once import made_once
-from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, copy_gallery, from_afar, make_gallery
+from tests.web.conftest import PHOTOS, at_this_machine, copy_gallery, make_gallery
 from tests.web.server_process import until
 from tests.wording import check_wording
 from tests.worlds import index_gallery
@@ -194,13 +194,6 @@ def test_places_mean_what_they_meant_or_nothing(on_map: TestClient, about: Any) 
         assert answer.status_code == 409
     beyond = on_map.get("/v1/map/items", params={"version": about["version"], "at": PHOTOS})
     assert beyond.status_code == 404
-
-
-def test_only_the_owner_makes_a_map(mapped: ServerSettings) -> None:
-    with from_afar(mapped, TOKENS[Role.ANNOTATOR]) as annotator:
-        assert annotator.get("/v1/map").status_code == 200
-        assert annotator.post("/map/make", data={"work": "compute"}).status_code == 403
-        assert "Make it anew" not in annotator.get("/map").text
 
 
 @pytest.mark.long

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 
 pytest.importorskip("ray")
-pytest.importorskip("fastapi", reason="the server needs the extra [web]")
 
 import eyespot
 from eyespot.cluster.linked import LinkedBackend

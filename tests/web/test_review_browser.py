@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,7 @@ import pytest
 
 from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.web import ServerSettings
-from tests.web.conftest import Team, copy_team_gallery, labelling, opened, press, saved, serving
-from tests.web.server_process import kept_port, started
+from tests.web.conftest import copy_team_gallery, opened, press, serving
 from tests.worlds import draw_photos
 
 pytestmark = pytest.mark.long  # minutes of a browser
@@ -117,33 +116,3 @@ def test_a_changed_text_is_not_accepted_by_mistake(page: Any, queue: Queue) -> N
     case(page, 1)
 
     assert queue.standing()["c0"].texts == {"text": "0 cups!"}
-
-
-def test_a_server_killed_in_mid_click_loses_nothing_and_doubles_nothing(browser: Any, tmp_path: Path) -> None:
-    gallery, queue = copy_team_gallery(tmp_path), fresh(tmp_path / "queue.jsonl")
-    words = (gallery, tmp_path / "log", "--review", queue.path)
-    with kept_port() as port, closing(Team(gallery, f"http://127.0.0.1:{port}")) as team:
-        team.take_in(("owl", "an owl"), photos=60)
-        with (
-            started(*words, port=port) as server,
-            reviewing(browser, team.address) as page,
-            labelling(browser, team, "Ada", "owl") as grid,
-        ):
-            press(page, "a")
-            case(page, 1)
-            press(grid, "n" * 15)
-            server.process.kill()
-            server.process.wait()
-            press(grid, "y" * 15)
-            press(page, "d")
-            for one in (page, grid):
-                one.wait_for_selector("#wrong:not([hidden])")
-            confirmed = team.marks("owl", "Ada")
-            assert choices(queue) == {"c0": "accept"}
-            with started(*words, port=port):
-                case(page, 2)
-                saved(grid)
-        marks = ["n"] * 15 + ["y"] * 15
-        assert (team.marks("owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
-
-    assert [(one.id, one.choice) for one in queue.decisions()] == [("c0", "accept"), ("c1", "drop")]

@@ -156,9 +156,6 @@ def test_a_query_that_came_without_photos_is_filled_on_its_page(table: TestClien
     assert table.post("/annotate/fill", data={"query": "nothing"}).status_code == 422
 
 
-# -- one list for several -------------------------------------------------------------------------------------------
-
-
 # -- groups ---------------------------------------------------------------------------------------------------------
 
 

