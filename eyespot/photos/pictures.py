@@ -179,7 +179,8 @@ def _load(image: ImageFile.ImageFile, data: bytes) -> None:
     first = [tile.args if isinstance(tile.args, str) else str((tile.args or [""])[0]) for tile in image.tile]
     deep = image.mode == "RGB" and bool(first) and _OTHER_BYTE.keys() >= {*first}
     image.load()
-    blank = image.format in ("GIF", "PNG", "WEBP") and bool(image.getcolors(1))
+    may_move = image.format in ("GIF", "PNG", "WEBP") and image.mode in ("L", "P", "RGB", "RGBA")
+    blank = may_move and bool(image.getcolors(1))
     for frame in range(1, min(_FRAMES, getattr(image, "n_frames", 1))) if blank else ():
         image.seek(frame)
         image.load()

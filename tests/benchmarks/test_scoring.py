@@ -199,7 +199,7 @@ def test_ilias_scores_pictures_and_texts_apart_and_only_what_was_asked(tmp_path:
     assert last.queries == 3 and last.means["AP@1000"] == pytest.approx((1 / 2 + 0 + 1 / 2) / 3)
     # by clutter: from low up to but without high
     counts = {group.value: group.queries for group in texts.groups["clutter"]}
-    assert counts == {"0 to 18": 1, "18 to 33": 0, "33 to 53": 1, "53 to inf": 0}
+    assert counts == {"0 to 18": 1, "18 to 33": 0, "33 to 53": 1, "53 and more": 0}
 
 
 def test_eccv_scores_six_tasks_of_one_ranking(tmp_path: Path) -> None:

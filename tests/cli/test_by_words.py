@@ -62,7 +62,7 @@ def test_no_teach_leaves_out_what_labelled_photos_look_like(sample_gallery: Path
     words = ("search", "Brandenburg Gate", "-g", sample_gallery, "-k", 9)
     taught, untaught = done(*words, "--teach"), done(*words, "--no-teach")
 
-    assert "photos bear these words" in taught.stderr and "bear these words" not in untaught.stderr
+    assert "photos have these words" in taught.stderr and "have these words" not in untaught.stderr
     assert "[" in taught.stdout.splitlines()[0] and taught.stdout != untaught.stdout
 
 
