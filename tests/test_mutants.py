@@ -168,8 +168,8 @@ def long_tests(*files: str) -> set[str]:
 @pytest.mark.parametrize(
     ("file", "reached", "spared"),
     [
-        ("eyespot/reports/figures/bars.py", "tests/reports/test_report.py", "tests/storage/test_atomic.py"),
-        ("eyespot/encoders/starter.py", "tests/gallery/test_segments.py", "tests/indexes/test_contract.py"),
+        ("eyespot/reports/figures/bars.py", "tests/reports/test_report.py", "tests/indexes/test_exact.py"),
+        ("eyespot/encoders/starter.py", "tests/gallery/test_segments.py", "tests/indexes/test_exact.py"),
         ("eyespot/web/why.py", "tests/web/test_browser.py", "tests/search/test_kept.py"),
         ("tests/web/test_browser.py", "tests/web/test_browser.py", "tests/web/test_team_browser.py"),
         ("docs/tune.md", "tests/test_docs.py", "tests/web/test_browser.py"),

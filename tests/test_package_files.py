@@ -21,6 +21,7 @@ PLACES = SHIPPED | {".ci", ".github", ".gitattributes", ".gitignore", "pyproject
 READ_ELSEWHERE = {  # files that no code names, and who reads them
     "eyespot/encoders/starter_data/reference.npz": "the test of the starter, which compares its vectors with these",
     "eyespot/py.typed": "type checkers",
+    "eyespot/reproduce/samples/": "`eyespot reproduce --sample`, as a folder",
     "eyespot/reproduce/tables/": "`eyespot reproduce`, as a folder",
     "eyespot/sample/ATTRIBUTION.md": "people; the page of the README and the module link it",
     "eyespot/sample/photos/": "`sample.photos`, as a folder",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
 from eyespot.encoders._layouts import described
 from eyespot.models import hub
@@ -37,9 +38,8 @@ def load(spec: str, *, batch: int | None = None, threads: int = 0) -> OnnxEncode
     Raises: UsageError for a missing file or a wrong line in the settings.
     """
     if spec.startswith("hub:"):
-        from eyespot.encoders import model
-
-        return model.load(spec.removeprefix("hub:"), batch=batch, threads=threads)
+        found: OnnxEncoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch, threads=threads)
+        return found
     folder = Path(spec).expanduser()
     has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
     settings = read_settings(folder) if has_settings else checked(described(folder), folder)

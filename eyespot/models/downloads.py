@@ -82,10 +82,10 @@ def fetch(
         make_folder(place.parent)
         if not file.is_whole(place) and not _from_cache(repository, file, place):
 
-            def shown(unit: str, done: int, _all: int, before: int = before) -> None:
+            def tell_all(unit: str, done: int, _all: int, before: int = before) -> None:
                 tell(unit, before + done, total)
 
-            came += _of_hub(repository, replace(file, path=root + file.path), place, shown)
+            came += _of_hub(repository, replace(file, path=root + file.path), place, tell_all)
         before += file.size
         tell("bytes", before, total)
     return came

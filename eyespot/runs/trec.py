@@ -227,7 +227,7 @@ _QRELS = _Kind(
     full=4,
     named=_qrels_fields,
     limit=2**31,
-    rule="a grade must be a number",
+    rule="a grade must be a number below 2,147,483,648",
     expected=QRELS_LINE,
     twice="judges",
 )

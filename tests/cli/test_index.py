@@ -75,9 +75,10 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     planned = done("index", mess, "--dry-run", cwd=tmp_path).stdout
     indexed, again = done("index", mess, cwd=tmp_path, code=3), done("index", cwd=tmp_path, code=3)
     draw(tmp_path / "more" / "a.jpg", 30)
-    more = done("index", "more", cwd=tmp_path, code=3).stderr.splitlines()[0]
+    more = done("index", "more", cwd=tmp_path, code=3).stderr.splitlines()[1]
 
-    line, undated, unplaced, share, failed = indexed.stderr.splitlines()
+    starter, line, undated, unplaced, share, failed = indexed.stderr.splitlines()
+    assert "eyespot models get" in starter
     assert undated == "5 pictures without a date; eyespot search --undated lists them"
     assert unplaced.startswith("5 pictures without a position; eyespot search --where")
     skipped = "16 skipped (2 .insv + 1 .lrv video,"
@@ -101,8 +102,10 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
     assert first["looked"].pop("searchable") == again["looked"].pop("searchable") == searchable(rows)
     assert first["looked"].pop("videos") == {"videos": 0, "files": 0, "frames": 0} == again["looked"].pop("videos")
     for report in (first, again):
-        counted = [report["looked"].pop(name) for name in ("undated", "unplaced", "unsourced", "respelled")]
-        assert counted == [5, 5, 0, []]
+        counted = [
+            report["looked"].pop(name) for name in ("undated", "unplaced", "unsourced", "more_pages", "respelled")
+        ]
+        assert counted == [5, 5, 0, 0, []]
     assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
     assert rows[0] == {
         "kind": "video",

@@ -112,6 +112,7 @@ BARE = {
     ],
     "spilled data": ["curate/inat/tables.py"],
     "demonstration": ["cli/demo.py"],
+    "what the last search showed": ["cli/_hits_out.py"],
 }
 
 

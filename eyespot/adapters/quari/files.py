@@ -148,9 +148,8 @@ def arrays_in(path: Path, name: str) -> Any:
         import torch
     try:
         contents = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises what its parts raise
-        reason = " ".join(str(error).split())[:160]
-        raise UsageError(f"{path} holds more than tensors, or is damaged ({reason})") from None
+    except Exception:  # torch raises what its parts raise, with advice that would run code
+        raise UsageError(f"{path} holds more than tensors, or is damaged; fetch it again") from None
 
     def array(one: Any) -> Any:
         return (one.float() if one.is_floating_point() else one).numpy() if isinstance(one, torch.Tensor) else one
