@@ -292,7 +292,7 @@ def test_the_verb_gets_lists_checks_and_removes(models: Mapping[str, Path], mirr
         ("models", "check", "org/siglip", "--json"),
         ("models", "list", "--json"),
         ("index", tmp_path / "photo.png", "-e", "model:org/siglip", "-g", tmp_path / "g", "--json"),
-        ("search", "a heron", "-e", "model:org/siglip", "-g", tmp_path / "g", "--json"),
+        ("search", "a heron", "-e", "auto", "-g", tmp_path / "g", "--json"),
     ):
         done = run_eyespot(*words, **env)
         assert done.returncode == 0, done.stderr
