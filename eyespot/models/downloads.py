@@ -175,19 +175,19 @@ def _rest(answer: HTTPResponse, source: str, files: tuple[Path, Path | None], be
     """
     start, coming = _begun(answer, source, files, before), int(answer.headers.get("Content-Length") or 0)
     got, whole = 0, False
-    with files[0].open("ab", 0) as file:
-        while not whole:
-            try:
-                piece = answer.read(PIECE)
-            except (OSError, HTTPException):
-                break
-            try:
+    try:
+        with files[0].open("ab") as file:
+            while not whole:
+                try:
+                    piece = answer.read(PIECE)
+                except (OSError, HTTPException):
+                    break
                 file.write(piece)
-            except OSError as error:
-                raise EyespotError(f"{files[0].parent} cannot be written {trouble(error)}") from None
-            got += len(piece)
-            tell("bytes", start + got, start + coming if coming else 0)
-            whole = not piece  # the host ended by itself
+                got += len(piece)
+                tell("bytes", start + got, start + coming if coming else 0)
+                whole = not piece  # the host ended by itself
+    except OSError as error:
+        raise EyespotError(f"{files[0].parent} cannot be written {trouble(error)}") from None
     if not whole or (coming and got != coming):
         raise HostBusy(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
     return got
