@@ -27,14 +27,17 @@ def listing(json: bool = json_option()) -> None:
     from eyespot.models.table import RECOMMENDED, entries
 
     here: dict[str, list[str]] = {}
+    others: dict[str, dict[str, str]] = {}
     for model in installed():
         here.setdefault(model.name, []).append(model.variant)
+        if model.name not in entries():
+            others[model.name] = {"name": model.name, "licence": model.licence}
     rows = [
         one.model_dump(exclude={"image", "text", "sha256", "folder", "tokenizer"}, exclude_defaults=True)
         | {"here": here.get(name, []), "pinned": bool(one.revision)}
         for name, one in entries().items()
     ]
-    rows += [{"name": name, "here": variants} for name, variants in here.items() if name not in entries()]
+    rows += [other | {"here": here[name]} for name, other in others.items()]
     lines = [f"recommended: {RECOMMENDED}; with little memory: siglip-base. Get one: eyespot models get NAME"]
     for row in rows:
         size = f"{row['mb'] / 1000:.1f} GB" if "mb" in row else ""

@@ -49,7 +49,7 @@ def read_graph(file: Path) -> Graph:
             for number, value in _fields(data, 0, len(data)):
                 if number == _GRAPH and isinstance(value, slice):
                     parts.read_graph(data, value)
-    except (OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError, IndexError, RecursionError) as error:
         raise UnreadableGraph(f"{file} is no ONNX file: {error}") from error
     for name in parts.external:
         if PurePosixPath(name).name != name or name in (".", ".."):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.encoders._graphs import read_graph
-from eyespot.encoders._layouts import LAYOUTS, VARIANTS, ExportLayout, described, layout_of
+from eyespot.encoders._layouts import VARIANTS, ExportLayout, described, layout_of
 from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
 from eyespot.models.downloads import fetch
 from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
@@ -27,7 +27,7 @@ _ABOUT = ("LICENSE", "LICENSE.md", "LICENSE.txt", "README.md")
 
 @dataclass(frozen=True)
 class Offer:
-    """What `get` would fetch: the files of a commit, and how many bytes are still to come."""
+    """What `get` would fetch: the files of a commit, and their bytes."""
 
     repository: Repository
     files: tuple[HubFile, ...]
@@ -76,6 +76,9 @@ def get(entry: Entry, variant: str, offered: Offer, tell: Progress = no_progress
     root = f"{entry.folder}/" if entry.folder else ""
     inside = [HubFile(file.path.removeprefix(root), file.size, file.digest) for file in offered.files]
     make_folder(folder)
+    coming = sum(file.size for file in inside if not (folder / file.path).is_file())
+    if coming > (free := shutil.disk_usage(folder).free):
+        raise EyespotError(f"{folder} has room for {free / 1e6:,.0f} MB, not for {coming / 1e6:,.0f} MB; make room")
     fetch(repository, inside, folder, tell, root=root)
     missing = [name for name in _external(folder) if not (folder / name).is_file()]
     named = [file for file in repository.files if file.path.removeprefix(root) in missing]
@@ -100,31 +103,37 @@ def _external(folder: Path) -> list[str]:
 
 def bring(entry: Entry, variant: str, source: Path) -> Installed:
     """Install from a folder: an export as the hub lays it out, the hub's cache, or another machine's model folder."""
-    snapshots = sorted(source.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
-    records = sorted(source.rglob(RECORD))
-    origin = records[0].parent if records else snapshots[-1] if snapshots else source
-    if not origin.is_dir():
+    if not source.is_dir():
         raise UsageError(f"{source} is no folder; name one that holds the export")
-    folder, commit = place_of(entry.name, variant), snapshots[-1].name if snapshots else ""
-    if records:
-        record = read_record(records[0])
-        wrong = [name for name, digest in record.files.items() if file_sha256(origin / name) != digest]
-        if wrong:
-            raise EyespotError(
-                f"{origin} has other bytes in {', '.join(wrong)} than were installed there; copy it again"
-            )
-        variant, commit = record.variant, record.revision
-        folder = place_of(entry.name, variant)
-    layouts = {layout.name: layout for layout in LAYOUTS}
-    beside = {name for layout in layouts.values() for name in (*layout.beside, layout.tokenizer)}
-    for path in sorted(origin.rglob("*")):
-        name = path.relative_to(origin).as_posix()
-        if path.is_file() and (".onnx" in path.name or name in beside or name in (*_ABOUT, SETTINGS)):
-            make_folder((folder / name).parent)
-            part = (folder / name).with_name(f".{path.name}.part")
-            shutil.copyfile(path, part)
-            put_file(part, folder / name)
+    snapshots = sorted(source.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
+    origin, commit = (snapshots[-1], snapshots[-1].name) if snapshots else (source, "")
+    if records := sorted(source.rglob(RECORD)):
+        origin, commit = _recorded(records, entry.name, variant)
+    if (origin / entry.folder).is_dir():
+        origin /= entry.folder
+    paths = [path.relative_to(origin).as_posix() for path in sorted(origin.rglob("*")) if path.is_file()]
+    found = layout_of(paths, variant)
+    if found is None:
+        raise UsageError(f"{origin} has no pair of towers in {variant} that eyespot knows; it has {_onnx_files(paths)}")
+    folder = place_of(entry.name, variant)
+    for name in sorted({*_needed(*found, paths), *_external(origin), *_ABOUT}.intersection(paths)):
+        make_folder((folder / name).parent)
+        part = folder.joinpath(name).with_name(f".{Path(name).name}.part")
+        shutil.copyfile(origin / name, part)
+        put_file(part, folder / name)
     return _finished(entry, variant, commit, folder)
+
+
+def _recorded(records: Sequence[Path], name: str, variant: str) -> tuple[Path, str]:
+    """The folder of a model that another machine installed, every byte compared, and its commit."""
+    made = {record.parent: read_record(record) for record in records}
+    folder = next((at for at, one in made.items() if (one.name, one.variant) == (name, variant)), None)
+    if folder is None:
+        there = ", ".join(sorted(one.encoder.removeprefix("model:") for one in made.values()))
+        raise UsageError(f"{records[0].parent} holds {there}, and no {name} in {variant}; name the folder that has it")
+    if wrong := made[folder].damaged(folder):
+        raise EyespotError(f"{folder} has other bytes in {', '.join(wrong)} than were installed there; copy it again")
+    return folder, made[folder].revision
 
 
 def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installed:
@@ -133,7 +142,8 @@ def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installe
     write_whole(folder / SETTINGS, lambda file: file.write(toml_text(values).encode()))
     (folder / RECORD).unlink(missing_ok=True)
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    digests = {name: file_sha256(folder / name) for name in names if not name.rpartition("/")[2].startswith(".")}
+    names = [name for name in names if name != RECORD and not Path(name).name.startswith(".")]  # another run's
+    digests = {name: file_sha256(folder / name) for name in names}
     made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests)
     try:
         try_out(encoder_of(made))

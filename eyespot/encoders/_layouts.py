@@ -85,9 +85,14 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
         raise UsageError(f"{folder} holds no export that eyespot knows ({variant}); docs/encoders.md names the layouts")
     layout, (image, text) = found
     graphs = read_graph(folder / image), read_graph(folder / text)
+    if not all(graph.inputs for graph in graphs):
+        raise UsageError(f"{folder} has a tower without an input; it is no pair of towers")
     files = {Path(name).name: _json(folder / name) for name in layout.beside if (folder / name).is_file()}
     read = _of_immich if layout.name == "immich" else _of_transformers
-    pictures, words = read(files, _port(graphs[1], image=False))
+    try:
+        pictures, words = read(files, _port(graphs[1], image=False))
+    except (AttributeError, TypeError, LookupError, ValueError) as error:
+        raise UsageError(f"{', '.join(files)} in {folder} are not those of a model ({error})") from None
     pictures = {"file": image, **_image_ports(graphs[0]), **pictures, **known.get("image", {})}
     words = {"file": text, "tokenizer": layout.tokenizer, **_text_ports(graphs[1]), **words, **known.get("text", {})}
     if words.pop("unmasked", False) and "mask" in words:

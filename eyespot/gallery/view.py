@@ -56,7 +56,8 @@ class Gallery:
         return self.header.roots[number]
 
     def stem(self, encoder: str | None = None) -> str:
-        """The space that an encoder's name means, the default one for None; `UsageError` if there is none."""
+        """The space that an encoder's name means, the default for None and "auto"; `UsageError` if there is none."""
+        encoder = None if encoder == "auto" else encoder
         if encoder is None and self.header.default in self.header.spaces:
             return self.header.default
         names = [] if encoder is None else [*full_names(encoder), encoder]

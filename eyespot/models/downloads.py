@@ -20,8 +20,9 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import Request
 
 from eyespot.models.repository import HostBusy, HubFile, Kind, Repository, authorization, listed, opened
-from eyespot.storage.atomic import make_folder, put_file
+from eyespot.storage.atomic import make_folder, put_file, trouble
 from eyespot.storage.digests import file_sha256
+from eyespot.storage.locks import in_turn
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 HUB = re.compile(r"hub:(?P<kind>datasets/)?(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -80,12 +81,15 @@ def fetch(
     for file in files:
         place = out.joinpath(*PurePosixPath(file.path).parts)
         make_folder(place.parent)
-        if not file.is_whole(place) and not _from_cache(repository, file, place):
 
-            def tell_all(unit: str, done: int, _all: int, before: int = before) -> None:
-                tell(unit, before + done, total)
+        def tell_all(unit: str, done: int, _all: int, before: int = before) -> None:
+            tell(unit, before + done, total)
 
-            came += _of_hub(repository, replace(file, path=root + file.path), place, tell_all)
+        if not file.is_whole(place):
+            with in_turn(place):  # another eyespot may be fetching it
+                if not file.is_whole(place) and not _from_cache(repository, file, place):
+                    came += _of_hub(repository, replace(file, path=root + file.path), place, tell_all)
+            place.with_name(f".{place.name}.lock").unlink(missing_ok=True)
         before += file.size
         tell("bytes", before, total)
     return came
@@ -171,16 +175,19 @@ def _rest(answer: HTTPResponse, source: str, files: tuple[Path, Path | None], be
     """
     start, coming = _begun(answer, source, files, before), int(answer.headers.get("Content-Length") or 0)
     got, whole = 0, False
-    with files[0].open("ab") as file:
-        while not whole:
-            try:
-                piece = answer.read(PIECE)
-            except (OSError, HTTPException):
-                break
-            file.write(piece)
-            got += len(piece)
-            tell("bytes", start + got, start + coming if coming else 0)
-            whole = not piece  # the host ended by itself
+    try:
+        with files[0].open("ab") as file:
+            while not whole:
+                try:
+                    piece = answer.read(PIECE)
+                except (OSError, HTTPException):
+                    break
+                file.write(piece)
+                got += len(piece)
+                tell("bytes", start + got, start + coming if coming else 0)
+                whole = not piece  # the host ended by itself
+    except OSError as error:
+        raise EyespotError(f"{files[0].parent} cannot be written {trouble(error)}") from None
     if not whole or (coming and got != coming):
         raise HostBusy(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
     return got

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256
@@ -43,9 +43,9 @@ class Installed:
         """What it takes on disk."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
-    def damaged(self) -> list[str]:
-        """Files that are not those that were installed; all are read."""
-        places = {name: self.folder / name for name in self.files}
+    def damaged(self, folder: Path | None = None) -> list[str]:
+        """Files that are not those that were installed, here or in a copy elsewhere; all are read."""
+        places = {name: (folder or self.folder) / name for name in self.files}
         return [name for name, file in places.items() if not file.is_file() or file_sha256(file) != self.files[name]]
 
     def record(self) -> None:
@@ -75,6 +75,12 @@ def place_of(name: str, variant: str) -> Path:
     return home() / name.replace("/", "--") / variant
 
 
+def is_inside(path: str) -> bool:
+    """Whether a path that somebody else wrote stays in the folder it is of."""
+    parts = PurePosixPath(path).parts
+    return bool(parts) and not path.startswith("/") and ".." not in parts and not any(mark in path for mark in "\\:\0")
+
+
 def installed() -> Iterator[Installed]:
     """The models that are here."""
     for record in sorted(home().glob(f"*/*/{RECORD}")):
@@ -86,14 +92,19 @@ def installed() -> Iterator[Installed]:
 def find(name: str, variant: str = "fp32") -> Installed | None:
     """A model that is here; None if it is not."""
     record = place_of(name, variant) / RECORD
-    return read_record(record) if record.is_file() else None
+    found = read_record(record) if record.is_file() else None
+    return found if found is not None and found.folder == record.parent else None
 
 
 def read_record(record: Path) -> Installed:
-    """What a `model.toml` says. `EyespotError` if it is none."""
+    """What a `model.toml` says. `EyespotError` if it is none, or names what lies outside its folder."""
     try:
-        return Installed(**toml_of(record))
-    except (TypeError, UsageError) as error:
+        found = Installed(**toml_of(record))
+        outside = [name for name in (found.name, found.variant, *found.files.keys()) if not is_inside(name)]
+        if outside or "/" in found.variant:
+            raise UsageError(f"it names {(*outside, found.variant)[0]!r}")
+        return found
+    except (AttributeError, TypeError, UsageError) as error:
         raise EyespotError(
             f"{record} is not the record of a model ({error}); fetch it again: eyespot models get"
         ) from None

@@ -14,14 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from eyespot.models.installed import is_inside
 from eyespot.storage.digests import file_sha256
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, UsageError
 
 TIMEOUT = 60  # seconds without a byte
 WAY = "fetch it while online"
@@ -70,42 +71,46 @@ def listed(name: str, revision: str | None = None, *, kind: Kind = "models", ins
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "ON", "YES"):
         raise EyespotError(f"could not get {name} from the model hub (HF_HUB_OFFLINE is set); {instead}")
     api = f"{endpoint()}/api/{kind}/{name}"
-    commit = str(_answer(f"{api}/revision/{quote(revision or 'main', safe='')}", name, instead)[0]["sha"])
-    if not re.fullmatch("[0-9a-f]{40}", commit):
-        raise EyespotError(f"{endpoint()} names no commit of {name}; it does not speak the hub's protocol")
-    files, page = [], f"{api}/tree/{commit}?recursive=true"
-    while page:
-        entries, page = _answer(page, name, instead)
-        files += [_file(name, entry) for entry in entries if entry.get("type") == "file"]
+    try:
+        commit = str(_answer(f"{api}/revision/{quote(revision or 'main', safe='')}", name, instead)[0]["sha"])
+        if not re.fullmatch("[0-9a-f]{40}", commit):
+            raise EyespotError(f"{endpoint()} names no commit of {name}; it does not speak the hub's protocol")
+        files, page, read = [], f"{api}/tree/{commit}?recursive=true", set[str]()
+        while page and page not in read:
+            read.add(page)
+            entries, page = _answer(page, name, instead)
+            files += [_file(name, entry) for entry in entries if entry.get("type") == "file"]
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # of JSON that is another's
+        raise EyespotError(f"{urlsplit(api).netloc} does not speak the hub's protocol; check HF_ENDPOINT") from None
     return Repository(name, kind, commit, tuple(files))
 
 
 def _answer(url: str, name: str, instead: str) -> tuple[Any, str]:
     """What the hub says, and the address of the next page, "" for none."""
-    with opened(Request(url, headers=authorization()), name, instead) as answer:
+    ours = urlsplit(url).netloc == urlsplit(endpoint()).netloc
+    with opened(Request(url, headers=authorization() if ours else {}), name, instead) as answer:
         following = re.search('<([^>]+)>; *rel="next"', answer.headers.get("Link") or "")
-        try:
-            return json.load(answer), following[1] if following else ""
-        except ValueError:
-            raise EyespotError(f"{urlsplit(url).netloc} does not speak the hub's protocol; check HF_ENDPOINT") from None
+        return json.load(answer), following[1] if following else ""
 
 
 def _file(name: str, entry: Any) -> HubFile:
     path, large = str(entry.get("path")), entry.get("lfs") or {}
     digest = str(large.get("oid") or entry.get("oid") or "")
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts or any(mark in path for mark in "\\:\0"):
+    if not is_inside(path):
         raise EyespotError(f"{name} names a file outside its folder, {path!r}; nothing was fetched")
-    if not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", digest) or not isinstance(entry.get("size"), int):
+    if not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", digest) or type(entry.get("size")) is not int or entry["size"] < 0:
         raise EyespotError(f"{endpoint()} promises no digest for {path} of {name}; fetch it from another mirror")
     return HubFile(path, entry["size"], digest)
 
 
 def endpoint() -> str:
-    """The hub's address."""
+    """The hub's address. `UsageError` if it is none."""
     from huggingface_hub.constants import ENDPOINT
 
-    return str(os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
+    address = str(os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
+    if urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).netloc:
+        raise UsageError(f"{address} is no address of a hub; give https://… in HF_ENDPOINT or --from")
+    return address
 
 
 def authorization() -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 COUNT_WORDS = "two three four five six seven eight nine ten eleven twelve dozen dozens several many few pair couple"
 COUNTS = frozenset(COUNT_WORDS.split())
-NEGATION = re.compile(r"\b(without|except|not|no|never|neither|nor|none|nobody|nothing|\w+n['\u2019]t)\b", re.I)
+NEGATION = re.compile(r"\b(without|except|not|no|never|neither|nor|none|nobody|nothing|\w+n['\u2019]t)\b(?!-)", re.I)
 WITHOUT = re.compile(
     r"(.+?)[\s,]+(?:but |with |and |(?:that |who )(?:is |are ))?(?:without|except|not|no) (?:any |an? |the |for )?(.+)",
     re.I,

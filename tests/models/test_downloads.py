@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from eyespot.models import repository
 from eyespot.models.downloads import download
 from eyespot.models.repository import HostBusy
 from eyespot.types import EyespotError, UsageError
@@ -114,6 +115,28 @@ def test_a_line_that_breaks_without_a_length_leaves_no_file(tmp_path: Path) -> N
         download(blob(mirror).replace("/blobs/", "/chunked/"), tmp_path)
 
     assert all(path.name.startswith(".") for path in tmp_path.iterdir())
+
+
+def test_a_full_disk_keeps_what_has_come(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with hub(HubMirror(REPOS)) as mirror:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+        try:
+            with pytest.raises(EyespotError, match="cannot be written"):
+                download(blob(mirror), tmp_path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert download(blob(mirror), tmp_path).place.read_bytes() == WEIGHTS
+
+
+@pytest.mark.parametrize("commit", [[], None, {}, {"sha": 1}, {"sha": "a" * 40}])
+def test_a_mirror_that_answers_nonsense_is_one_sentence(commit: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    pages = iter([commit, [1]])
+    monkeypatch.setattr(repository, "_answer", lambda *_: (next(pages), ""))
+    with pytest.raises(EyespotError, match="does not speak the hub's protocol"):
+        repository.listed("org/name")
 
 
 def test_a_run_that_was_killed_with_every_byte_there_only_names_the_file(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from eyespot.encoders import _installing
 from eyespot.models import downloads, installed, table
 from eyespot.models.repository import listed
 from eyespot.models.table import Entry
+from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError
 from tests.command import refuses, run_eyespot
 from tests.models import exports
@@ -192,6 +194,66 @@ def test_a_model_moves_with_its_name(
         _installing.bring(table.entry("org/clip"), "fp32", copied)
 
 
+OTHER = {"name": "org/other"}
+
+
+@pytest.mark.parametrize("lie", [{"variant": "../../out"}, {"files": {"../secret": "0"}}, {"files": ["x"]}, OTHER])
+def test_a_record_from_elsewhere_reaches_nothing_outside(
+    lie: dict[str, Any], models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path
+) -> None:
+    made = get("clip", models)
+    copied = shutil.copytree(made.folder, tmp_path / "stick")
+    (tmp_path / "secret").write_text("mine")
+    (copied / installed.RECORD).write_text(toml_text({**asdict(made), **lie}))
+    made.remove()
+    before = sorted(tmp_path.rglob("*"))
+    with raises(UsageError if lie == OTHER else EyespotError):
+        _installing.bring(table.entry("org/clip"), "fp32", copied)
+
+    assert sorted(tmp_path.rglob("*")) == before
+    shutil.copytree(copied, made.folder)
+    if lie != OTHER:
+        with raises(EyespotError):
+            installed.find("org/clip")
+    else:
+        assert installed.find("org/clip") is None
+
+
+def test_an_export_in_a_folder_comes_with_its_weights_and_no_other_variant(
+    models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path
+) -> None:
+    import onnx
+
+    folder = shutil.copytree(models["clip"], tmp_path / "export")
+    tower = folder / "onnx" / "text_model.onnx"
+    shutil.copy(tower, tower.with_name("text_model_fp16.onnx"))
+    onnx.save(onnx.load(str(tower)), str(tower), save_as_external_data=True, location="numbers.bin", size_threshold=0)
+    made = _installing.bring(table.entry("org/clip"), "fp32", folder)
+
+    assert "onnx/numbers.bin" in made.files and "onnx/text_model_fp16.onnx" not in made.files
+    with raises(UsageError):
+        _installing.bring(table.entry("org/clip"), "q4", folder)
+
+
+def test_two_runs_at_once_fetch_a_model_once(models: Mapping[str, Path], mirror: HubMirror) -> None:
+    whole = _installing.offer(entry("clip", models), "fp32").bytes
+    mirror.sent = 0
+    line = [sys.executable, "-m", "eyespot.cli", "models", "get", "org/clip"]
+    ran = [subprocess.Popen(line, stdout=subprocess.DEVNULL) for _ in range(2)]
+
+    assert [one.wait() for one in ran] == [0, 0] and mirror.sent < 1.6 * whole
+    assert not get("clip", models).damaged() and not list(installed.home().rglob(".*"))
+
+
+def test_a_full_disk_is_said_before_the_first_byte(
+    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000))
+    with raises(EyespotError):
+        get("clip", models)
+    assert not [path for path in installed.home().rglob("*") if path.is_file()]
+
+
 def test_a_pinned_digest_that_the_hub_does_not_have_fetches_nothing(
     models: Mapping[str, Path], mirror: HubMirror
 ) -> None:
@@ -230,14 +292,14 @@ def test_the_verb_gets_lists_checks_and_removes(models: Mapping[str, Path], mirr
         ("models", "check", "org/siglip", "--json"),
         ("models", "list", "--json"),
         ("index", tmp_path / "photo.png", "-e", "model:org/siglip", "-g", tmp_path / "g", "--json"),
-        ("search", "a heron", "-e", "model:org/siglip", "-g", tmp_path / "g", "--json"),
+        ("search", "a heron", "-e", "auto", "-g", tmp_path / "g", "--json"),
     ):
         done = run_eyespot(*words, **env)
         assert done.returncode == 0, done.stderr
         lines[words[0] + words[1][:5] if words[0] == "models" else words[0]] = json.loads(done.stdout)
 
     assert lines["modelsget"]["encoder"] == "model:org/siglip" and lines["modelscheck"]["damaged"] == []
-    assert {"name": "org/siglip", "here": ["fp32"]} in lines["modelslist"]
+    assert ("org/siglip", ["fp32"]) in [(row["name"], row["here"]) for row in lines["modelslist"]]
     assert len(lines["search"]["items"]) == 1
     refuses("models", "remove", "org/siglip", EYESPOT_GALLERY=str(tmp_path / "g"), **env)
     gone = run_eyespot("models", "remove", "org/siglip", "--json", **env)

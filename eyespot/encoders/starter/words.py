@@ -126,9 +126,11 @@ def unseen(text: str, lexicon: Lexicon, named: bool) -> str | None:
     """What a text asks for that no class shows, by kinds. named: its unknown words are named already."""
     found = {"counts": counts_in(text), "emoji": [letter for letter in text if unicodedata.category(letter) == "So"]}
     words, start = plain_words(text), 0
+    alone = len([word for word in words if word not in FUNCTION_WORDS]) == 1
     while start < len(words):
-        length, _ = longest_noun(words[start : start + LONGEST_PHRASE], lexicon)
-        if length == 1 and (kind := unseen_kind(words[start], lexicon)):  # a black bear is no colour
+        length, concepts = longest_noun(words[start : start + LONGEST_PHRASE], lexicon)
+        kind = unseen_kind(words[start], lexicon) if length == 1 else None  # a black bear is no colour
+        if kind and not (alone and concepts and kind in ("colours", "actions")):  # an orange, a fly
             found.setdefault(kind, []).append(words[start])
         start += length
     kinds = [f"{kind} ({', '.join(dict.fromkeys(words))})" for kind, words in found.items() if words]
