@@ -7,6 +7,7 @@ character of Unicode's last private area, and leaves every other name as it is (
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Container, Iterable
@@ -86,7 +87,7 @@ def nearly(name: str, names: Iterable[str]) -> str:
 
 
 def _stem(name: str) -> str:
-    return folded(name.rpartition("/")[2].rpartition(".")[0])
+    return folded(os.path.splitext(name.rpartition("/")[2])[0])
 
 
 def _lowered(match: re.Match[str]) -> str:
