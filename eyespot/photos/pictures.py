@@ -179,8 +179,10 @@ def _load(image: ImageFile.ImageFile, data: bytes) -> None:
     first = [tile.args if isinstance(tile.args, str) else str((tile.args or [""])[0]) for tile in image.tile]
     deep = image.mode == "RGB" and bool(first) and _OTHER_BYTE.keys() >= {*first}
     image.load()
-    blank = image.format in ("GIF", "PNG", "WEBP") and bool(image.getcolors(1))
-    for frame in range(1, min(_FRAMES, getattr(image, "n_frames", 1))) if blank else ():
+    frames = min(_FRAMES, getattr(image, "n_frames", 1)) if image.format in ("GIF", "PNG", "WEBP") else 1
+    # Colours of 16 bits cannot be counted
+    blank = frames > 1 and not image.mode.startswith("I") and bool(image.getcolors(1))
+    for frame in range(1, frames) if blank else ():
         image.seek(frame)
         image.load()
         if not image.getcolors(1):
