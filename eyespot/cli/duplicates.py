@@ -55,7 +55,8 @@ def run(
             lines.append(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
     for kind, total in totals.items():
         if total["groups"]:
-            lines.append(f"{total['groups']:,} groups of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
+            noun = "group" if total["groups"] == 1 else "groups"
+            lines.append(f"{total['groups']:,} {noun} of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
     print_result({"groups": fields, "totals": totals}, lines, json)
 
 

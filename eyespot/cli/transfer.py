@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -199,7 +200,7 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
     """Take in facts and index them, in place of those of the same file; exit code 3 if some entries were refused."""
     from eyespot.formats.imports.photo_facts import take_in
 
-    gallery, place = gallery_here(given, writes=True), source.absolute()
+    gallery, place = gallery_here(given, writes=True), Path(os.path.abspath(source))
     # Exports of two cameras have the same file name; a long one would be cut before its digest
     done = take_in(gallery, photos, f"{place.stem[:40]}-{text_digest(str(place))[:8]}", folder)
     if done.path is None and (done.unknown or not done.failed):

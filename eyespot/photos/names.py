@@ -7,11 +7,13 @@ character of Unicode's last private area, and leaves every other name as it is (
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Container, Iterable
 from difflib import get_close_matches
 
+_DIGITS = re.compile("[0-9]")
 _RAISED = 0x100000  # from a lone surrogate to the character that is stored for it
 _RAW = re.compile("[\udc80-\udcff\U0010dc80-\U0010dcff]")
 _STORED = re.compile("[\U0010dc80-\U0010dcff]+")
@@ -76,8 +78,16 @@ class NamedFiles:
 
 def nearly(name: str, names: Iterable[str]) -> str:
     """`; did you mean b.jpg?` with the name among these that this one nearly is, or nothing."""
-    near = get_close_matches(name, list(names), 1, 0.8)
-    return f"; did you mean {shown_name(near[0])}?" if near else ""
+    wanted, stems = _stem(name), {_stem(one): one for one in names}
+    near = get_close_matches(wanted, list(stems), 3, 0.75)
+    # IMG_0007 is another photo than IMG_0008
+    other = (one for one in near if one == wanted or _DIGITS.sub("", one) != _DIGITS.sub("", wanted))
+    found = next(other, None)
+    return f"; did you mean {shown_name(stems[found])}?" if found is not None else ""
+
+
+def _stem(name: str) -> str:
+    return folded(os.path.splitext(name.rpartition("/")[2])[0])
 
 
 def _lowered(match: re.Match[str]) -> str:

@@ -156,17 +156,25 @@ def test_verdicts_that_are_not_spread_calibrate_nothing(gallery: Path) -> None:
     assert found["labels"]["a tower"] == {"pictures": 60, "calibrated": False}
 
 
-def test_pictures_in_a_tar_are_listed_and_the_rest_is_labelled(made: Path, tmp_path: Path) -> None:
+def test_pictures_in_a_tar_are_labelled_as_others_are(made: Path, tmp_path: Path) -> None:
     photos = sorted((made.parent / "photos").iterdir())
     with tarfile.open(tmp_path / "0.tar", "w") as archive:
         archive.add(photos[0], "first.jpg")
     index_gallery(tmp_path / "g", tmp_path / "0.tar", photos[1])
 
-    shown = done("tag", "a tower, an animal", "-g", tmp_path / "g", code=3)
+    done("tag", "a tower, an animal", "-g", tmp_path / "g")
 
-    assert "0.tar/first.jpg (lies in an archive, where a list of facts names nothing; unpack it)" in shown.stderr
     labels = column(tmp_path / "g", "tag")
-    assert (labels["first.jpg"], labels[photos[1].name] is None) == (None, False)
+    assert labels.keys() == {"first.jpg", photos[1].name} and None not in labels.values()
+
+
+def test_pictures_that_were_imported_keep_the_facts_of_their_table(gallery: Path, tmp_path: Path) -> None:
+    done("export", "npy", tmp_path / "v", "-g", gallery)
+    done("import", "npy", tmp_path / "v", "-g", tmp_path / "h", "-e", "starter")
+
+    shown = done("tag", "a tower", "--column", "seen", "-g", tmp_path / "h", code=3)
+
+    assert "has the facts of the table that it was imported with" in shown.stderr
 
 
 def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:

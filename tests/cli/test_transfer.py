@@ -228,7 +228,10 @@ def test_detections_are_looked_for_below_the_folder_of_photos(place: Path, tmp_p
     line = ("import", detector, tmp_path / "found.json", "-g", tmp_path / "gallery")
 
     refuses(*line, code=4)
-    assert run_json(*line, "--photos", place)["known"] == 1
+    first = run_json(*line, "--photos", place)
+    (tmp_path / "other").mkdir()
+    again = (line[0], line[1], tmp_path / "other" / ".." / "found.json", *line[3:], "--photos", place)
+    assert (first["known"], run_json(*again)["list"]) == (1, first["list"])
 
 
 SYSTEMS = {

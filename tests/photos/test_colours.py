@@ -269,6 +269,8 @@ def test_pictures_without_a_fitting_profile_are_read_by_their_own_numbers() -> N
     assert open_picture(encoded(cmyk, "JPEG", quality=95, icc_profile=p3)).image.getpixel((3, 3)) == plain
     grey = Image.fromarray(np.full((8, 8), 30_000, np.uint16))
     assert open_picture(encoded(grey, "PNG")).image.getpixel((3, 3)) == (117, 117, 117)
+    deep = Image.fromarray(np.full((32, 32), 0x7500, np.uint16))
+    assert open_picture(encoded(deep, "PNG")).image.size == (32, 32)
     for icc in (ImageCms.createProfile("LAB"), ImageCms.createProfile("XYZ")):
         assert error(encoded(scene(), "PNG", icc_profile=ImageCms.ImageCmsProfile(icc).tobytes())) == 0
 

@@ -485,6 +485,7 @@ def test_a_repair_reads_dates_again_that_an_older_eyespot_left_without_a_source(
     found = index_gallery(gallery, photos).found
     assert (found.undated, found.unsourced) == (2, 1) and rows_in(gallery)["old.jpg"]["taken"].year == 2022
     assert "date" not in virtues(rows_in(gallery)["old.jpg"], False)
+    assert "title or keywords" in virtues({"sidecar_title": "Grandma's garden"}, False)
 
     again = index_gallery(gallery, photos, repair=True)
     assert (again.found.undated, again.found.unsourced, again.embedded) == (1, 0, 0)

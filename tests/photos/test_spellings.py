@@ -31,11 +31,11 @@ def test_facts_of_other_programs_find_photos_in_another_spelling(tmp_path: Path)
 
 def test_names_in_labels_are_matched_by_another_spelling_where_one_picture_fits(tmp_path: Path) -> None:
     photos = draw_photos(tmp_path / "photos", 4)
-    names = [unicodedata.normalize("NFD", "Zürich.jpg"), "Café.jpg", "UPPER.JPG", "two.jpg", "Two.jpg"]
+    names = [unicodedata.normalize("NFD", "Zürich.jpg"), "Café.jpg", "UPPER.JPG", "two.jpg", "Two.jpg", "IMG_0007.jpg"]
     drawn = sorted(photos.rglob("*.jpg"))
     for name in names:
         shutil.copy(drawn[0], photos / name)
-    rows = ["Zürich.jpg", unicodedata.normalize("NFD", "Café.jpg"), "upper.jpg", "TWO.jpg", "Cafe.jpg"]
+    rows = ["Zürich.jpg", unicodedata.normalize("NFD", "Café.jpg"), "upper.jpg", "TWO.jpg", "Cafe.jpg", "IMG_0008.jpg"]
     lines = "".join(f"{name},{number}\n" for number, name in enumerate(rows))
     (photos / "metadata.csv").write_text("file_name,number\n" + lines, encoding="utf-8")
 
@@ -47,9 +47,11 @@ def test_names_in_labels_are_matched_by_another_spelling_where_one_picture_fits(
         assert {path: json.loads(facts) for path, facts in labels} == matched | {
             "TWO.jpg": {"number": "3"},
             "Cafe.jpg": {"number": "4"},
+            "IMG_0008.jpg": {"number": "5"},
         }
         assert [(failure.path, failure.reason.partition("; ")[2]) for failure in done.failures] == [
             ("Cafe.jpg", "did you mean Café.jpg?"),
+            ("IMG_0008.jpg", ""),  # another photo of the same camera
             ("TWO.jpg", "2 are spelled like it, such as Two.jpg"),
         ]
         assert len([note for note in done.notes if "3 labels and sidecars match by another spelling" in note]) == 1

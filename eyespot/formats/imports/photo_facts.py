@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from eyespot.formats.exports._names import safe_name
-from eyespot.gallery.disk import FACTS
+from eyespot.gallery.disk import FACTS, is_imported
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import Gallery
 from eyespot.gallery.visits import PICTURE
 from eyespot.photos.found import is_utf8
-from eyespot.photos.names import NamedFiles, real_name
-from eyespot.photos.places import archive_of
+from eyespot.photos.names import NamedFiles
 from eyespot.storage.atomic import make_folder, new_file
 
 KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
@@ -121,7 +120,7 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
         for photo in photos:
             done.photos += 1
             found = [] if photo.failure else places.of(photo)
-            if (refusal := _refusal(photo, found, taken)) is not None:
+            if (refusal := _refusal(photo, found, taken, [*map(places.ids.get, found)])) is not None:
                 done.failed.append((photo.file, refusal))
             elif not found:
                 done.unknown.append(photo.file)
@@ -137,14 +136,14 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
     return done
 
 
-def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) -> str | None:
+def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str], ids: Sequence[str | None]) -> str | None:
     """Why a photo that may lie at these places gets no facts; None if it does, or lies nowhere."""
     if photo.failure is not None or not found:
         return photo.failure
     if len(found) > 1:
         return f"{len(found)} photos of the gallery may be meant, such as {found[0]}"
-    if archive_of(real_name(found[0])) is not None:
-        return "lies in an archive, where a list of facts names nothing; unpack it"
+    if ids[0] is None:
+        return "has the facts of the table that it was imported with; index the photo itself, and search that"
     if found[0] in taken:
         return f"{found[0]} has the facts of an earlier entry"
     return (
@@ -152,7 +151,7 @@ def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) ->
     )
 
 
-def _line(photo: PhotoFacts, place: str, id: str = "") -> str:
+def _line(photo: PhotoFacts, place: str, id: str | None = None) -> str:
     return json.dumps({**photo.facts, "file_name": place, PICTURE: id}, ensure_ascii=False) + "\n"
 
 
@@ -161,11 +160,13 @@ class _Places:
 
     def __init__(self, opened: Gallery, folder: Path) -> None:
         view = opened.view(opened.stem())
-        ids = [str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()]
-        self.ids = {place: ids[row] for place, row in view.places()}
+        ids: list[str | None] = []  # None in a shard that was imported, which keeps the facts of its table
+        for shard in view.shards:
+            ids += [None if is_imported(shard) else str(id) for id in read_items(shard, ["id"])["id"].to_pylist()]
+        self.ids = {place: ids[row] for place, row in sorted(view.places(), key=lambda one: ids[one[1]] is not None)}
         self.known = {os.path.normpath(place): place for place in self.ids}
         self.files = NamedFiles(self.known)
-        self.listed_at = str(opened.path.absolute())
+        self.listed_at = os.path.abspath(opened.path)
         roots = (root.path for root in opened.header.roots.values() if root.kind == "folder")
         self.bases = [str(folder.absolute()), *roots]
 

@@ -23,6 +23,7 @@ from eyespot.gallery.groups.near_duplicates import Families
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
+from eyespot.photos import sidecars
 from eyespot.photos.embedded_texts import EMBEDDED
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import archive_of
@@ -107,7 +108,7 @@ DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords
 
 def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
     """Which of `VIRTUES` a picture has, by its facts."""
-    texts = any(facts.get(name) for name in EMBEDDED)
+    texts = any(facts.get(name) for name in (*EMBEDDED, *sidecars.TEXTS))
     dated = facts.get("taken") is not None and facts.get(DATE_SOURCE) in EXACT
     has = (dated, facts.get("latitude") is not None, texts, not is_grey)
     return tuple(name for name, there in zip(VIRTUES, has, strict=True) if there)
