@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Condition, Lock
@@ -48,7 +48,7 @@ class CostLimits:
 
     def passed(self, spent: Spent, more: Spent) -> str | None:
         """Which limit is reached, or would be passed by this much more, in words."""
-        sums = (
+        sums: tuple[tuple[float | None, float, float, Callable[[float], str]], ...] = (
             (self.calls, spent.calls, more.calls, "{:,} calls".format),
             (self.tokens, spent.tokens, more.tokens, "{:,} tokens".format),
             (self.money, spent.money, more.money, lambda money: Spent(money=money).dollars),
