@@ -11,7 +11,7 @@ from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import FEW
-from eyespot.types import RankedImage, Run, Tokens
+from eyespot.types import RankedImage, Run, Tokens, without_code
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
@@ -49,6 +49,8 @@ class RerankView:
 
     def output(self, run: Run, query: Query) -> SearchOutput:
         """The first k hits after the judge; without k the usual number, or all that are likely."""
+        from eyespot.search.collection import NO_MATCH
+
         if self.settings.rerank is None:
             return SearchOutput(run, run)
         with judge_stage(self.settings, self.gallery) as stage:
@@ -59,6 +61,8 @@ class RerankView:
             first = _first(stage.reranked(run, result), self.settings.k or FEW)
             judgements = result.judgements.get(query.id, {})
             verdicts = {hit.image: _verdict(judgements.get(hit.image)) for hit in first[query.id]}
+            if any((verdict["probability"] or 0) >= 0.5 for verdict in verdicts.values()):
+                first.notes = without_code(first.notes, NO_MATCH)  # the judge says yes to one
             return SearchOutput(first, first, verdicts, _header(first), result, "probability")
 
     def tell_plan(self, run: Run, query: Query, json: bool) -> None:

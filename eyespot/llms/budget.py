@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Condition, Lock
@@ -48,17 +48,16 @@ class CostLimits:
 
     def passed(self, spent: Spent, more: Spent) -> str | None:
         """Which limit is reached, or would be passed by this much more, in words."""
-        sums = (
-            (self.calls, spent.calls, more.calls, "{:,} calls"),
-            (self.tokens, spent.tokens, more.tokens, "{:,} tokens"),
-            (self.money, spent.money, more.money, "${:g}"),
+        sums: tuple[tuple[float | None, float, float, Callable[[float], str]], ...] = (
+            (self.calls, spent.calls, more.calls, "{:,} calls".format),
+            (self.tokens, spent.tokens, more.tokens, "{:,} tokens".format),
+            (self.money, spent.money, more.money, lambda money: Spent(money=money).dollars),
         )
         for limit, before, extra, words in sums:
             if limit is not None and before >= limit:
-                return f"{words.format(limit)} is spent"
+                return f"{words(limit)} is spent"
             if limit is not None and before + extra > limit * (1 + ROUNDING):
-                used, needs = words.format(before), words.format(extra)
-                return f"{words.format(limit)} has no room for a request that may take {needs} beside {used}"
+                return f"{words(limit)} has no room for a request that may take {words(extra)} beside {words(before)}"
         return None
 
 

@@ -46,8 +46,7 @@ def evaluate(
     if qrels is None:
         empty = [query for query, count in zip(rankings.queries, rankings.relevant, strict=True) if count == 0]
     else:
-        relevant = np.concatenate([[0], np.cumsum(qrels.grade >= 1)])[qrels.offsets]  # (queries + 1,)
-        empty = [qrels.queries[row] for row in np.flatnonzero(np.diff(relevant) == 0)]
+        empty = [qrels.queries[row] for row in np.flatnonzero(_relevant(qrels, 1) == 0)]
     skipped = set(rankings.missing if rules.missing == "skip" else ())
     skipped |= set(empty if rules.without_relevant == "skip" else ())
     queries = [query for query in everyone if query not in skipped] if skipped else list(everyone)
@@ -61,7 +60,7 @@ def evaluate(
             column = measure(rankings)
         values[label] = np.append(column, 0.0)[rows]
     ranges = _tie_ranges(rankings, labelled, rows)
-    notes = [*_notes(rankings, empty, rules, len(queries)), *_tie_notes(ranges)]
+    notes = [*_notes(rankings, empty, rules, len(queries)), *_grade_notes(qrels, labelled), *_tie_notes(ranges)]
     missing, unjudged = list(rankings.missing), list(rankings.unjudged)
     return Scores(queries, values, labelled, rules, missing, unjudged, empty, notes, ranges)
 
@@ -90,6 +89,19 @@ def _notes(rankings: Aligned, empty: Sequence[str], rules: Rules, scored: int) -
     if 0 < scored < FEWEST:
         notes.append(f"an interval of fewer than {FEWEST} queries holds less than 95 %, and these are {scored}")
     return notes
+
+
+def _relevant(qrels: Qrels, rel: float) -> Ints:
+    """How many images of each query have at least this grade, (queries,)."""
+    return np.diff(np.concatenate([[0], np.cumsum(qrels.grade >= rel)])[qrels.offsets])
+
+
+def _grade_notes(qrels: Qrels | None, measures: Mapping[str, Measure]) -> list[str]:
+    """Queries that a measure of higher grades finds nothing relevant for."""
+    grades = sorted({rel for one in measures.values() if (rel := one.definition.get("rel", 1)) > 1})
+    short = {rel: int((_relevant(qrels, rel) == 0).sum()) for rel in grades} if qrels is not None else {}
+    sentence = "{} of {} judged queries have no image of grade {}; they score 0 where rel is {}"
+    return [sentence.format(n, len(qrels or ()), rel, rel) for rel, n in short.items() if n]
 
 
 def _tie_ranges(rankings: Aligned, measures: Mapping[str, Measure], rows: Ints) -> dict[str, tuple[float, float]]:

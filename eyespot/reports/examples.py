@@ -78,7 +78,8 @@ def uncertainty(result: Result) -> NDArray[np.float64]:
         judged = qrels.get(query, {})
         grades[query] = {**judged, **{image: rel for image in first.get(query, ()) if judged.get(image, -1) < 0}}
     hopeful = evaluate(run, Qrels(grades), [measure], result.task.rules)
-    at = {query: value for query, value in zip(hopeful.queries, hopeful.values[label].tolist(), strict=True)}
+    (alone,) = hopeful.values.values()  # one measure has its short name, also where ours has its full one
+    at = dict(zip(hopeful.queries, alone.tolist(), strict=True))
     ours = result.scores.values[label].tolist()
     pairs = zip(result.scores.queries, ours, strict=True)
     return np.array([abs(at.get(query, value) - value) for query, value in pairs])

@@ -116,12 +116,14 @@ class TableRecipe:
     def rows(self, sample: bool, only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[TableSystem]:
         """The systems (of the miniature, with `sample`): all but those by hand, or `only` these and what they read.
 
-        Raises `UsageError` for a name that no system has.
+        Raises `UsageError` for a name that no system has, or if nothing is left.
         """
         systems = {one.name: one for one in (self.sample_systems if sample else self.systems)}
         if unknown := [name for name in (*only, *skip) if name not in systems]:
             raise UsageError(f"{self.name} has no system {unknown[0]!r}; there are: {', '.join(systems)}")
         wanted = set(only or (name for name, one in systems.items() if not one.by_hand))
+        if wanted <= {*skip}:
+            raise UsageError(f"no row of {self.name} is left; skip fewer of: {', '.join(systems)}")
         wanted |= {other for name in wanted for other in (systems[name].of, systems[name].after)}
         return [one for name, one in systems.items() if name in wanted and name not in skip]
 

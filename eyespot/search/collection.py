@@ -22,6 +22,7 @@ from eyespot.types import (
     Index,
     Mask,
     NearestRows,
+    Note,
     NothingFound,
     Progress,
     Query,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from eyespot.settings.search import FilterSettings, RankingSettings
 
 MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kernels is worth a word
+NO_MATCH = "no-match"  # the code of the note that nothing scores as a match should
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
 
@@ -255,7 +257,8 @@ class Collection:
         if plain and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
             weakest = self.encoder.weakest_match(own[0])
             if weakest is not None and (best := run.score.max()) < weakest:
-                notes.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
+                text = f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"
+                notes.append(Note(NO_MATCH, text))
         encoder, imported = self.view.space.encoder, self.view.space.revision == IMPORTED
         if without := self.view.without_vector:
             way_out = "" if imported else f"; bring them in with: eyespot index -g {quote(str(self.gallery.path))}"

@@ -125,6 +125,8 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(few_gallery: Path, ledger: P
     assert first.returncode == 3 and "the budget of 2 calls is spent" in first.stderr
     assert again.returncode == 0 and "2 verdicts from the ledger, 3 asked, 3 calls" in again.stderr
     assert len(server.answered) == 5 and len(first.stdout.splitlines()) == 6
+    doubtful = [run_eyespot("search", "a harp", *words[2:4], *more).stderr for more in ((), words[4:])]
+    assert ["no good match" in told for told in doubtful] == [True, False]  # the judge says Yes
 
 
 def test_wordings_of_a_model_are_searched_and_asked_for_once(few_gallery: Path, ledger: Path, server: Double) -> None:

@@ -273,6 +273,10 @@ def test_missing_and_barren_queries_score_zero_or_are_left_out() -> None:
     assert (scores.missing, scores.unjudged, scores.without_relevant) == (["gone"], ["other"], ["b"])
     assert (strict.queries, strict.means) == (["a"], {"RR": 0.5})
     assert [note.split()[0] for note in scores.notes] == ["1", "1", "1", "an"]
+    graded = evaluate(RUN, EVALUATING_QRELS, ["P(rel=9)@1", "R(rel=9)@5", "RR"])
+    assert [note for note in graded.notes if "rel is 9" in note] == [
+        "3 of 3 judged queries have no image of grade 9; they score 0 where rel is 9"
+    ]
     assert evaluate(Run({"a": RUN["a"], "gone": []}), EVALUATING_QRELS, ["RR"]).missing == [
         "gone",
         "b",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -214,9 +215,9 @@ EXAMPLES_QRELS = {
 ORDERS = {"good": "abc", "fair": "acb", "open": "bca", "middle": "bac", "bad": "bca", "lost": "bc"}
 
 
-def made(orders: dict[str, str], way: str = "t2i") -> Evaluation:
+def made(orders: dict[str, str], way: str = "t2i", measures: Sequence[str] = ("AP",)) -> Evaluation:
     queries = {query: {"text": f"find {query}"} for query in EXAMPLES_QRELS}
-    task = Task(way, JudgedQueries(queries, Qrels(EXAMPLES_QRELS)), [parse("AP")], way=way)
+    task = Task(way, JudgedQueries(queries, Qrels(EXAMPLES_QRELS)), [*map(parse, measures)], way=way)
     run = Run.from_orders({query: list(images) for query, images in orders.items()})
     return Evaluation(benchmark(), "test", "ours", [scored(task, run)], {"eyespot": "0"})
 
@@ -236,6 +237,8 @@ def test_the_best_the_worst_and_of_the_rest_the_most_uncertain_are_shown_once() 
     widths = dict(zip(EXAMPLES_QRELS, uncertainty(made(ORDERS).results[0]).tolist(), strict=True))
     assert widths["open"] == pytest.approx(1 - 1 / 3)
     assert widths["fair"] == widths["middle"] == widths["lost"] == 0
+    twice = made(ORDERS, measures=("AP", "AP(norm='min-k')"))  # neither has its short name
+    assert uncertainty(twice.results[0]).tolist() == list(widths.values())
 
 
 def test_another_system_stands_below_with_what_moved_and_captions_show_no_pictures() -> None:

@@ -169,6 +169,8 @@ def test_rows_are_chosen_with_what_they_read() -> None:
 
     assert [one.name for one in recipe.rows(False, ["quari"])] == ["quari", "first"]
     assert [one.name for one in recipe.rows(False, skip=["first"])] == ["quari"]
+    with raises(UsageError):
+        recipe.rows(False, only=["quari"], skip=["quari"])
     assert [one.name for one in reproduce.recipe("inquire-3").rows(False, ["best"])] == ["blip2", "best"]
     with raises(UsageError):
         recipe.commands(False, ["best"])

@@ -196,7 +196,11 @@ def captioned(data: Path) -> None:
     photos = sorted((data / "photos").glob("*.jpg"))
     (data / "photos").rename(data / "train2017")
     images = [{"id": at, "file_name": one.name} for at, one in enumerate(photos)]
-    written = [{"image_id": at, "id": at, "caption": f"a photo of {one.stem}"} for at, one in enumerate(photos)]
+    written = [  # as many as fill the batch of a backbone
+        {"image_id": at, "id": 3 * at + number, "caption": f"{said} {one.stem}"}
+        for at, one in enumerate(photos)
+        for number, said in enumerate(("a photo of", "a picture of", "here is"))
+    ]
     (data / "captions_train2017.json").write_text(json.dumps({"images": images, "annotations": written}))
     taken = [(data / "train2017" / one.name).read_bytes() for one in photos]
     files = {f"{at:03}.jpg": one for at, one in enumerate(taken[:8])} | {f"{at:03}.txt": b"a thing" for at in range(8)}
