@@ -288,8 +288,8 @@ def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
-    asked = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in _providers().split(",")]
-    providers = [name for name in asked if name in onnxruntime.get_available_providers()]
+    wanted = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in _providers().split(",")]
+    providers = [name for name in wanted if name in onnxruntime.get_available_providers()]
     try:
         tower = onnxruntime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:  # onnxruntime's errors share no other base

@@ -154,11 +154,11 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
         corner = {"bboxX": round(min(x, 1 - 1e-4), 4), "bboxY": round(min(y, 1 - 1e-4), 4)}
         box = corner | {"bboxWidth": max(width, 1e-4), "bboxHeight": max(height, 1e-4)}
         animal = KINDS.get(kind) == "animal"
-        own: dict[str, Any] = {"observationID": f"{photo.facts['id']}-{number}"}
-        own |= {"observationType": KINDS.get(kind, "unknown")}
+        observation: dict[str, Any] = {"observationID": f"{photo.facts['id']}-{number}"}
+        observation |= {"observationType": KINDS.get(kind, "unknown")}
         if confidence is not None:
-            own |= {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
-        yield {**shared, **own, **box, "scientificName": photo.species if animal else None}
+            observation |= {"classificationMethod": "machine", "classificationProbability": round(confidence, 4)}
+        yield {**shared, **observation, **box, "scientificName": photo.species if animal else None}
     if not boxes:
         kind = "animal" if photo.species else "unclassified"
         only = {"observationID": photo.facts["id"], "observationType": kind, "scientificName": photo.species}
