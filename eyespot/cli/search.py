@@ -17,7 +17,6 @@ from eyespot.cli._rerank_view import RerankView, SearchOutput, accuracy_of
 from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, print_raw, progress_bar, warn
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter
-from eyespot.search.query_language import MINUS_WORD, format_query
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
 from eyespot.settings.judge import DEPTH
 from eyespot.settings.search import FEW, BackendSettings, SearchSettings
@@ -85,6 +84,8 @@ def run(
         return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json)
     wanted = collection.query(words, image)
     if _minus_words(words or ""):
+        from eyespot.search.query_language import format_query
+
         warn(f"searched as: {format_query(wanted)}; quotes around a word keep its minus")
     run, rewriting = _ranked(collection, wanted, settings, grouped)
     view = RerankView(settings, accuracy, collection.gallery.path)
@@ -161,6 +162,10 @@ def _shares(
 
 def _minus_words(text: str) -> list[str]:
     """The words with a minus right before them, as in `dog -people`."""
+    if " -" not in f" {text}":  # the language is not loaded for the others
+        return []
+    from eyespot.search.query_language import MINUS_WORD
+
     return [word for word in text.split() if MINUS_WORD.fullmatch(word)]
 
 

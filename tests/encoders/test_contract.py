@@ -23,6 +23,7 @@ from eyespot import rooms
 from eyespot.encoders.crops import PLACES, Crops
 from eyespot.types import UsageError
 from tests.command import refuses, run_eyespot
+from tests.models import exports
 from tests.wording import check_wording, raises
 from tests.worlds import embedding_server, make_gallery
 
@@ -66,12 +67,23 @@ def onnx(folder: Path) -> Any:
     return rooms.load("encoders", f"onnx:{folder}")
 
 
+@contextmanager
+def model(folder: Path) -> Iterator[Any]:
+    from eyespot.encoders import bring
+    from eyespot.models.table import entry
+
+    source = exports.transformers_js(folder / "export", tiny_models.hf_clip(folder / "hf"), "clip")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EYESPOT_MODELS", str(folder / "models"))
+        yield rooms.load("encoders", bring(entry("org/tiny"), "fp32", source).encoder)
+
+
 def crops(folder: Path) -> Any:
     return rooms.load("encoders", "crops:5:starter")
 
 
 CASES: dict[str, Callable[[Path], Any]] = {
-    made.__name__: made for made in (starter, crops, hf, open_clip, wildclip, mllm, served, onnx)
+    made.__name__: made for made in (starter, crops, hf, open_clip, wildclip, mllm, served, onnx, model)
 }
 
 
