@@ -21,6 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # before any client of the hub is imported: tests ask no network and see no cache of the developer's
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
+os.environ["XDG_STATE_HOME"] = HUB_CACHE.name  # a test is no search of whoever runs it
 
 import torchvision_stub  # noqa: E402
 

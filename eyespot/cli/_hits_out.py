@@ -108,6 +108,7 @@ def remember_hits(gallery: Path, ids: Sequence[str]) -> None:
     with suppress(OSError, RuntimeError):
         place = _last_search()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.touch(0o600)  # what was searched is nobody else's
         place.write_text(json.dumps({"gallery": os.path.realpath(gallery), "ids": [*ids]}), "utf-8")
 
 
