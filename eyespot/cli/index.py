@@ -20,7 +20,6 @@ from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
-    from eyespot.gallery.survey import RootCounts
     from eyespot.photos.kinds import SkippedFiles
     from eyespot.photos.places import Root
     from eyespot.types import Encoder
@@ -73,7 +72,7 @@ def run(
             except KeyboardInterrupt:
                 warn("interrupted; what is done is kept: run the same line again and it goes on there")
                 raise
-            _report(place, summary, json)
+            _report(place, summary, encoders, json)
 
         if settings.watch:
             keep_up(place, roots, lambda: index_once(replace(later, **once)), lambda: index_once(later))
@@ -122,8 +121,6 @@ def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], op
     from eyespot.gallery.integrity import faults
 
     summary = index(gallery, photos, encoders, options)
-    if summary.embedded and [encoder.space.encoder for encoder in encoders] == ["starter"]:
-        summary.notes.append(BEYOND_STARTER)
     if any(fault.file.startswith(("local/", "indexes/")) for fault in summary.damaged):
         from eyespot.search.repair import repair_beside
 
@@ -201,7 +198,7 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
     print_result(vars(counts) | {"files": counts.files} | _other_files(counts.skipped), ["; ".join(parts)], json)
 
 
-def _report(gallery: Path, summary: Summary, json: bool) -> None:
+def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: bool) -> None:
     from eyespot.extras import install_line
 
     warn_all(summary.notes)
@@ -209,7 +206,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
     if json:
         print_json({"gallery": str(gallery), **_fields(summary)})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    for sentence in _lacking(found):
+    for sentence in _lacking(summary, encoders):
         conclude(sentence)
     if found.searchable < found.pictorial:
         share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
@@ -245,15 +242,17 @@ def _fields(summary: Summary) -> dict[str, Any]:
     return fields | {"damaged": damaged, "texts": texts and vars(texts) | {"failures": len(texts.failures)}}
 
 
-def _lacking(found: RootCounts) -> Iterator[str]:
-    """What no filter by date or place finds, and what no search does."""
+def _lacking(summary: Summary, encoders: Sequence[Encoder]) -> Iterator[str]:
+    """What no filter by date or place finds, and what no search does; of the encoder once, after the first run."""
+    found, first = summary.found, 0 < summary.pictures == summary.embedded
     lacking = (
         (found.undated, "picture", "without a date; eyespot search --undated lists them"),
         (found.unplaced, "picture", 'without a position; eyespot search --where "latitude IS NULL" lists them'),
         (found.unsourced, "picture", "with a date of an unknown source; eyespot index --repair reads them again"),
         (found.more_pages, "page", "after the first of a TIFF file, not searched; save each as a file"),
     )
-    return (f"{_counted(count, noun)} {fact}" for count, noun, fact in lacking if count)
+    yield from (f"{_counted(count, noun)} {fact}" for count, noun, fact in lacking if count)
+    yield from [BEYOND_STARTER] * (first and [one.space.encoder for one in encoders] == ["starter"])
 
 
 def _account(summary: Summary) -> str:

@@ -27,17 +27,15 @@ def listing(json: bool = json_option()) -> None:
     from eyespot.models.table import RECOMMENDED, entries
 
     here: dict[str, list[str]] = {}
-    others: dict[str, dict[str, str]] = {}
+    licences = {model.name: model.licence for model in installed() if model.name not in entries()}
     for model in installed():
         here.setdefault(model.name, []).append(model.variant)
-        if model.name not in entries():
-            others[model.name] = {"name": model.name, "licence": model.licence}
     rows = [
         one.model_dump(exclude={"image", "text", "sha256", "folder", "tokenizer"}, exclude_defaults=True)
         | {"here": here.get(name, []), "pinned": bool(one.revision)}
         for name, one in entries().items()
     ]
-    rows += [other | {"here": here[name]} for name, other in others.items()]
+    rows += [{"name": name, "licence": licence, "here": here[name]} for name, licence in licences.items()]
     lines = [f"recommended: {RECOMMENDED}; with little memory: siglip-base. Get one: eyespot models get NAME"]
     for row in rows:
         size = f"{row['mb'] / 1000:.1f} GB" if "mb" in row else ""
@@ -66,9 +64,7 @@ def get(
     if variant not in encoders.VARIANTS:
         raise UsageError(f"no variant {variant!r}; there are: {', '.join(encoders.VARIANTS)}")
     if not wanted.commercial and not accept:
-        raise UsageError(
-            f"{name} has the licence {wanted.licence}, not for commercial use; with --accept-licence it is fetched"
-        )
+        raise UsageError(f"{name} is not for commercial use ({wanted.licence}); with --accept-licence it is fetched")
     if source and "://" in source:
         os.environ["HF_ENDPOINT"] = source
     if source and "://" not in source:

@@ -248,7 +248,6 @@ def flip(place: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "ledger.sqlite",
         "index.sqlite",
         "shards/00000/starter-????????.npy",
         "shards/00000/starter-*.codes.npy",

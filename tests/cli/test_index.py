@@ -75,10 +75,9 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     planned = done("index", mess, "--dry-run", cwd=tmp_path).stdout
     indexed, again = done("index", mess, cwd=tmp_path, code=3), done("index", cwd=tmp_path, code=3)
     draw(tmp_path / "more" / "a.jpg", 30)
-    more = done("index", "more", cwd=tmp_path, code=3).stderr.splitlines()[1]
+    more = done("index", "more", cwd=tmp_path, code=3).stderr.splitlines()[0]
 
-    starter, line, undated, unplaced, share, failed = indexed.stderr.splitlines()
-    assert "eyespot models get" in starter
+    line, undated, unplaced, starter, share, failed = indexed.stderr.splitlines()
     assert undated == "5 pictures without a date; eyespot search --undated lists them"
     assert unplaced.startswith("5 pictures without a position; eyespot search --where")
     skipped = "16 skipped (2 .insv + 1 .lrv video,"
@@ -89,6 +88,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     assert "7 of " in share and " photos, videos and drawings (" in share and share.endswith("can be searched")
     assert again.stderr.splitlines()[0] == line.replace("5 embedded now, ", "")
     assert planned.startswith("8 pictures (") and skipped in planned and "2 hidden left out" in planned
+    assert "eyespot models get" in starter and "eyespot models get" not in again.stderr
     assert more == f"1 picture from 1 file: 1 embedded now; {tmp_path / '.eyespot'} holds 6 pictures"
 
 

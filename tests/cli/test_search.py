@@ -135,7 +135,7 @@ def test_a_full_disk_under_the_output_is_one_sentence(sample_gallery: Path, form
 @pytest.mark.long
 @pytest.mark.parametrize("streams", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-", "2>/dev/full"])
 def test_closed_streams_lead_nowhere(sample_gallery: Path, streams: str) -> None:
-    line = f"{sys.executable} -m eyespot.cli search windmill -g {sample_gallery} -k 1 --paths {streams}"
+    line = f"{sys.executable} -m eyespot.cli search windmill -g {sample_gallery} -k 1 --no-teach --paths {streams}"
 
     ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
 

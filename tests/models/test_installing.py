@@ -288,6 +288,7 @@ def test_the_verb_gets_lists_checks_and_removes(models: Mapping[str, Path], mirr
     env = {"EYESPOT_MODELS": str(installed.home())}
     lines: dict[str, Any] = {}
     for words in (
+        ("models", "get", "org/clip", "--from", models["clip"], "--accept-licence", "--json"),
         ("models", "get", "org/siglip", "--json"),
         ("models", "check", "org/siglip", "--json"),
         ("models", "list", "--json"),
@@ -302,7 +303,11 @@ def test_the_verb_gets_lists_checks_and_removes(models: Mapping[str, Path], mirr
     assert ("org/siglip", ["fp32"]) in [(row["name"], row["here"]) for row in lines["modelslist"]]
     assert len(lines["search"]["items"]) == 1
     refuses("models", "remove", "org/siglip", EYESPOT_GALLERY=str(tmp_path / "g"), **env)
-    gone = run_eyespot("models", "remove", "org/siglip", "--json", **env)
+    where = run_eyespot("models", "where", "org/siglip", "--variant", "fp32", **env)
+    assert Path(where.stdout.strip()) == installed.place_of("org/siglip", "fp32")
+    gone = run_eyespot(
+        "models", "remove", "org/siglip", "--force", "--json", EYESPOT_GALLERY=str(tmp_path / "g"), **env
+    )
     assert json.loads(gone.stdout)["freed"] > 0 and installed.find("org/siglip") is None
 
 

@@ -169,8 +169,7 @@ def test_rows_are_chosen_with_what_they_read() -> None:
 
     assert [one.name for one in recipe.rows(False, ["quari"])] == ["quari", "first"]
     assert [one.name for one in recipe.rows(False, skip=["first"])] == ["quari"]
-    with raises(UsageError):
-        recipe.rows(False, only=["quari"], skip=["quari"])
+    refuses("reproduce", "quari-3b", "--only", "quari", "--skip", "quari", "--dry-run")
     assert [one.name for one in reproduce.recipe("inquire-3").rows(False, ["best"])] == ["blip2", "best"]
     with raises(UsageError):
         recipe.commands(False, ["best"])
