@@ -102,8 +102,8 @@ def _record(gallery: Path) -> None:
         sql.execute("INSERT INTO captions VALUES ('model', 'prompt', 'image', 'a heron', 'a heron by the water', 1.0)")
 
 
-# What is numbered in the order in which it came, which may be another once a ledger was made again
-_NUMBERED = frozenset({"pictures", "spans", "folders", "paths", "words", "tallies", "stamps"})
+# What is numbered in the order in which it came, or says when: another once a ledger was made again
+_NUMBERED = frozenset({"pictures", "spans", "folders", "paths", "words", "tallies", "stamps", "visits"})
 _PICTURES = """SELECT hex(id), s.shard, s.row + p.number - s.first, width, height, taken, latitude,
     longitude, c.word, f.word, more FROM pictures p JOIN spans s ON p.number BETWEEN s.first AND s.first + s.rows - 1
     LEFT JOIN words c ON c.number = camera LEFT JOIN words f ON f.number = format"""

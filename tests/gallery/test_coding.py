@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_models
 
 import eyespot
 from eyespot import rooms
@@ -30,6 +29,7 @@ from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, has_codes, write_codes
 from eyespot.search.adapted import seen_by
 from eyespot.types import AdaptedQuery, Encoder, EyespotError, Space, UsageError, no_progress
+from tests import tiny_models
 from tests.pages import ROOT, blocks, tools
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import opened
