@@ -85,8 +85,8 @@ class FrozenComparison:
 class AdapterCard:
     """What is known of a checkpoint; `validation` is None where no pairs were held out.
 
-    encoder: of the vectors. data: a fingerprint of the pairs. version: of eyespot. by_picture: the validation with
-    altered copies of the held-out images as queries, in place of texts.
+    Of the fields `encoder` is that of the vectors, `data` a fingerprint of the pairs, `version` that of eyespot, and
+    `by_picture` the validation with altered copies of the held-out images as queries, in place of texts.
     """
 
     encoder: str | None
