@@ -119,7 +119,7 @@ def test_what_moved_the_ranking_besides_the_look_is_named(tmp_path: Path) -> Non
         verdicts = client.get(way, params={"q": "red stripes", "by": "look", **drawn}).json()["moved"]
         page = client.get(f"/why/{first['id']}", params={"q": "heron"}).text
 
-    assert [one["code"] for one in notes] == ["taught"] and "bear these words" in notes[0]["sentence"]
+    assert [one["code"] for one in notes] == ["taught"] and "have these words" in notes[0]["sentence"]
     assert untaught == [] and [one["code"] for one in verdicts] == ["like", "unlike"]
     assert "What else moved the ranking" in page and "teach=false" in page
 
