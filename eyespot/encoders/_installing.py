@@ -18,6 +18,7 @@ from eyespot.models.repository import HubFile, Repository, listed
 from eyespot.models.table import Entry, entry
 from eyespot.storage.atomic import make_folder, put_file, write_whole
 from eyespot.storage.digests import file_sha256
+from eyespot.storage.locks import in_turn
 from eyespot.storage.toml import toml_of, toml_text
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
@@ -72,27 +73,29 @@ def _needed(layout: ExportLayout, towers: tuple[str, str], paths: Sequence[str])
 
 def get(entry: Entry, variant: str, offered: Offer, tell: Progress = no_progress) -> Installed:
     """Fetch and install what was offered; what a kill left is gone on with, and is no model before it is whole."""
-    folder, repository = place_of(entry.name, variant), offered.repository
+    folder = place_of(entry.name, variant)
+    make_folder(folder)
+    with in_turn(folder):  # another eyespot may be fetching it
+        _fetch_all(entry, offered, folder, tell)
+        return _finished(entry, variant, offered.repository.commit, folder)
+
+
+def _fetch_all(entry: Entry, offered: Offer, folder: Path, tell: Progress) -> None:
+    """The files of an offer, and the weights that its towers name."""
+    repository = offered.repository
     root = f"{entry.folder}/" if entry.folder else ""
     inside = [HubFile(file.path.removeprefix(root), file.size, file.digest) for file in offered.files]
-    make_folder(folder)
     coming = sum(file.size for file in inside if not (folder / file.path).is_file())
     if coming > (free := shutil.disk_usage(folder).free):
         raise EyespotError(f"{folder} has room for {free / 1e6:,.0f} MB, not for {coming / 1e6:,.0f} MB; make room")
     fetch(repository, inside, folder, tell, root=root)
     missing = [name for name in _external(folder) if not (folder / name).is_file()]
     named = [file for file in repository.files if file.path.removeprefix(root) in missing]
-    fetch(
-        repository,
-        [HubFile(one.path.removeprefix(root), one.size, one.digest) for one in named],
-        folder,
-        tell,
-        root=root,
-    )
+    more = [HubFile(one.path.removeprefix(root), one.size, one.digest) for one in named]
+    fetch(repository, more, folder, tell, root=root)
     if entry.tokenizer and not any(file.path.endswith("tokenizer.json") for file in inside):
         other = listed(entry.tokenizer)
         fetch(other, [file for file in other.files if file.path in ("tokenizer.json", "tokenizer_config.json")], folder)
-    return _finished(entry, variant, repository.commit, folder)
 
 
 def _external(folder: Path) -> list[str]:

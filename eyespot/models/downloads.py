@@ -22,7 +22,6 @@ from urllib.request import Request
 from eyespot.models.repository import HostBusy, HubFile, Kind, Repository, authorization, listed, opened
 from eyespot.storage.atomic import make_folder, put_file, trouble
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.locks import in_turn
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 HUB = re.compile(r"hub:(?P<kind>datasets/)?(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -85,11 +84,8 @@ def fetch(
         def tell_all(unit: str, done: int, _all: int, before: int = before) -> None:
             tell(unit, before + done, total)
 
-        if not file.is_whole(place):
-            with in_turn(place):  # another eyespot may be fetching it
-                if not file.is_whole(place) and not _from_cache(repository, file, place):
-                    came += _of_hub(repository, replace(file, path=root + file.path), place, tell_all)
-            place.with_name(f".{place.name}.lock").unlink(missing_ok=True)
+        if not file.is_whole(place) and not _from_cache(repository, file, place):
+            came += _of_hub(repository, replace(file, path=root + file.path), place, tell_all)
         before += file.size
         tell("bytes", before, total)
     return came

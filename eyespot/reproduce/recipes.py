@@ -122,7 +122,7 @@ class TableRecipe:
         if unknown := [name for name in (*only, *skip) if name not in systems]:
             raise UsageError(f"{self.name} has no system {unknown[0]!r}; there are: {', '.join(systems)}")
         wanted = set(only or (name for name, one in systems.items() if not one.by_hand))
-        if wanted <= {*skip}:
+        if skip and wanted <= {*skip}:
             raise UsageError(f"no row of {self.name} is left; skip fewer of: {', '.join(systems)}")
         wanted |= {other for name in wanted for other in (systems[name].of, systems[name].after)}
         return [one for name, one in systems.items() if name in wanted and name not in skip]
