@@ -159,9 +159,10 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     # Imported spaces do not grow.
     spaces = read_or_rebuild_header(gallery).spaces.values()
     known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
-    if not known and (has_paths or not (gallery / "gallery.toml").is_file()):
-        chosen = _best_here() if name == "auto" else "starter"
-        return [rooms.load("encoders", chosen)]
+    if not known:
+        if not has_paths and (gallery / "gallery.toml").is_file():
+            return []  # imported vectors alone
+        return [rooms.load("encoders", _best_here() if name == "auto" else "starter")]
     encoders = []
     for encoder in known:
         try:

@@ -266,6 +266,14 @@ def test_photos_indexed_into_an_imported_gallery_leave_the_imported_space_search
     assert "imported" in found.stderr and "not searched: 2" in found.stderr
 
 
+def test_codes_are_made_for_imported_vectors_alone(tmp_path: Path) -> None:
+    done("export", "npy", "out", "-g", make_gallery(tmp_path), cwd=tmp_path)
+    done("import", "npy", "out", "-e", "starter", "-g", "imported", "--copy", cwd=tmp_path)
+    done("index", "--codes", "-g", "imported", cwd=tmp_path)
+
+    assert list(tmp_path.glob("imported/shards/*/*.codes.npy"))
+
+
 def test_the_package_runs_as_a_module() -> None:
     """For those whose shell does not find the command."""
     line = [sys.executable, "-m", "eyespot"]
