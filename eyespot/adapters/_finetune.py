@@ -152,7 +152,7 @@ def digest(model: Any) -> str:
 def unfreeze(model: Any, blocks: int | None) -> dict[str, Any]:
     """Let the last blocks of each tower and what follows them learn, and nothing else; gives them by name.
 
-    `UsageError` if a tower has fewer blocks, or none that can be told.
+    `UsageError` if a tower has fewer blocks, or none that can be identified.
     """
     # The towers' rows of like blocks, by name: the outermost lists of two or more modules of one class
     from torch import nn

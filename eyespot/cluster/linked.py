@@ -20,7 +20,7 @@ from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageErr
 
 
 class LinkedRows:
-    """The rows of some blocks, which the workers open when they are first asked."""
+    """The rows of some blocks, which the workers open at their first request."""
 
     def __init__(self, link: RayLink, blocks: Sequence[Block], codes: Sequence[Codes | None] | None) -> None:
         self._link, self.blocks, self.codes, self._name = link, blocks, codes, uuid4().hex
@@ -64,7 +64,7 @@ class LinkedRows:
         return self._link.ask(work, instead)
 
     def question(self, do: str, requests: Sequence[ScanRequest]) -> tuple[dict[str, Any], list[NDArray[np.uint8]]]:
-        """What is asked about all queries, and their masks, eight rows a byte."""
+        """The request for all queries, and their masks, eight rows a byte."""
         masks = {id(one.mask): one.mask for one in requests if one.mask is not None}
         place = {mask: at for at, mask in enumerate(masks)}
         chosen = [place.get(id(one.mask), -1) for one in requests]

@@ -1,4 +1,4 @@
-"""Approximate indexes kept in a folder, whose parts are searched by workers: the answers of one process.
+"""Approximate indexes in a folder, whose parts are searched by workers: the answers of one process.
 
 A worker names the likeliest rows of its parts, in the order and with the scores that the index has for them; the first
 of all of these are what one process would have named.
@@ -22,7 +22,7 @@ from eyespot.types import EyespotError, Mask
 
 
 class Share(NamedTuple):
-    """The parts of an index that one worker searches, told with each question."""
+    """The parts of an index that one worker searches, sent with each request."""
 
     folder: str
     seal: str  # the digest of the layout (kind, rows of the parts, vectors), so that a worker knows the index is meant

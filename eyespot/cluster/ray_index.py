@@ -197,7 +197,7 @@ class RayScan:
         """The scores of these rows, (rows,)."""
         chosen = np.asarray(rows, np.int64).reshape(-1)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self):
-            raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} asked")
+            raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} requested")
         holders = self._rows.holders(chosen)
         places = {holder: np.flatnonzero(holders == holder) for holder in np.unique(holders).tolist()}
         calls = [self._rows.call(at, "rescore", adapted, chosen[part]) for at, part in places.items()]

@@ -43,14 +43,14 @@ class RowRange:
 
 
 class SharePlace(NamedTuple):
-    """SharePlace a worker's share is: a name, and a list of one reference, which Ray follows only if it is asked to."""
+    """SharePlace a worker's share is: a name, and a list of one reference, which Ray follows only on request."""
 
     name: str
     reference: list[Any]
 
 
 class RayRequest(NamedTuple):
-    """What one worker is asked: queries (m,), plain or adapted, their k, and the mask of each, of `bits`."""
+    """One worker's request: queries (m,), plain or adapted, their k, and the mask of each, of `bits`."""
 
     queries: Sequence[Any]
     ks: Sequence[int]
@@ -68,7 +68,7 @@ class RayRequest(NamedTuple):
 class RangeActor:
     """One worker, which searches its rows under their numbers in the gallery.
 
-    It is told with each question where its share is, so that one that was started again knows it as well. Pieces that
+    Each request says where its share is, so that one that was started again knows it as well. Pieces that
     several galleries have, such as one before and after rows were added, are open once.
     """
 

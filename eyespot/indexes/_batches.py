@@ -87,7 +87,7 @@ def shared_scans(requests: Sequence[ScanRequest], counts: Sequence[int], rows: i
     return scans
 
 
-# -- what is asked, checked ------------------------------------------------------------------------------------
+# -- checks of the request ------------------------------------------------------------------------------------
 
 
 def positive(k: int) -> int:

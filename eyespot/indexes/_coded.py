@@ -57,7 +57,7 @@ class CodedProducts:
         shortlists = []
         for group in groups:
             found = self._scan(_many(group.queries), group)[: len(group)]
-            # A query with more near ties than its list holds comes back empty, and is asked again alone.
+            # A query with more near ties than its list holds comes back empty, and is scanned again alone.
             for j in (j for j, shortlist in enumerate(found) if not len(shortlist.rows)):
                 one = group.part(slice(j, j + 1))
                 found[j] = self._scan(_few(one.queries), one)[0]

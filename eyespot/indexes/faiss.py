@@ -6,7 +6,7 @@
     load(blocks, folder=place)                  opened if it was built there; else built there
     load(blocks, folder=place, held=workers)    the same answers; the parts are opened and searched by others
 
-What it names is scored again from the blocks themselves, so no second copy of the vectors is kept. In a folder lie
+What it names is scored again from the blocks themselves, so there is no second copy of the vectors. In a folder lie
 parts of at most four million rows, each built in turn, and `layout.json`, which is written last. Codes are read into
 memory as they are opened, for faiss cannot search them where they lie; a graph is mapped.
 """
@@ -102,7 +102,7 @@ def load(
 ) -> Approximate:
     """An approximate index over one array or several blocks; options as for `FaissShape` and, on its use, `Use`.
 
-    held: asked for the parts in the folder, if the index was built there, who searches them in place of this process.
+    held: called with the parts in the folder, if the index was built there, who searches them in place of this process.
     UsageError for a setting that does not exist or an index of other rows; EyespotError if its files are damaged.
     """
     use, shape = divided(options, FaissShape)

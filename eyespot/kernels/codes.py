@@ -1,6 +1,6 @@
 """Vectors as signed bytes, with a proven bound on what was lost: a quarter of the size, for fast first passes.
 
-A row x is kept as x = centre + scale · codes + rest, where only the length of `rest` is kept. For any query q the
+A row x is stored as x = centre + scale · codes + rest, where only the length of `rest` is stored. For any query q the
 inner product is therefore known to within |q| · |rest| (Cauchy and Schwarz), whatever the data.
 """
 

@@ -1,6 +1,6 @@
 """float16 to float32, some ten times as fast as numpy: scans of vectors in half precision spend their time here.
 
-Whole numbers are moved, so that nothing hangs on what a processor is told to do with float32 that are almost zero.
+Whole numbers are moved, so that nothing depends on how a processor is set to treat float32 that are almost zero.
 Importing this file imports numba, so that is left to galleries that repay it.
 """
 

@@ -49,7 +49,7 @@ def _portable(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
 
 
 def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]:
-    """The sums of the first ROWS codes; a line of the others is asked for whenever a line of these is used up."""
+    """The sums of the first ROWS codes; a line of the others is prefetched whenever a line of these is used up."""
     features = cpu_features(cpu_target.target_context)
     has_vnni = {"+avx512vl", "+avx512vnni"} <= features or "+avxvnni" in features
     multiply: Callable[..., Any] = _vnni if has_vnni else _portable

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 MOST = 8192  # rows; more of them lie so close together that to read around each is no loss
 _PAGE = mmap.PAGESIZE
-_SAMPLED = 8  # rows of many of which it is asked whether they lie in memory
+_SAMPLED = 8  # rows of many that are tested for being in memory
 
 Addresses = NDArray[np.int64]
 

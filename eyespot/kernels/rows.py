@@ -95,7 +95,7 @@ class RowBlocks:
         return scores
 
     def gather(self, rows: Ids) -> NDArray[np.float32]:
-        """These rows in float32, (n, dim), in the order asked for; not copied if they are a stretch of such a block."""
+        """These rows in float32, (n, dim), in the order given; not copied if they are a stretch of such a block."""
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
             stretch = [int(rows[0]), int(rows[-1]) + 1]
             cuts = np.clip(stretch, self.starts[:-1, None], self.starts[1:, None]) - self.starts[:-1, None]

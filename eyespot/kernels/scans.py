@@ -41,7 +41,7 @@ _SPAN = types.UniTuple(types.int64, 3)
 
 
 def _kernel(*signature: Any, **options: Any) -> Callable[[Any], Any]:
-    """Compiled when this file is first imported, and kept on disk."""
+    """Compiled when this file is first imported, and cached on disk."""
     return numba.njit(*signature, nogil=True, cache=True, error_model="numpy", **options)
 
 
@@ -227,7 +227,7 @@ def scan_many(gallery, batch, shortlist, span):
     """`scan_few` for many queries of unsigned bytes, 128 above their values: codes are read once for all of them.
 
     The number of queries is a multiple of TILE; a query that only fills up has the floor +inf. A query whose list
-    is full of rows that cannot be told apart gets the floor +inf too, and must be asked again by `scan_few`.
+    is full of rows that tie gets the floor +inf too, and must be scanned again by `scan_few`.
     """
     codes, bounds, allowed = gallery
     queries, terms, _ = batch

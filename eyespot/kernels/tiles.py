@@ -107,7 +107,7 @@ def arrays_of(context: Any, builder: Any, signature: Any, args: Any) -> list[Any
 def accumulate(  # noqa: PLR0917
     context: Any, builder: Any, codes: list[Any], queries: list[Any], width: Any, later: Sequence[Any] = ()
 ) -> list[list[Any]]:
-    """The sums of each code and each query; a line of `later` is asked for whenever a line of the codes is used up."""
+    """The sums of each code and each query; a line of `later` is prefetched whenever a line of the codes is used up."""
     multiply, count = _multiplier(context)
     lanes = ir.VectorType(_INT, count)
     zero = ir.Constant(lanes, [0] * count)

@@ -51,7 +51,7 @@ class LedgerSetting(Settings):
 
 
 class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
-    """A judge, what it is asked, and at what cost."""
+    """A judge, its question, and its cost."""
 
     depth: int | None = setting(
         "How many hits of the first stage the judge looks at.", ge=1, usual=str(DEPTH), **_JUDGE

@@ -154,7 +154,7 @@ def test_pictures_ask_as_well_and_a_search_by_one_is_told_where_they_find_less(t
     assert exact.frozen(cpu()).mean() == 1 > noisy.frozen > 0.5 and noisy.worse
     assert len(exact.own) == noisy.images == 30 and noisy.gallery == 300
     adapter = load(tmp_path / "model")
-    assert adapter.card.by_picture == noisy and "asked with pictures" in adapter.card.picture_caution
+    assert adapter.card.by_picture == noisy and "with pictures as queries" in adapter.card.picture_caution
     words, picture = Query.words("a heron"), Query.picture("heron.jpg")
     assert [len(cautions(adapter, [query])) - len(cautions(adapter, [words])) for query in (words, picture)] == [0, 1]
 

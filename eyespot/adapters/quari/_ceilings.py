@@ -69,7 +69,7 @@ class CodedBounds:
         return found
 
     def _shares(self, rows: Ids | None) -> Iterator[tuple[int, int, int]]:
-        """Which of the rows asked for lie in which block: its number, start and stop."""
+        """Which of the requested rows are in which block: its number, start and stop."""
         cuts = self._starts if rows is None else np.searchsorted(rows, self._starts)
         for part, (start, stop) in enumerate(zip(cuts.tolist(), cuts[1:].tolist(), strict=False)):
             for at in range(start, stop, _SHARE):

@@ -106,7 +106,7 @@ class AdapterCard:
         if self.by_picture is None or not self.by_picture.worse:
             return None
         found = f"the adapter finds less than the vectors as they are ({self.by_picture})"
-        return f"asked with pictures, {found}; {WITHOUT}"
+        return f"with pictures as queries, {found}; {WITHOUT}"
 
     @property
     def caution(self) -> str | None:

@@ -1,6 +1,6 @@
 """Semi-positives: for each image its nearest others, of which the first few are soft targets beside it.
 
-A softmax over the similarities of the 100 nearest neighbours says how much each of them counts; the 2 nearest are kept
+A softmax over the similarities of the 100 nearest neighbours says how much each of them counts; the 2 nearest remain
 with that weight (QuARI, section 3.3; the temperature 0.07 is that of the authors' code). Neighbours are distinct
 images, and none is a copy of the image itself.
 """
@@ -38,7 +38,7 @@ class SemiPositives(NamedTuple):
 
 @dataclass(frozen=True)
 class Mining:
-    """How many neighbours share the softmax, how many of them are kept, how sharp it is, how many images at once."""
+    """How many neighbours share the softmax, how many of them remain, how sharp it is, how many images at once."""
 
     neighbours: int = 100
     keep: int = 2
@@ -47,7 +47,7 @@ class Mining:
 
     def __post_init__(self) -> None:
         if not 1 <= self.keep <= self.neighbours or self.piece < 1:
-            raise UsageError(f"of {self.neighbours} neighbours 1 or more are kept, and not {self.keep}")
+            raise UsageError(f"of {self.neighbours} neighbours 1 or more remain, and not {self.keep}")
         if not self.temperature > 0:
             raise UsageError(f"the temperature of a softmax is above 0, not {self.temperature}")
 

@@ -86,7 +86,7 @@ class TorchHypernetwork(nn.Module):
 
     @property
     def telling(self) -> bool:
-        """Whether U-tokens and V-tokens are told apart now, so that both have to be computed."""
+        """Whether U-tokens and V-tokens differ now, so that both have to be computed."""
         return self.training and (self.config.dropout > 0 or self.token_drop > 0)
 
     def forward(self, queries: Tensor) -> AdaptedBatch:

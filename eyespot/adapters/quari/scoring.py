@@ -171,7 +171,7 @@ class AdaptedIndex:
         chosen = np.asarray(rows, np.int64).reshape(-1)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self._rows):
             raise UsageError(
-                f"rows are numbered from 0 to {len(self._rows) - 1}; {chosen.min()} to {chosen.max()} asked"
+                f"rows are numbered from 0 to {len(self._rows) - 1}; {chosen.min()} to {chosen.max()} requested"
             )
         return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
 
@@ -232,7 +232,7 @@ class AdaptedIndex:
         left = left if np.isneginf(tally.floor) else left.reaching(tally.floor)
         if _first_stage(way) == _FEWEST or len(left.ceilings) < 4 * (_CLOSER + 2 * tally.k):
             likely = left.likeliest(tally.k + _LIKELY)
-        else:  # by more directions, where the first few told little
+        else:  # by more directions, where the first few explain little
             some = left.likeliest(_CLOSER + 2 * tally.k)
             ceilings = self._ready.ceilings([first(_STAGES[1])], left.numbers(some))[0]
             likely = some[RowsLeft(None, ceilings).likeliest(tally.k + _LIKELY)]

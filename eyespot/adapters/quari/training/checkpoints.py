@@ -62,7 +62,7 @@ def keep(out: Path, state: dict[str, Any]) -> None:
 
 
 def load_state(out: Path, device: torch.device) -> dict[str, Any] | None:
-    """The state last kept, or None; `UsageError` if the file is damaged or holds anything but tensors and numbers."""
+    """The state last stored, or None; `UsageError` if the file is damaged or holds anything but tensors and numbers."""
     if not (out / STATE).exists():
         return None
     try:

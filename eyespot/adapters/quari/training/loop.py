@@ -87,7 +87,7 @@ def train(
 
     It is named only if the material's test finds it significantly better than the frozen space, or with `keep_anyway`.
     Raises `UsageError` for a folder with a training of other things, pairs of another length than
-    the config's, fewer pairs than a batch, and without held-out pairs or a test where the model is not kept anyway;
+    the config's, fewer pairs than a batch, and without held-out pairs or a test where the model is not stored anyway;
     `EyespotError` if the loss is no number.
     """
     if not settings.keep_anyway and (material.held_out is None or material.test is None):
@@ -261,7 +261,7 @@ class _Training:
         name = auto if self.settings.precision == "auto" else self.settings.precision
         return None if name == "float32" else getattr(torch, name)
 
-    # -- validation and what is kept -----------------------------------------------------------------------
+    # -- validation and checkpoints -----------------------------------------------------------------------
 
     def _validated(self) -> float | None:
         last = self.step == self.total

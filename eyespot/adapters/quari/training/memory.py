@@ -1,4 +1,4 @@
-"""How much memory a batch takes, told before it is asked for."""
+"""How much memory a batch takes, estimated before it is allocated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 PIECE = 1 << 24  # numbers of [queries, images, r] that the loss has at once
-FEW = 2 << 30  # bytes of activations that are kept sooner than computed again
+FEW = 2 << 30  # bytes of activations below which they are stored, not computed again
 KEPT = 18  # numbers a layer keeps for each channel of each token: norms, heads, the wide inner layer twice
 LOSS = 8  # arrays of the size of a piece that its products and their gradients take
 

@@ -28,7 +28,7 @@ TENSORS, TENSOR_FILE = (".pt", ".pth"), "a .pt of vectors"
 
 @dataclass(frozen=True, eq=False)
 class PairsRead:
-    """Pairs, and what has to be said of them."""
+    """Pairs, and the warnings that come with them."""
 
     pairs: Pairs
     notes: list[str]

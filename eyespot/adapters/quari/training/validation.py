@@ -19,7 +19,7 @@ from eyespot.types import Vectors
 
 Values = NDArray[np.float64]
 QUERIES, IMAGES = 256, 1 << 15  # scored at once
-MOST_WORK = 10**13  # products of one validation; over a gallery of millions fewer queries are asked
+MOST_WORK = 10**13  # products of one validation; over a gallery of millions fewer queries are run
 FEWEST = 200  # queries
 COPY = 0.8  # the cosine of an image with its altered copy, where nothing but vectors is known
 
