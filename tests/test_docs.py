@@ -12,7 +12,7 @@ import pytest
 from lazy_import import requires
 
 from eyespot.extras import EXTRAS
-from tests.pages import ROOT, blocks, steps, tools
+from tests.pages import ROOT, blocks, run_code, run_page, steps
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -20,15 +20,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 @pytest.mark.long
 def test_the_page_on_search_runs_as_it_stands(tmp_path: Path) -> None:
     page = ROOT / "docs" / "searching.md"
-    script = "set -e\n" + "\n".join(blocks(page, "sh"))
-    env = tools(tmp_path)
-
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert shell.returncode == 0, shell.stderr
     (code,) = blocks(page, "python")
-    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
 
-    assert "indmill" in python.stdout.splitlines()[0], python.stderr
+    run_page(page, tmp_path)
+
+    assert "indmill" in run_code(code, tmp_path).splitlines()[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -116,13 +112,16 @@ def test_every_extra_of_a_feature_is_looked_for_on_the_pages() -> None:
 # -- how `pages.run_page` reads a page ---------------------------------------------------------------------------
 
 
-def test_lines_that_end_in_a_backslash_are_one_command() -> None:
+def test_lines_that_belong_together_are_one_command() -> None:
     text = "eyespot index photos \\\n    -g gallery \\\n  -e starter\n\ncat > x <<'END'\na \\\nEND\neyespot search\n"
+    text += "for q in 1 2; do\n  echo $q\ndone\necho 'a\nb'\n"
 
     assert [step.split() for step in steps(text)] == [
         ["eyespot", "index", "photos", "-g", "gallery", "-e", "starter"],
         ["cat", ">", "x", "<<'END'", "a", "\\", "END"],
         ["eyespot", "search"],
+        ["for", "q", "in", "1", "2;", "do", "echo", "$q", "done"],
+        ["echo", "'a", "b'"],
     ]
 
 

@@ -20,7 +20,7 @@ from eyespot.metrics import OUTSIDE, PRESETS, Aligned, aligned, evaluate, names,
 from eyespot.types import Qrels, Run, UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.metrics.test_agreement import ranked, world
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, run_code, run_page
 from tests.wording import raises
 from tests.worlds.rankings import graded, ranking
 
@@ -229,15 +229,12 @@ PAGE = ROOT / "docs" / "metrics.md"
 
 @pytest.mark.long
 def test_the_page_on_metrics_runs_as_it_stands(tmp_path: Path) -> None:
-    script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
-    env = tools(tmp_path)
-
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
     (code,) = blocks(PAGE, "python")
-    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
 
-    assert (shell.returncode, python.returncode) == (0, 0), shell.stderr + python.stderr
-    assert shell.stdout.splitlines()[0].split()[:2] == ["AP@50", "0.5000"]
+    first, *_ = run_page(PAGE, tmp_path)
+    run_code(code, tmp_path)
+
+    assert first.stdout.splitlines()[0].split()[:2] == ["AP@50", "0.5000"]
 
 
 def test_every_measure_and_preset_is_described() -> None:

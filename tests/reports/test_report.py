@@ -41,7 +41,7 @@ from eyespot.reports.tables import (
 from eyespot.runs import read_run
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, RankedImage, Run, UsageError
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, run_page
 from tests.wording import raises
 from tests.worlds.evaluations import PAPER, POOR, benchmark, evaluation, task, timed
 
@@ -419,11 +419,8 @@ PAGE = ROOT / "docs" / "eval.md"
 
 @pytest.mark.long
 def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
-    script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
+    run_page(PAGE, tmp_path)
 
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
-
-    assert shell.returncode == 0, shell.stderr
     reports = {name: json.loads((tmp_path / name / "summary.json").read_text()) for name in ("starter", "again")}
     means = [one["tasks"][0]["measures"]["RR@50"]["mean"] for one in reports.values()]
     assert means[0] == means[1] > 0.5
