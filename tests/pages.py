@@ -14,6 +14,7 @@ from io import StringIO
 from pathlib import Path
 
 from tests.command import Done, environment, run_eyespot
+from tests.worlds import copy_of_sample_gallery
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -41,6 +42,8 @@ def run_lines(text: str, folder: Path) -> list[Done]:
     """The same of a text."""
     env, lines = tools(folder) | {"PWD": str(folder)}, []
     for step in steps(text):
+        if found := re.fullmatch(r'eyespot index "\$PHOTOS"(?: -g (\w+))?', step.strip()):
+            copy_of_sample_gallery(folder / (found[1] or ".eyespot"))  # the line then finds nothing new
         if _is_plain(step):
             lines.append(run_eyespot(*_words(step, folder, env), cwd=folder))
             assert lines[-1].returncode == 0, f"{step}{lines[-1].stderr}"

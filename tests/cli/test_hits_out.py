@@ -20,10 +20,10 @@ from eyespot import sample
 from eyespot.ledger.photo_lists import PhotoLists
 from eyespot.photos.raw import reads_raw
 from eyespot.photos.videos.addresses import file_of, frame_of, reads_video
-from tests.cli.conftest import copy_of_sample_gallery, done, run_json
+from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_process
 from tests.pages import ROOT, run_page
-from tests.worlds import index_gallery, make_gallery
+from tests.worlds import copy_of_sample_gallery, index_gallery, make_gallery
 from tests.worlds.clips import clip
 from tests.worlds.dng import dng
 

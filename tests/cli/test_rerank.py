@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -259,11 +258,9 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
 
 
 @pytest.mark.long
-def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path, sample_gallery: Path) -> None:
-    """The photos are indexed before, which spares the page's first line its work."""
+def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
     page = ROOT / "docs" / "judges.md"
     (code,) = blocks(page, "python")
-    shutil.copytree(sample_gallery, tmp_path / "photos")
 
     run_page(page, tmp_path)
     printed = run_code(code, tmp_path)
@@ -272,9 +269,8 @@ def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path, sample_gallery: Pa
 
 
 @pytest.mark.long
-def test_the_page_on_calibration_runs_as_it_stands(tmp_path: Path, sample_gallery: Path) -> None:
+def test_the_page_on_calibration_runs_as_it_stands(tmp_path: Path) -> None:
     page = ROOT / "docs" / "calibration.md"
-    shutil.copytree(sample_gallery, tmp_path / "photos")
 
     _, plan, *_ = run_page(page, tmp_path)
     printed = run_code("\n".join(blocks(page, "python")), tmp_path)
