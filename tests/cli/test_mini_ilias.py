@@ -32,7 +32,7 @@ pytestmark = [
     requires("onnx"),
 ]
 ABLATIONS = {"one-step": "iterative generation", "no-semi-positives": "semi-positives", "no-noise": "noise"}
-CUT = 1000
+CUT, DEPTH = 1000, 100
 EXACT = {"rel": 0, "abs": 1e-9}
 
 
@@ -74,9 +74,9 @@ class World:
         rows |= {f"QE-{n}": f"--neighbours {n}" for n in (1, 2, 5)} | {"α-QE": "--neighbours 5 --alpha 3"}
         rows |= {"CS": "--rerank-local chamfer", "SP": "--rerank-local spatial"}
         rows |= {"AMES": f"--rerank-local onnx:{self.ames}", "QuARI": f"--adapt {whole}"}
-        rows |= {"QuARI re-ranks": f"--adapt {whole} --adapt-depth {CUT}"}
+        rows |= {"QuARI re-ranks": f"--adapt {whole} --adapt-depth {DEPTH}"}
         runs = f"--run i2i={frozen}/run-i2i.parquet --run t2i={frozen}/run-t2i.parquet"
-        rows |= {"QuARI re-ranks a run": f"{runs} --adapt {whole} --adapt-depth {CUT}"}
+        rows |= {"QuARI re-ranks a run": f"{runs} --adapt {whole} --adapt-depth {DEPTH}"}
         return rows | {
             f"QuARI without {what}": f"--adapt {self.folder / name}/model" for name, what in ABLATIONS.items()
         }
@@ -239,7 +239,7 @@ def test_rows_of_vectors_are_those_of_their_formulas(world: World, full: dict[st
     expected |= {f"QE-{n}": plain.mean(plain.expanded(n, 1.0)) for n in (1, 2, 5)}
     expected |= {"α-QE": plain.mean(plain.expanded(5, 3.0))}
     expected |= {"TA": plain.mean(plain.static(linear.load(world.folder / "ta")))}
-    expected |= {"QuARI": plain.mean(plain.adapted(whole)), "QuARI re-ranks": plain.mean(plain.adapted(whole, CUT))}
+    expected |= {"QuARI": plain.mean(plain.adapted(whole)), "QuARI re-ranks": plain.mean(plain.adapted(whole, DEPTH))}
     for name, what in ABLATIONS.items():
         expected[f"QuARI without {what}"] = plain.mean(plain.adapted(world.folder / name / "model"))
 
