@@ -12,12 +12,15 @@ INSTALL = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/pip inst
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test wording check fix test-long test-all test-gpu mutants docs bench package extras extras-all clean
+.PHONY: demo test suite wording check fix test-long test-all test-gpu mutants docs bench package extras extras-all clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html
 	$(BIN)/eyespot demo
 
-test: $(VENV)/.dev check  ## lint, types, import contracts and the whole suite
+test: $(VENV)/.dev        ## lint, types, import contracts and the whole suite, side by side: mypy alone leaves a core idle
+	+$(MAKE) --no-print-directory -j 2 check suite
+
+suite: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not long"
 
 wording: $(VENV)/.dev     ## write the sentences of refusals, as tests saw them, into tests/wording.json: read the difference

@@ -163,7 +163,7 @@ class Vectors:
         return lambda query: seen @ (weight @ query + bias)
 
     def adapted(self, checkpoint: Path, depth: int | None = None) -> Any:
-        """cos(q̂, xW) by the dense matrix; with a depth only the first of the plain search count."""
+        """cos(q̂, xW) by the dense matrix; with a depth of the first of the plain search, and the others follow."""
         adapter = quari.load(checkpoint)
 
         def scores(query: Any) -> Any:
@@ -172,7 +172,8 @@ class Vectors:
             seen = self.rows @ dense
             found = seen @ view.query / np.linalg.norm(seen, axis=1)
             if depth is not None:
-                found[np.argsort(-(self.rows @ query), kind="stable")[depth:]] = -2
+                behind = np.argsort(-(self.rows @ query), kind="stable")[depth:]
+                found[behind] = -2 - np.arange(len(behind))
             return found
 
         return scores
