@@ -26,6 +26,7 @@ from tests.worlds import mini_ilias
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(1800),
+    pytest.mark.usefixtures("without_figures"),
     requires("cv2"),
     requires("torch"),
     requires("transformers"),

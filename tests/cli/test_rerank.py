@@ -18,6 +18,8 @@ from tests.pages import ROOT, blocks, run_code, run_page
 from tests.worlds import benchmarks as worlds
 from tests.worlds.servers import Double, Response, Seen, chat, error
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:

@@ -22,6 +22,8 @@ from eyespot.types import UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import raises
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 NAMES = reproduce.names()
 ASKED = {
     *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "inquire-e"),
