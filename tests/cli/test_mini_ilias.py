@@ -19,14 +19,13 @@ import eyespot
 from eyespot.adapters import linear, quari
 from tests import tiny_models
 from tests.cli.conftest import done, run_json
-from tests.lazy_import import requires
+from tests.lazy_import import requires, without
 from tests.search.test_onnx_ranker import ranker
 from tests.worlds import mini_ilias
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(1800),
-    pytest.mark.usefixtures("without_figures"),
     requires("cv2"),
     requires("torch"),
     requires("transformers"),
@@ -86,7 +85,8 @@ class World:
         line = (word for name, options in rows.items() for word in ("--row", f"{name} = {options}"))
         # Two spaces: the one that is not named with -e is the first
         base = ("--data", self.data, "-g", self.gallery, "-e", self.space, "--split", split)
-        found: dict[str, Any] = run_json("eval", "ilias", *base, *line, *more)
+        with without("matplotlib"):
+            found: dict[str, Any] = run_json("eval", "ilias", *base, *line, *more)
         return found
 
 

@@ -104,12 +104,14 @@ def test_a_folder_with_other_things_is_refused_and_kept(tmp_path: Path) -> None:
     assert contents(tmp_path / "report") == {"thesis.tex": b"my own"}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_each_task_has_its_run(tmp_path: Path) -> None:
     write(evaluation(tasks=[task("t2i"), replace(task("i2t"), rules=task().rules)]), tmp_path)
 
     assert (tmp_path / "run-t2i.parquet").exists() and not (tmp_path / "run.parquet").exists()
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_the_summary_is_json_without_nan(tmp_path: Path) -> None:
     made = evaluation(made={"loss": float("nan"), "most": [float("inf")]})
 
@@ -128,6 +130,7 @@ def test_what_is_no_summary_is_refused(tmp_path: Path, text: str) -> None:
         read_summary(tmp_path)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_two_systems_of_one_name_stay_two(tmp_path: Path) -> None:
     write(evaluation(), tmp_path, [summary_of(evaluation(POOR)), summary_of(evaluation(POOR))])
 
