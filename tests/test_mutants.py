@@ -207,7 +207,7 @@ def test_without_a_history_everything_is_tried() -> None:
 
 def test_an_extra_is_tried_if_its_imports_or_places_changed_or_each_time() -> None:
     """What a file does with the same imports, the suite tries."""
-    always, file = {"none", "web", "doors", "release"}, "eyespot/photos/raw.py"
+    always, file = {"none", "messages", "web", "doors", "release"}, "eyespot/photos/raw.py"
     change = SameTables("HEAD", frozenset({file, "eyespot/curate/recos/checking.py"}))
     new = OtherImports("HEAD", frozenset({file, "eyespot/curate/recos/checking.py"}))
 
