@@ -82,6 +82,7 @@ PAGE = ROOT / "docs" / "quari.md"
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_figures")
 def test_its_lines_and_its_code_run(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (code,) = blocks(PAGE, "python")
