@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html
 	$(BIN)/eyespot demo
 
-test: $(VENV)/.dev        ## lint, types, import contracts and the whole suite, side by side: mypy alone leaves a core idle
+test: $(VENV)/.dev        ## lint, types, import contracts and the whole suite; mypy alone would leave a core idle
 	+$(MAKE) --no-print-directory -j 2 check suite
 
 suite: $(VENV)/.dev
