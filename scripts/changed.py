@@ -117,7 +117,7 @@ def _reach(file: str) -> set[str]:
 
 def _imports(path: Path) -> set[str]:
     """What a file of tests uses of the package, as `eyespot.room.name`: itself, or by the helpers that it imports."""
-    found = set().union(*map(_uses, _files(path)))
+    found = set[str]().union(*map(_uses, _files(path)))
     return found | _named(ROOT / PACKAGE / "__init__.py") if PACKAGE in found else found  # `eyespot.open` and its like
 
 
