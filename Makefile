@@ -12,12 +12,15 @@ INSTALL = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/pip inst
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test wording check fix test-long test-laws test-slow test-gpu mutants docs bench package extras extras-all clean
+.PHONY: demo test suite wording check fix test-long test-all test-gpu mutants docs bench package extras extras-all clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html
 	$(BIN)/eyespot demo
 
-test: $(VENV)/.dev check  ## lint, types, import contracts and the whole suite
+test: $(VENV)/.dev        ## lint, types, import contracts and the whole suite; mypy alone would leave a core idle
+	+$(MAKE) --no-print-directory -j 2 check suite
+
+suite: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not long"
 
 wording: $(VENV)/.dev     ## write the sentences of refusals, as tests saw them, into tests/wording.json: read the difference
@@ -36,11 +39,8 @@ fix: $(VENV)/.dev         ## let ruff fix what it can
 test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster, kills
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow" $(TESTS)
 
-test-laws: $(VENV)/.dev   ## the laws with all their examples
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough
-
-test-slow: $(VENV)/.dev   ## the tests that take minutes
-	$(BIN)/python -m pytest -q -m slow
+test-all: $(VENV)/.dev    ## every test with all its examples, and those that take minutes; hours
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --hypothesis-profile=thorough $(TESTS)
 
 test-gpu: $(VENV)/.dev    ## the tests that run on a CUDA card; without one all skip
 	$(BIN)/python -m pytest -q -m gpu

@@ -82,11 +82,13 @@ def long_tests(change: Change) -> tuple[set[str], str]:
     tests = test_files()
     if change.base is None:
         return tests, "for there is no history to compare with"
-    if fundamental := change.touches(*EVERYTHING) + [file for file in change.touches(f"{TESTS}/") if _is_helper(file)]:
+    helpers = {file for file in change.touches(f"{TESTS}/") if _is_helper(file)}
+    if fundamental := change.touches(*EVERYTHING) + [file for file in helpers if Path(file).parent == Path(TESTS)]:
         return tests, f"for all stand on {fundamental[0]}"
     rooms = {_room(file) for file in change.touches(f"{PACKAGE}/")}
     texts = {place for place in TEXTS if change.touches(place, f"{place}/")}
     chosen = {file for file in tests if file in change.files or _reach(file) & rooms or _names(file) & texts}
+    chosen |= {file for file in tests if {path.relative_to(ROOT).as_posix() for path in _files(ROOT / file)} & helpers}
     return chosen, f"reached from {', '.join(sorted(rooms | texts)) or 'tests alone'} since {change.base[:9]}"
 
 
@@ -113,25 +115,39 @@ def _reach(file: str) -> set[str]:
     return set().union(*(_below_room(name) for name in names))
 
 
-@cache
-def _imports(path: Path) -> frozenset[str]:
+def _imports(path: Path) -> set[str]:
     """What a file of tests uses of the package, as `eyespot.room.name`: itself, or by the helpers that it imports."""
-    named = _named(path)
-    code = re.findall(rf"\b{PACKAGE}\.[a-z_]+", path.read_text(encoding="utf-8"))  # that other processes run
-    found = named | {f"{PACKAGE}.{room}" for room in _loaded(path)} | set(code)
-    if PACKAGE in named:  # `eyespot.open` and its like
-        found |= _named(ROOT / PACKAGE / "__init__.py")
-    helpers = {_helper(name) for name in named if name.startswith(f"{TESTS}.")} - {path, None}
-    if path.name.startswith("test_") and (path.parent / "conftest.py").exists():
-        helpers.add(path.parent / "conftest.py")
-    return frozenset(found).union(*(_imports(helper) for helper in helpers if helper))
+    found = set[str]().union(*map(_uses, _files(path)))
+    return found | _named(ROOT / PACKAGE / "__init__.py") if PACKAGE in found else found  # `eyespot.open` and its like
+
+
+@cache
+def _files(path: Path) -> frozenset[Path]:
+    """A file of tests, its room's conftest.py, and the helpers that these import, directly or not."""
+    found, waiting = set[Path](), [path, path.parent / "conftest.py"]
+    while waiting:
+        if (file := waiting.pop()) not in found and file.exists():
+            found.add(file)
+            waiting += filter(None, map(_helper, (name for name in _uses(file) if name.startswith(f"{TESTS}."))))
+    return frozenset(found)
+
+
+@cache
+def _uses(path: Path) -> frozenset[str]:
+    """What a file imports, and what it names of rooms and of programs that other processes run."""
+    code = re.findall(rf"\b(?:{PACKAGE}|{TESTS}\.worlds)\.[a-z_]+", path.read_text(encoding="utf-8"))
+    return _named(path) | {f"{PACKAGE}.{room}" for room in _loaded(path)} | set(code)
 
 
 @cache
 def _named(path: Path) -> frozenset[str]:
-    """What the import statements of a file name, those inside functions too."""
+    return _imported(path.read_text(encoding="utf-8"))
+
+
+def _imported(code: str) -> frozenset[str]:
+    """What import statements name, those inside functions too."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -196,7 +212,8 @@ def _room(name: str) -> str:
 
 
 def changed_rows(change: Change, table: Mapping[str, Mapping[str, Any]], brings: Mapping[str, str]) -> dict[str, str]:
-    """The tables of extras.toml to try, and why: always, or as its line, commands, places or importers have changed.
+    """The tables of extras.toml to try, and why: always, or as its line, commands or places have changed, or what a
+    file imports that imports what the extra brings. What else such a file does is the same in every environment.
 
     `brings` maps a package to the extra that brings it.
     """
@@ -210,7 +227,7 @@ def changed_rows(change: Change, table: Mapping[str, Mapping[str, Any]], brings:
             chosen[name] = "each time"
         elif row.get("commands") != rows.get(name, {}).get("commands") or now.get(name) != lines.get(name):
             chosen[name] = "its line or its commands changed"
-        elif touched := change.touches(*row.get("places", ()), *_importers(name, brings)):
+        elif touched := change.touches(*row.get("places", ())) + _new_imports(name, brings, change):
             chosen[name] = f"{touched[0]} changed"
     return chosen
 
@@ -220,12 +237,19 @@ def _extras(pyproject: str) -> Mapping[str, list[str]]:
     return found
 
 
-def _importers(extra: str, brings: Mapping[str, str]) -> list[str]:
-    """The files of the package that import what an extra brings."""
+def _new_imports(extra: str, brings: Mapping[str, str], change: Change) -> list[str]:
+    """The files of the package that import what an extra brings, and whose imports have changed."""
     packages = {package for package, name in brings.items() if name == extra}
-    paths = sorted((ROOT / PACKAGE).rglob("*.py")) if packages else []
-    names = {path: {name.split(".")[0] for name in _named(path)} for path in paths}
-    return [path.relative_to(ROOT).as_posix() for path in paths if names[path] & packages]
+    found = []
+    for file in change.touches(f"{PACKAGE}/") if packages else ():
+        if file.endswith(".py") and (ROOT / file).exists():
+            before, now = (_packages(text) for text in (change.before(file), (ROOT / file).read_text(encoding="utf-8")))
+            found += [file] if now & packages and now != before else []
+    return found
+
+
+def _packages(code: str) -> set[str]:
+    return {name.split(".")[0] for name in _imported(code)}
 
 
 def _below(file: str, place: str) -> bool:

@@ -26,6 +26,7 @@ os.environ["XDG_STATE_HOME"] = HUB_CACHE.name  # a test is no search of whoever 
 import torchvision_stub  # noqa: E402
 
 from tests.examples import register_profiles  # noqa: E402
+from tests.lazy_import import without  # noqa: E402
 from tests.made_once import open_store  # noqa: E402
 from tests.wording import start_over  # noqa: E402
 
@@ -43,6 +44,13 @@ def child_env() -> dict[str, str]:
     """The environment for a child Python that is to import torchvision, transformers or open_clip."""
     path = [str(TESTS / "stub_site"), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in path if part)}
+
+
+@pytest.fixture
+def without_figures() -> Iterator[None]:
+    """As without the extra [plots]: to draw takes three quarters of the seconds of `eyespot eval`."""
+    with without("matplotlib"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,14 @@
-"""On how many examples a law is tried: all of them in `make test-laws`, two in five in `make test`."""
+"""On how many examples a law is tried: all of them in `make test-all`, two in five in `make test`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
 from hypothesis import settings
 
+Case = TypeVar("Case")
 FULL = 100  # hypothesis' own number
 FEWEST = 5
 
@@ -18,3 +23,10 @@ def register_profiles() -> None:
 def examples(full: int) -> int:
     """`full` in a thorough run, else the same share of it as of any other law."""
     return max(min(full, FEWEST), full * settings().max_examples // FULL)
+
+
+def drawn(cases: Sequence[Case], count: int) -> list[Case]:
+    """All cases in a thorough run, else so many of them, the same ones each time, in their order."""
+    if settings().max_examples >= FULL or len(cases) <= count:
+        return list(cases)
+    return [cases[at] for at in sorted(Random(0).sample(range(len(cases)), count))]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,3 +32,11 @@ def requires(*names: str) -> pytest.MarkDecorator:
     """Skips tests where a package is missing, without importing it."""
     missing = [name for name in names if find_spec(name) is None]
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """As where a package is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, None)
+        yield

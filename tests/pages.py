@@ -8,12 +8,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from glob import glob
+from io import StringIO
 from pathlib import Path
 
-import pytest
-from typer.testing import CliRunner
-
-from eyespot.cli import app
+from tests.command import Done, environment, run_eyespot
+from tests.worlds import copy_of_sample_gallery
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,47 +30,74 @@ def tools(tmp_path: Path) -> dict[str, str]:
         script = tmp_path / "bin" / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
         script.chmod(0o755)
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
-    return clean | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    return environment(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
 
 
-def run_page(page: Path, folder: Path, env: dict[str, str], patch: pytest.MonkeyPatch) -> list[str]:
-    """Every shell block of a page, one after the other, in this folder; what each line of `eyespot` printed."""
-    patch.chdir(folder)
-    printed = []
-    for step in steps("".join(blocks(page, "sh"))):
-        if step.startswith("eyespot "):
-            printed.append(_spoken(step))
+def run_page(page: Path, folder: Path) -> list[Done]:
+    """Every shell block of a page, one after the other, in this folder: how each line of `eyespot` alone went."""
+    return run_lines("".join(blocks(page, "sh")), folder)
+
+
+def run_lines(text: str, folder: Path) -> list[Done]:
+    """The same of a text."""
+    env, lines = tools(folder) | {"PWD": str(folder)}, []
+    for step in steps(text):
+        if found := re.fullmatch(r'eyespot index "\$PHOTOS"(?: -g (\w+))?', step.strip()):
+            copy_of_sample_gallery(folder / (found[1] or ".eyespot"))  # the line then finds nothing new
+        if _is_plain(step):
+            lines.append(run_eyespot(*_words(step, folder, env), cwd=folder))
+            assert lines[-1].returncode == 0, f"{step}{lines[-1].stderr}"
         elif assigned := re.fullmatch(r"([A-Z]+)=(.*)", step.strip()):
-            patch.setenv(assigned[1], _shell(f"echo {assigned[2]}", env).strip())
+            env[assigned[1]] = _shell(f"echo {assigned[2]}", folder, env).strip()
         else:
-            _shell(step, env)
-    return printed
+            _shell(step, folder, env)
+    return lines
+
+
+def run_code(code: str, folder: Path) -> str:
+    """Python of a page as a program of its own in this folder; what it printed."""
+    printed = StringIO()
+    with chdir(folder), redirect_stdout(printed):
+        exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
+    return printed.getvalue()
 
 
 def steps(text: str) -> Iterator[str]:
-    """Commands, each with the lines that a backslash joins to it, or up to the end of its here-document."""
+    """Commands, each with the lines that belong to it: up to the end of a here-document, a loop or a quotation."""
     lines = iter(text.splitlines(keepends=True))
     for line in lines:
         while line.endswith("\\\n"):
             line = line.removesuffix("\\\n") + " " + next(lines, "").lstrip()
-        if end := re.search(r"<<'(\w+)'", line):
-            for more in lines:
-                line += more
-                if more.strip() == end[1]:
-                    break
+        while _is_open(line):
+            line += next(lines)
         if line.strip():
             yield line
 
 
-def _spoken(line: str) -> str:
-    words = [os.path.expandvars(word) for word in shlex.split(line, comments=True)]
-    done = CliRunner().invoke(app, words[1:])
-    assert done.exit_code == 0, f"{line}{done.output}{done.exception}"
-    return done.stdout
+def _is_open(line: str) -> bool:
+    here = re.search(r"<<'(\w+)'", line)
+    if end := here[1] if here else "done" if line.startswith("for ") else "":
+        return line.splitlines()[-1].strip() != end
+    try:
+        shlex.split(line, comments=True)
+    except ValueError:
+        return True
+    return False
 
 
-def _shell(script: str, env: dict[str, str]) -> str:
-    done = subprocess.run(["sh", "-ec", script], env=env, capture_output=True, text=True)
+def _is_plain(line: str) -> bool:
+    """Whether it is one command of eyespot, of which the shell would do no more than replace variables and patterns."""
+    bare = re.sub(r"""'[^']*'|"[^"]*"|\s#.*""", "", line)
+    return line.startswith("eyespot ") and not re.search(r"[|<>&;`]|\$\(", bare)
+
+
+def _words(line: str, folder: Path, env: dict[str, str]) -> Iterator[str]:
+    line = re.sub(r"\$([A-Z]+)", lambda name: env[name[1]], line)
+    for word in shlex.split(line, comments=True)[1:]:
+        yield from sorted(glob(word, root_dir=folder)) or [word]
+
+
+def _shell(script: str, folder: Path, env: dict[str, str]) -> str:
+    done = subprocess.run(["sh", "-ec", script], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, script + done.stderr
     return done.stdout

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.test_names import VAGUE, names
+from tests.test_names import VAGUE, names, trees
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "budgets.toml"
@@ -42,9 +42,8 @@ def test_every_room_has_a_budget() -> None:
     assert rooms == {room for names in BUDGETS["lines"] for room in names.split()} - {"all"}
 
 
-def used_once(tree: ast.Module) -> int:
+def used_once(nodes: list[ast.AST]) -> int:
     """How many private functions of a file are called in one place of it at most."""
-    nodes = list(ast.walk(tree))
     uses = Counter(node.attr for node in nodes if isinstance(node, ast.Attribute))
     uses += Counter(node.id for node in nodes if isinstance(node, ast.Name))
     names = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -56,13 +55,13 @@ def is_named_tuple(node: ast.AST) -> bool:
 
 
 def test_helpers_short_files_and_named_tuples_stay_few() -> None:
-    trees = [ast.parse(text) for text in texts().values()]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    files = [list(ast.walk(tree)) for tree in trees().values()]
+    nodes = [node for file in files for node in file]
     functions = sum(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in nodes)
     short = sum(len(text.splitlines()) < SHORT for text in texts().values())
     measured = {
-        "private functions used once, of all functions": sum(map(used_once, trees)) / functions,
-        "files under 60 lines, of all files": short / len(trees),
+        "private functions used once, of all functions": sum(map(used_once, files)) / functions,
+        "files under 60 lines, of all files": short / len(files),
         "named tuples": sum(map(is_named_tuple, nodes)),
         "names with a vague word": sum(bool(words & VAGUE) for _, words in names()),
     }

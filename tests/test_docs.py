@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from lazy_import import requires
 
+from eyespot import benchmarks, metrics, rooms
 from eyespot.extras import EXTRAS
-from tests.pages import ROOT, blocks, steps, tools
+from eyespot.metrics import PRESETS
+from tests.pages import ROOT, blocks, run_code, run_page
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -20,15 +22,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 @pytest.mark.long
 def test_the_page_on_search_runs_as_it_stands(tmp_path: Path) -> None:
     page = ROOT / "docs" / "searching.md"
-    script = "set -e\n" + "\n".join(blocks(page, "sh"))
-    env = tools(tmp_path)
-
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert shell.returncode == 0, shell.stderr
     (code,) = blocks(page, "python")
-    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
 
-    assert "indmill" in python.stdout.splitlines()[0], python.stderr
+    run_page(page, tmp_path)
+
+    assert "indmill" in run_code(code, tmp_path).splitlines()[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -48,6 +46,23 @@ def test_every_room_and_verb_is_described() -> None:
     assert [verb for verb in [*shown, "import", "export"] if f"eyespot {verb}" not in text] == []
     rooms = [path.name for path in (ROOT / "eyespot").iterdir() if path.is_dir() and not path.name.startswith("_")]
     assert [room for room in rooms if f"`{room}/`" not in (ROOT / "README.md").read_text(encoding="utf-8")] == []
+
+
+REPORT = ("report.html", "tables.md", "tables.tex", "per_query.parquet", "run.parquet", "summary.json")
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("judges", [f"{name}:" for name in rooms.names("judges")]),
+        ("metrics", [*metrics.names(), *(f"{name}`" for name in PRESETS)]),
+        ("eval", [f"{name}`" for name in (*benchmarks.names(), *REPORT)]),
+    ],
+)
+def test_every_member_of_a_room_is_on_its_page(page: str, names: list[str]) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+
+    assert [name for name in names if f"`{name}" not in text] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -113,31 +128,17 @@ def test_every_extra_of_a_feature_is_looked_for_on_the_pages() -> None:
     assert set(EXTRAS.values()) - {"fast"} <= set(NEEDS.values())  # [fast] changes no answer
 
 
-# -- how `pages.run_page` reads a page ---------------------------------------------------------------------------
-
-
-def test_lines_that_end_in_a_backslash_are_one_command() -> None:
-    text = "eyespot index photos \\\n    -g gallery \\\n  -e starter\n\ncat > x <<'END'\na \\\nEND\neyespot search\n"
-
-    assert [step.split() for step in steps(text)] == [
-        ["eyespot", "index", "photos", "-g", "gallery", "-e", "starter"],
-        ["cat", ">", "x", "<<'END'", "a", "\\", "END"],
-        ["eyespot", "search"],
-    ]
-
-
 # -- the pages build as a site without a warning, and each of them is in its table of contents --------------------
 
 
-SITE_ROOT = Path(__file__).resolve().parent.parent
-DOCS = SITE_ROOT / "docs"
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.long
 @requires("sphinx", "myst_parser", "furo", "torch")
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(tmp_path / "site")]
-    env = os.environ | {"PYTHONPATH": str(SITE_ROOT)}
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
     built = subprocess.run([sys.executable, *words], cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert built.returncode == 0, built.stderr

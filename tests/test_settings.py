@@ -19,7 +19,7 @@ from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import RENAMED, SearchSettings, SharedSearchSettings
 from eyespot.types import UsageError
 from tests.cli.conftest import done
-from tests.command import refuses, run_process
+from tests.command import refuses, run_eyespot
 from tests.lazy_import import requires
 from tests.worlds import draw_photos, index_gallery
 
@@ -160,7 +160,7 @@ def test_a_name_of_earlier_versions_is_refused_with_the_new_one(gallery: Path, n
         name
     )
     if old:  # --ungrouped is an option still: the other side of --grouped
-        refused = run_process(*old.split(), "a heron", "-g", gallery)
+        refused = run_eyespot(*old.split(), "a heron", "-g", gallery)
         assert (refused.returncode, f"--{new}" in refused.stderr) == (2, True)
 
 

@@ -40,26 +40,26 @@ def tokenizer(bos: str | None = None, eos: str = "</s>", pad: str = "<pad>") -> 
     )
 
 
-def hf_clip(folder: Path, seed: int = 0) -> Path:
-    """A CLIPModel with its processor, saved."""
+def hf_clip(folder: Path, seed: int = 0, *, patch: int = 8) -> Path:
+    """A CLIPModel with its processor, saved; large patches make large pictures cheap."""
     import transformers
 
     words = tokenizer("<|startoftext|>", "<|endoftext|>")
     text = {**TOWER, "vocab_size": len(words), "max_position_embeddings": 32, **_special(words)}
-    vision = {**TOWER, "image_size": 32, "patch_size": 8}
+    vision = {**TOWER, "image_size": 32, "patch_size": patch}
     config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
     sizes: dict[str, Any] = {"size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32}}
     processor = transformers.CLIPProcessor(transformers.CLIPImageProcessor(**sizes), words)
     return _saved(folder, transformers.CLIPModel, config, processor, seed)
 
 
-def hf_siglip(folder: Path, seed: int = 0) -> Path:
+def hf_siglip(folder: Path, seed: int = 0, *, patch: int = 8) -> Path:
     """A SiglipModel with its processor, saved."""
     import transformers
 
     words = tokenizer()
     text = {**TOWER, "vocab_size": len(words), "max_position_embeddings": 64, "projection_size": 32}
-    vision = {**TOWER, "image_size": 32, "patch_size": 8}
+    vision = {**TOWER, "image_size": 32, "patch_size": patch}
     config = transformers.SiglipConfig(text_config=text, vision_config=vision)
     image = transformers.SiglipImageProcessor(size={"height": 32, "width": 32})
     return _saved(folder, transformers.SiglipModel, config, transformers.SiglipProcessor(image, words), seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -26,14 +25,13 @@ from eyespot.search.collection import Collection
 from eyespot.search.matching import matched, renamed
 from eyespot.types import Encoder, Qrels, Query, Run, UsageError
 from tests.lazy_import import lazy_import, requires
+from tests.pages import ROOT, blocks, run_code
 from tests.wording import raises
 from tests.worlds import index_gallery
 
 os.environ["HF_DATASETS_OFFLINE"] = "1"  # before mteb imports datasets
 mteb = lazy_import("mteb")
 pytestmark = [requires("mteb"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "mteb.md"
-
 CUTS = (1, 3, 5, 10, 20, 100, 1000)
 ANIMALS = ["bison", "chameleon", "crocodile", "giraffe", "hedgehog", "jaguar", "kangaroo", "koala", "moose", "panda"]
 THINGS = ["fish1", "fish10", "fish9", "windmill", "windmill11", "windmill13", "hammer1", "hammer2", "scissors1"]
@@ -281,11 +279,8 @@ except types.EyespotError as error:
 
 
 @pytest.mark.long
-def test_the_page_runs_as_it_stands(child_env: dict[str, str], tmp_path: Path) -> None:
-    code = "".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
-    env = child_env | {"MTEB_CACHE": str(tmp_path)}
+def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MTEB_CACHE", str(tmp_path))
+    (code,) = blocks(ROOT / "docs" / "mteb.md", "python")
 
-    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
-
-    assert ran.returncode == 0, ran.stderr
-    assert "ndcg_at_10" in ran.stdout
+    assert "ndcg_at_10" in run_code(code, tmp_path)

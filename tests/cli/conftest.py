@@ -16,8 +16,7 @@ import pytest
 
 from eyespot import sample
 from tests.command import Done, environment, run_eyespot
-from tests.made_once import made_once
-from tests.worlds import index_gallery
+from tests.worlds import copy_of_sample_gallery, index_gallery
 
 FEW = ("eiffelTower", "bucket", "cup", "chair", "bulb", "dam1")
 
@@ -32,15 +31,6 @@ def done(*words: object, code: int = 0, **more: Any) -> Done:
 def run_json(*words: object, **more: Any) -> Any:
     """What `eyespot WORDS --json` prints."""
     return json.loads(done(*words, "--json", **more).stdout)
-
-
-def copy_of_sample_gallery(place: Path) -> Path:
-    """The 208 sample photos, which are indexed once."""
-    return Path(shutil.copytree(made_once("sample", _index_sample) / "gallery", place))
-
-
-def _index_sample(folder: Path) -> None:
-    assert run_json("index", sample.photos(), "-g", folder / "gallery")["pictures"] == 208
 
 
 def gallery_of_samples(folder: Path, photos: Sequence[Path]) -> Path:

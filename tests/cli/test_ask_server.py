@@ -21,9 +21,10 @@ import pytest
 
 from eyespot.cli import _ask_server
 from eyespot.storage import systems
-from tests.cli.conftest import copy_of_sample_gallery, serving
+from tests.cli.conftest import serving
 from tests.command import environment, run_eyespot
 from tests.lazy_import import requires
+from tests.worlds import copy_of_sample_gallery
 
 pytestmark = [requires("fastapi"), pytest.mark.skipif(not systems.LOCKS_OPEN_FILES, reason="needs POSIX locks")]
 

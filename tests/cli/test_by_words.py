@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from eyespot.runs import read_run
-from tests.cli.conftest import copy_of_sample_gallery, done, run_json
+from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_eyespot
+from tests.worlds import copy_of_sample_gallery
 
 
 def search(gallery: Path, *words: object) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from eyespot import sample
 from tests.cli.conftest import done, gallery_of_samples
 from tests.command import refuses
 from tests.lazy_import import requires
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, run_code, run_lines
 
 pytestmark = requires("cv2")
 
@@ -29,17 +27,13 @@ def test_the_page_runs_as_it_stands(gallery: Path, tmp_path: Path) -> None:
     page = ROOT / "docs" / "rerank_baselines.md"
     (script, _), (code, chain, _) = blocks(page, "sh"), blocks(page, "python")
     (tmp_path / ".eyespot").symlink_to(gallery)
-    env = tools(tmp_path)
 
-    shell = subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=env, capture_output=True, text=True)
-    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
-    stages = subprocess.run([sys.executable, "-c", chain], cwd=tmp_path, env=env, capture_output=True, text=True)
+    printed = "".join(line.stdout for line in run_lines(script, tmp_path)).splitlines()
 
-    assert (shell.returncode, shell.stderr) == (0, "")
-    assert [line.split()[0] for line in shell.stdout.splitlines()] == ["1", "2", "3", "4", "5"] * 3
-    assert all("pontduGard" in line for line in shell.stdout.splitlines()[::5])
-    assert python.stdout.startswith("5 0."), python.stderr
-    assert stages.stdout == "spatial 5\n", stages.stderr
+    assert [line.split()[0] for line in printed] == ["1", "2", "3", "4", "5"] * 3
+    assert all("pontduGard" in line for line in printed[::5])
+    assert run_code(code, tmp_path).startswith("5 0.")
+    assert run_code(chain, tmp_path) == "spatial 5\n"
 
 
 @pytest.mark.long

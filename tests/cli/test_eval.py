@@ -21,6 +21,8 @@ from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 from tests.worlds.rankings import conformance
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 TOWER = "categorization__eiffelTower.jpg"
 EXACT = {"rel": 0, "abs": 1e-9}
 

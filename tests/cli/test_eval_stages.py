@@ -25,6 +25,8 @@ from tests.lazy_import import requires
 from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 TEXTS = {"castle": "a castle", "owl": "an owl", "pig": "a pig"}
 QUERIES = [Query.words(text, id) for id, text in TEXTS.items()]
 

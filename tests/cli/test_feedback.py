@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judgement, Query
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, run_page
 from tests.worlds import make_gallery
 
 
@@ -112,9 +111,6 @@ def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_told(gallery: P
 
 @pytest.mark.long
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
-    script = "set -e\n" + "\n".join(blocks(ROOT / "docs" / "feedback.md", "sh"))
+    *_, last = run_page(ROOT / "docs" / "feedback.md", tmp_path)
 
-    page = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
-
-    assert page.returncode == 0, page.stderr
-    assert "moved by 20 yes and 0 no of encoder:starter" in page.stderr
+    assert "moved by 20 yes and 0 no of encoder:starter" in last.stderr

@@ -20,10 +20,10 @@ from eyespot import sample
 from eyespot.ledger.photo_lists import PhotoLists
 from eyespot.photos.raw import reads_raw
 from eyespot.photos.videos.addresses import file_of, frame_of, reads_video
-from tests.cli.conftest import copy_of_sample_gallery, done, run_json
+from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_process
-from tests.pages import ROOT, blocks, tools
-from tests.worlds import index_gallery, make_gallery
+from tests.pages import ROOT, run_page
+from tests.worlds import copy_of_sample_gallery, index_gallery, make_gallery
 from tests.worlds.clips import clip
 from tests.worlds.dng import dng
 
@@ -201,10 +201,9 @@ def test_a_gallery_without_copies_says_so(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     copy_of_sample_gallery(tmp_path / ".eyespot")
-    script = "set -e\n" + "\n".join(blocks(ROOT / "docs" / "duplicates.md", "sh"))
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
 
-    assert shell.returncode == 0, shell.stderr
+    run_page(ROOT / "docs" / "duplicates.md", tmp_path)
+
     assert json.loads((tmp_path / "duplicates.json").read_text())["totals"]["copies"]["groups"] == 3
 
 

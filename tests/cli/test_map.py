@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import copy_of_sample_gallery, done, run_json
+from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.lazy_import import requires
+from tests.worlds import copy_of_sample_gallery
 
 pytestmark = requires("openTSNE")
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,11 @@ from eyespot.runs import read_qrels, read_run, write_run
 from eyespot.types import Judgement, Query, Run, Spent, Term, Verdict
 from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
 from tests.command import Done, refuses, run_eyespot
-from tests.pages import ROOT, blocks, run_page, tools
+from tests.pages import ROOT, blocks, run_code, run_page
 from tests.worlds import benchmarks as worlds
 from tests.worlds.servers import Double, Response, Seen, chat, error
+
+pytestmark = pytest.mark.usefixtures("without_figures")
 
 
 @pytest.fixture
@@ -261,40 +260,26 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
 
 
 @pytest.mark.long
-def test_the_page_on_judges_runs_as_it_stands(
-    tmp_path: Path, sample_gallery: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The photos are indexed before, which spares the page's first line its work."""
-    page, env = ROOT / "docs" / "judges.md", tools(tmp_path)
-    shutil.copytree(sample_gallery, tmp_path / "photos")
-
-    run_page(page, tmp_path, env, monkeypatch)
+def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "judges.md"
     (code,) = blocks(page, "python")
-    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
 
-    assert "'from_ledger': 20, 'asked': 0" in python.stdout and "indmill" in python.stdout.splitlines()[-1]
+    run_page(page, tmp_path)
+    printed = run_code(code, tmp_path)
+
+    assert "'from_ledger': 20, 'asked': 0" in printed and "indmill" in printed.splitlines()[-1]
 
 
 @pytest.mark.long
-def test_the_page_on_calibration_runs_as_it_stands(
-    tmp_path: Path, sample_gallery: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page, env = ROOT / "docs" / "calibration.md", tools(tmp_path)
-    shutil.copytree(sample_gallery, tmp_path / "photos")
+def test_the_page_on_calibration_runs_as_it_stands(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "calibration.md"
 
-    plan, *_ = run_page(page, tmp_path, env, monkeypatch)[1:]
-    python = [sys.executable, "-c", "\n".join(blocks(page, "python"))]
-    made = subprocess.run(python, cwd=tmp_path, env=env, capture_output=True, text=True)
+    _, plan, *_ = run_page(page, tmp_path)
+    printed = run_code("\n".join(blocks(page, "python")), tmp_path)
 
-    assert plan == "encoder:starter: 30 pairs, 0 in the ledger, 30 to ask\n"
-    assert "40 verdicts from the ledger, 0 asked" in made.stdout, made.stdout
-    assert "expected calibration error" in made.stdout and "windmill" in (tmp_path / "hits.html").read_text()
-
-
-def test_every_judge_is_on_the_page() -> None:
-    text = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
-
-    assert [name for name in rooms.names("judges") if f"`{name}:" not in text] == []
+    assert plan.stdout == "encoder:starter: 30 pairs, 0 in the ledger, 30 to ask\n"
+    assert "40 verdicts from the ledger, 0 asked" in printed
+    assert "expected calibration error" in printed and "windmill" in (tmp_path / "hits.html").read_text()
 
 
 PHOTOS = 30

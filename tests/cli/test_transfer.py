@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot import rooms, sample
-from tests.cli.conftest import copy_of_sample_gallery, done, run_json
+from tests.cli.conftest import done, run_json
 from tests.command import refuses
-from tests.worlds import index_gallery, make_gallery
+from tests.worlds import copy_of_sample_gallery, index_gallery, make_gallery
 
 
 def test_every_format_has_help_with_the_filters_of_a_search() -> None:

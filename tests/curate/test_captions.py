@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,7 +24,7 @@ from eyespot.photos.attribution import Attribution, attribution_of
 from eyespot.storage.tables import rows_of
 from eyespot.types import NothingFound, UsageError
 from tests.command import run_eyespot
-from tests.pages import ROOT, blocks, run_page, tools
+from tests.pages import ROOT, blocks, run_code, run_lines, run_page
 from tests.wording import raises
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.servers import Double, chat, error
@@ -305,27 +303,19 @@ PRINTED = {  # what the Python of a page prints, and a file that its commands le
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PRINTED)
-def test_the_page_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, env = ROOT / "docs" / f"{name}.md", tools(tmp_path)
-
-    if name == "rerank":  # a loop of the shell
-        subprocess.run(["sh", "-ec", "\n".join(blocks(page, "sh"))], cwd=tmp_path, env=env, check=True)
-    else:
-        run_page(page, tmp_path, env, monkeypatch)
-    code = "\n".join(blocks(page, "python"))
-    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
-
+def test_the_page_runs_as_it_stands(name: str, tmp_path: Path) -> None:
+    page = ROOT / "docs" / f"{name}.md"
     printed, file = PRINTED[name]
-    assert re.fullmatch(printed, python.stdout), python.stderr
+
+    run_page(page, tmp_path)
+
+    assert re.fullmatch(printed, run_code("\n".join(blocks(page, "python")), tmp_path))
     assert (tmp_path / file).is_file()
 
 
 @pytest.mark.long
-def test_the_page_on_labelling_runs_up_to_the_server_that_it_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_on_labelling_runs_up_to_the_server_that_it_starts(tmp_path: Path) -> None:
     (script,) = blocks(ROOT / "docs" / "annotate.md", "sh")
     *lines, last = script.splitlines(keepends=True)
-    (tmp_path / "page.md").write_text(f"```sh\n{''.join(lines)}```\n")
-    *_, printed = run_page(tmp_path / "page.md", tmp_path, tools(tmp_path), monkeypatch)
-    assert last == "eyespot serve\n" and printed.splitlines()[-1] == "50 new photos on the list, 50 in all"
+    *_, listed = run_lines("".join(lines), tmp_path)
+    assert last == "eyespot serve\n" and listed.stdout.splitlines()[-1] == "50 new photos on the list, 50 in all"

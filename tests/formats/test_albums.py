@@ -27,9 +27,9 @@ from eyespot.formats.imports.registered import take_in
 from eyespot.formats.sidecars import add_keyword, sidecar_of, with_keyword
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.embedded_texts import read_xmp
-from tests.cli.conftest import copy_of_sample_gallery
 from tests.lazy_import import requires
 from tests.wording import check_wording
+from tests.worlds import copy_of_sample_gallery
 from tests.worlds.galleries import opened
 
 OF_DARKTABLE = b"""<?xml version="1.0" encoding="UTF-8"?>

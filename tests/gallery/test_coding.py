@@ -30,7 +30,7 @@ from eyespot.kernels.codes import Codes, has_codes, write_codes
 from eyespot.search.adapted import seen_by
 from eyespot.types import AdaptedQuery, Encoder, EyespotError, Space, UsageError, no_progress
 from tests import tiny_models
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, run_page
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import opened
 
@@ -370,10 +370,7 @@ PAGE = ROOT / "docs" / "scale.md"
 
 @pytest.mark.long
 def test_its_lines_run(tmp_path: Path) -> None:
-    script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
-    assert shell.returncode == 0, shell.stderr
-    found, _, plan = shell.stdout.partition("\n}\n")
+    found, _, plan = "".join(line.stdout for line in run_page(PAGE, tmp_path)).partition("\n}\n")
     assert len(json.loads(found + "}")["items"]) == 3 and plan.startswith("100,000,000 images of starter")
     assert "were there; search it with" in plan and "windmill" in plan
     assert "20,000,000 images of starter" in plan and "1,000,000,000 images of starter, 1152 numbers each" in plan

@@ -29,6 +29,7 @@ from eyespot.search.index_choice import Measured, stored_of
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import EyespotError, no_progress
 from tests.command import refuses, run_eyespot
+from tests.examples import examples
 from tests.made_once import made_once
 from tests.worlds import draw, index_gallery
 
@@ -205,7 +206,7 @@ def test_a_kill_at_any_moment_loses_nothing(gallery: Path, tmp_path: Path, times
     rows = rows_of(gallery)
     moments = killed_at(Path(shutil.copytree(gallery, tmp_path / "counted")), 0)
     assert moments > 50
-    for moment in np.linspace(1, moments, times).astype(int).tolist():
+    for moment in np.linspace(1, moments, examples(times)).astype(int).tolist():
         victim = Path(shutil.copytree(gallery, tmp_path / "victim"))
         killed_at(victim, moment)
         assert rows_of(victim) == rows, moment  # as a search finds it before anything is mended

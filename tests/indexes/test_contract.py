@@ -17,7 +17,7 @@ import pytest
 
 import eyespot.indexes
 from eyespot.types import Index, UsageError
-from tests.pages import ROOT, blocks
+from tests.pages import ROOT, blocks, run_code
 from tests.wording import raises
 
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
@@ -205,6 +205,4 @@ def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarr
 def test_its_code_runs(tmp_path: Path) -> None:
     (code,) = blocks(ROOT / "docs" / "exact.md", "python")
 
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-
-    assert (done.returncode, done.stderr) == (0, "")
+    run_code(code, tmp_path)

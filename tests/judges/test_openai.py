@@ -183,15 +183,22 @@ TROUBLES = [
     YES._replace(cut=True),
     HANG,
 ]
+ANTHROPIC_TROUBLES = [error(529), error(429, retry_after="0"), message("7")._replace(cut=True), HANG]
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_trouble_that_passes_costs_a_request_and_no_answer(trouble: Response, pictures: list[Path]) -> None:
-    with Double([trouble, trouble]) as server:
-        answer = only_answer(judge_of(server, timeout=0.2 if trouble.hang else 5.0), pictures[:1])
+@pytest.mark.parametrize(
+    ("vendor", "trouble"),
+    [*(("openai", one) for one in TROUBLES), *(("anthropic", one) for one in ANTHROPIC_TROUBLES)],
+)
+def test_a_trouble_that_passes_costs_a_request_and_no_answer(
+    vendor: str, trouble: Response, pictures: list[Path]
+) -> None:
+    troubles, then = [trouble] * (1 if trouble.hang else 2), YES if vendor == "openai" else message("7")
+    with Double(list(troubles), then=then) as server:
+        answer = only_answer(judge_of(server, vendor, timeout=1.0 if trouble.hang else 60.0), pictures[:1])
 
-    assert answer.verdict is not None and answer.verdict.probability == 0.75
-    assert answer.spent.calls == len(server.seen) == 3
+    assert answer.verdict is not None and answer.verdict.probability == (0.75 if vendor == "openai" else 0.7)
+    assert answer.spent.calls == len(server.seen) == len(troubles) + 1
 
 
 def test_a_request_that_is_not_understood_is_not_repeated(pictures: list[Path]) -> None:

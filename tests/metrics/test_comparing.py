@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
@@ -35,7 +33,7 @@ from eyespot.metrics import (
 )
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, run_code, run_page
 from tests.wording import check_wording, raises
 from tests.worlds.rankings import ranking
 
@@ -216,14 +214,13 @@ def test_what_cannot_be_compared_is_refused(ask: Callable[[], object]) -> None:
 
 @pytest.mark.long
 def test_the_page_on_comparing_runs_as_it_stands(tmp_path: Path) -> None:
-    page, env = ROOT / "docs" / "compare.md", tools(tmp_path)
-    script = "set -e\n" + "\n".join(blocks(page, "sh"))
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
+    page = ROOT / "docs" / "compare.md"
     (code,) = blocks(page, "python")
-    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
 
-    assert (shell.returncode, python.returncode) == (0, 0), shell.stderr + python.stderr
-    assert "RR " in shell.stdout and (tmp_path / "chosen.html").exists()
+    first, *_ = run_page(page, tmp_path)
+    run_code(code, tmp_path)
+
+    assert "RR " in first.stdout and (tmp_path / "chosen.html").exists()
 
 
 # -- from a run and its qrels to scores ---------------------------------------------------------------------------

@@ -25,14 +25,14 @@ from eyespot.models.table import Entry
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError
 from tests.command import refuses, run_eyespot
+from tests.lazy_import import requires
 from tests.models import exports
 from tests.wording import raises
 from tests.worlds.hub_mirror import HubMirror, hub
 
 TEXTS = ["a heron standing in a pool", "no", "x" * 300, "MANY words " * 40]
 NAMES = {"clip": "org/clip", "siglip": "org/siglip", "immich": "org/immich", "rclip": "org/rclip"}
-pytest.importorskip("torch")
-pytest.importorskip("onnx")
+pytestmark = requires("torch", "onnx")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from eyespot.benchmarks import Evaluation, Printed, Task, names, scored
+from eyespot.benchmarks import Evaluation, Printed, Task, scored
 from eyespot.extras import install_line
 from eyespot.metrics import parse
 from eyespot.reports.drawing import ReportFigure, figures_of
@@ -41,7 +41,7 @@ from eyespot.reports.tables import (
 from eyespot.runs import read_run
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, RankedImage, Run, UsageError
-from tests.pages import ROOT, blocks, tools
+from tests.pages import ROOT, run_page
 from tests.wording import raises
 from tests.worlds.evaluations import PAPER, POOR, benchmark, evaluation, task, timed
 
@@ -104,12 +104,14 @@ def test_a_folder_with_other_things_is_refused_and_kept(tmp_path: Path) -> None:
     assert contents(tmp_path / "report") == {"thesis.tex": b"my own"}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_each_task_has_its_run(tmp_path: Path) -> None:
     write(evaluation(tasks=[task("t2i"), replace(task("i2t"), rules=task().rules)]), tmp_path)
 
     assert (tmp_path / "run-t2i.parquet").exists() and not (tmp_path / "run.parquet").exists()
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_the_summary_is_json_without_nan(tmp_path: Path) -> None:
     made = evaluation(made={"loss": float("nan"), "most": [float("inf")]})
 
@@ -128,6 +130,7 @@ def test_what_is_no_summary_is_refused(tmp_path: Path, text: str) -> None:
         read_summary(tmp_path)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_two_systems_of_one_name_stay_two(tmp_path: Path) -> None:
     write(evaluation(), tmp_path, [summary_of(evaluation(POOR)), summary_of(evaluation(POOR))])
 
@@ -411,7 +414,7 @@ def test_markdown_has_as_many_cells_in_every_line(rows: list[tuple[str, str]]) -
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {3}
 
 
-# -- the page on evaluation runs as it stands, and names every benchmark and option ------------------------------
+# -- the page on evaluation runs as it stands ----------------------------------------------------------------------
 
 
 PAGE = ROOT / "docs" / "eval.md"
@@ -419,24 +422,8 @@ PAGE = ROOT / "docs" / "eval.md"
 
 @pytest.mark.long
 def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
-    script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
+    run_page(PAGE, tmp_path)
 
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
-
-    assert shell.returncode == 0, shell.stderr
     reports = {name: json.loads((tmp_path / name / "summary.json").read_text()) for name in ("starter", "again")}
     means = [one["tasks"][0]["measures"]["RR@50"]["mean"] for one in reports.values()]
     assert means[0] == means[1] > 0.5
-
-
-def test_every_benchmark_is_on_the_page() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-
-    assert [name for name in names() if f"`{name}`" not in text] == []
-
-
-def test_every_file_of_a_report_is_on_the_page() -> None:
-    files = re.findall(r"`([\w.]+\.(?:html|md|tex|parquet|json))`", PAGE.read_text(encoding="utf-8"))
-
-    wanted = {"report.html", "tables.md", "tables.tex", "per_query.parquet", "run.parquet", "summary.json"}
-    assert wanted <= set(files)

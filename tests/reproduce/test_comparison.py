@@ -16,6 +16,8 @@ from eyespot.reproduce.comparison import COMPARABLE, TableCell, cells, sample_ce
 from eyespot.types import RankedImage, Run
 from tests.worlds.benchmarks import official_rerank
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 QUERIES, CANDIDATES = 160, 100
 
 

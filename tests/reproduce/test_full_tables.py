@@ -18,7 +18,12 @@ from tests.lazy_import import requires
 from tests.worlds import tables
 from tests.worlds.servers import Double, chat
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), requires("torch", "transformers", "open_clip")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(1800),
+    pytest.mark.usefixtures("without_figures"),
+    requires("torch", "transformers", "open_clip"),
+]
 DATA: dict[str, Sequence[Callable[[Path], None]]] = {
     "inquire-2": [tables.inquire, tables.wildclip],
     "inquire-3": [tables.inquire],

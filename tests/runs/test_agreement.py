@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import subprocess
-import sys
 from dataclasses import astuple
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -23,6 +20,7 @@ from eyespot.runs.judged import groups
 from eyespot.runs.statistics import MatchCountBin, histogram, statistics
 from eyespot.types import Qrels, UsageError
 from tests.examples import examples
+from tests.pages import ROOT, blocks, run_code
 from tests.wording import raises
 from tests.worlds import benchmarks as worlds
 from tests.worlds.runs import CONFORMANCE, judgements
@@ -320,13 +318,12 @@ def test_inquire_rerank_hard_is_as_its_authors_say() -> None:
 # -- the page on runs says what is so ----------------------------------------------------------------------------
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "runs.md"
+PAGE = ROOT / "docs" / "runs.md"
 
 
 def test_its_code_runs_as_it_stands(tmp_path: Path) -> None:
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
-    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert found.stdout.splitlines() == ["my photo.jpg", "{'b.jpg'}", "3"], found.stderr
+    found = run_code("\n".join(blocks(PAGE, "python")), tmp_path)
+    assert found.splitlines() == ["my photo.jpg", "{'b.jpg'}", "3"]
 
 
 def test_it_names_every_format() -> None:

@@ -21,6 +21,7 @@ import eyespot
 from eyespot.photos.pictures import id_of
 from eyespot.web import ServerSettings
 from eyespot.web.found.summary import summary_of
+from tests.examples import examples
 from tests.lazy_import import requires
 from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery, serving
 from tests.worlds import draw, index_gallery
@@ -292,7 +293,8 @@ def test_its_own_program_finds_nothing_with_any_check(settings: ServerSettings, 
     gallery = copy_gallery(tmp_path / "made", photos=6)
     program = Path(sys.executable).with_name("schemathesis")
     with serving(replace(settings, gallery=gallery, cache=None)) as address:
-        line = [program, "run", f"{address}/openapi.json", "--checks", "all", "-n", "20", "--continue-on-failure"]
+        line = [program, "run", f"{address}/openapi.json", "--checks", "all", "--seed", "1", "--continue-on-failure"]
+        line += ["-n", str(examples(20))]
         ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
 
     assert ran.returncode == 0, ran.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from eyespot import rooms
+from eyespot import rooms, sample
 from eyespot.types import Encoder
+from tests.made_once import made_once
 
 STARTER = ("starter",)
 
@@ -47,3 +49,9 @@ def make_gallery(folder: Path, count: int = 4, **options: Any) -> Path:
     """`folder/gallery` of the drawn photos in `folder/photos`."""
     index_gallery(folder / "gallery", draw_photos(folder / "photos", count), **options)
     return folder / "gallery"
+
+
+def copy_of_sample_gallery(place: Path) -> Path:
+    """A gallery of the 208 sample photos where they lie, which are indexed once."""
+    made = made_once("sample", lambda folder: index_gallery(folder / "gallery", sample.photos()))
+    return Path(shutil.copytree(made / "gallery", place))

@@ -1,4 +1,4 @@
-"""A miniature ILIAS in its official layout: drawn objects, a thousand distractors in tars, both lists."""
+"""A miniature ILIAS in its official layout: drawn objects, distractors in tars, both lists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-OBJECTS, DISTRACTORS, LISTED, DECOYS = 8, 1000, 600, 3
+OBJECTS, DISTRACTORS, LISTED, DECOYS = 8, 240, 150, 3
 SIDE, CELLS = 96, 6
 
 

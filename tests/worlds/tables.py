@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,8 +40,8 @@ SIGLIPS = tuple(f"google/siglip{name}" for name in ("-base-patch16-512", "2-base
 SIGLIPS += ("google/siglip2-large-patch16-512", "google/siglip-so400m-patch14-384")
 QUARI = {"clip-vit-base-patch16": 16, "google-siglip2-base-patch16-512": 32, "google-siglip2-large-patch16-512": 32}
 MODELS: dict[Callable[[Path], Path], Sequence[str]] = {
-    tiny_models.hf_clip: CLIPS,
-    tiny_models.hf_siglip: SIGLIPS,
+    partial(tiny_models.hf_clip, patch=16): CLIPS,
+    partial(tiny_models.hf_siglip, patch=16): SIGLIPS,  # 2,025 patches of a picture of 724 pixels
     judge_models.blip2_t5: ("Salesforce/blip2-flan-t5-xxl",),
     judge_models.instructblip_t5: ("Salesforce/instructblip-flan-t5-xxl",),
     judge_models.paligemma: ("google/paligemma-3b-mix-448",),
