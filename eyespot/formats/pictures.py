@@ -87,7 +87,7 @@ def as_it_is(data: bytes, suffix: str) -> PictureBytes:
 def without_position(data: bytes, suffix: str) -> PictureBytes:
     """Byte for byte, or without metadata where these tell a position; HEIC, AVIF and TIFF then become a JPEG."""
     shown = open_picture(data)
-    if shown.facts.latitude is None and not _XMP.search(data) and not _tells_position(data):
+    if "latitude" not in shown.facts and not _XMP.search(data) and not _tells_position(data):
         return PictureBytes(data, suffix)
     format = _format_of(data)
     if format is not None and (bare := _bare(data, format)) != data:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 from PIL import ExifTags, Image, ImageFile, IptcImagePlugin
 
 EMBEDDED = ("embedded_title", "embedded_description", "embedded_keywords")  # names of their columns
+RATING = "embedded_rating"  # -1 for rejected, 0 to 5
 MOST = 5_000  # characters of each text
 # Cameras write these into the description of every picture
 _OF_CAMERAS = re.compile(r"[A-Z ]*DIGITAL CAMERA|SONY DSC|DCIM.*|DIGITAL IMAGE|Exif_JPEG_PICTURE|<.*>|[\W\d_]*")
@@ -65,11 +66,16 @@ def one_line_each(
 
 
 def _clean(texts: Iterable[str]) -> Iterator[str]:
-    """The texts that say something, on one line and without what no table can hold."""
-    for text in texts:
-        line = " ".join(re.sub("[\\x00-\\x1f\\x7f\ud800-\udfff]", " ", text).split())[:MOST]
-        if not _OF_CAMERAS.fullmatch(line):
-            yield line
+    """The texts that say something."""
+    return (line for text in texts if not _OF_CAMERAS.fullmatch(line := one_line(text)))
+
+
+def one_line(text: Any, most: int = MOST) -> str:
+    """A text on one line and without what no table can hold; empty for what is no text."""
+    if isinstance(text, bytes):
+        text = text.decode("ascii", "replace")
+    plain = re.sub(r"[^ -~\u00a0-\ud7ff\ue000-\U0010ffff]", " ", text) if isinstance(text, str) else ""
+    return " ".join(plain.split())[:most]
 
 
 def _text(value: Any) -> str:
@@ -166,3 +172,11 @@ def degrees_in(xmp: Xmp) -> tuple[float, float] | None:
         if match
     ]
     return (values[0], values[1]) if len(values) == 2 else None
+
+
+def rating_in(xmp: Xmp) -> int | None:
+    """The stars, 0 to 5, or -1 for a rejected photo."""
+    with suppress(ValueError, OverflowError):
+        rating = int(float(xmp.get("xmp:Rating", [""])[0]))
+        return rating if -1 <= rating <= 5 else None
+    return None
