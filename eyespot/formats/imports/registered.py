@@ -40,6 +40,7 @@ from eyespot.storage.atomic import ELSEWHERE, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import new_digested
 from eyespot.storage.locks import locked
+from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
 
@@ -159,13 +160,17 @@ class _Import:
             known.append(item_hashes(disk.shard_path(self.gallery, shard)))
         self._write_header()
         rows = sum(len(array) for array in self.mapped.values())
-        return Imported(rows, total, len(self.source.parts), self._notes(sum(map(len, lost.values()))))
+        notes = self._notes(sum(map(len, lost.values())))
+        if not copy and any(map(os.path.isabs, map(self._lies_at, self.source.parts))):
+            notes.append(f"vectors stay in {self.source.folder}, also if the gallery moves; take them in with --copy")
+        return Imported(rows, total, len(self.source.parts), notes)
 
     # -- what is there --------------------------------------------------------------------------------------
 
     def _is_in(self, part: Part) -> bool:
         found = self.ledger.sql.execute(
-            "SELECT shard, rows, space FROM imported WHERE source = ?", (str(part.vectors),)
+            "SELECT shard, rows, space FROM imported WHERE source IN (?, ?)",
+            (self._lies_at(part), str(part.vectors)),  # the latter in galleries of an older eyespot
         ).fetchone()
         if found is None:
             return False
@@ -183,6 +188,11 @@ class _Import:
                 "import it into a new gallery with -g"
             )
         return True
+
+    def _lies_at(self, part: Part) -> str:
+        """The path of its vectors, of those in the gallery from there: that may be moved."""
+        place, gallery = str(part.vectors), os.path.abspath(self.gallery)
+        return os.path.relpath(place, gallery) if is_inside(place, gallery) else place
 
     # -- what is new ----------------------------------------------------------------------------------------
 
@@ -210,7 +220,7 @@ class _Import:
         shard = self._unfinished()
         with new_folder(disk.shard_path(self.gallery, shard)) as folder:
             write_items(folder, facts, naming, shard=shard, root=root, labels=self.labels, again=again)
-            about = disk.SpaceNote(self.space, lost, [], str(part.vectors))
+            about = disk.SpaceNote(self.space, lost, [], self._lies_at(part))
             if copy or not isinstance(array, np.ndarray):
                 dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
                 with new_digested(folder / f"{self.stem}.npy") as file:
@@ -222,7 +232,7 @@ class _Import:
         # Killed before this line, the next import writes the folder anew.
         self.ledger.sql.execute(
             "INSERT INTO imported(shard, root, rows, format, space, source) VALUES (?, ?, ?, ?, ?, ?)",
-            (shard, root, len(array), self.source.format, self.stem, str(part.vectors)),
+            (shard, root, len(array), self.source.format, self.stem, self._lies_at(part)),
         )
         return shard
 

@@ -22,9 +22,10 @@ KINDS = ("copies", "burst")
 CLOSE_BITS = 6  # of a copy's hash differ, turned or mirrored where that is closer
 COLOURS = 12  # of 255: what a copy's colours may differ by
 FAR_BITS, FAR_COSINE = 16, 0.93  # or more do, and the vectors say the same: a copy that was cropped
+LEAST_COSINE = 0.85  # or they nearly do, and the full pictures agree
 FRAME_SECONDS, FRAME_COSINE, FRAME_BITS = 3.0, 0.75, 10  # frames of a burst: so soon, and alike by either sign
 NEXT = 3  # frames after it that a frame is compared with
-CONFIRMED = 3  # pages, screens or skies that each is compared with in full, those of the nearest vectors
+CONFIRMED = 3  # pictures that each is compared with in full, those of the nearest vectors
 _PAIRS = 1 << 15  # whose vectors are multiplied at once
 
 
@@ -77,7 +78,7 @@ def links_of(frames: Frames, since: int) -> Ids:
         doubtful = _join(families, doubtful, frames, _may_be_copies(frames, pairs))
     for found in likely_pairs(frames.hashes, FAR_BITS, since):
         pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
-        doubtful = _join(families, doubtful, frames, pairs[frames.cosines(pairs) >= FAR_COSINE])
+        doubtful = _join(families, doubtful, frames, pairs, least=FAR_COSINE)
     families.join(doubtful[frames.same(doubtful)])
     copies = families.first()
     families.join(_burst_frames(frames, since))
@@ -89,11 +90,15 @@ def links_of(frames: Frames, since: int) -> Ids:
     return np.concatenate([np.stack(column, axis=1) for column in columns])
 
 
-def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids) -> Ids:
-    """Join pairs of photos; of pages, screens and skies the nearest pairs of each row so far remain to be compared."""
-    in_full = frames.kinds[pairs].any(axis=1)
+def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids, least: float = -1) -> Ids:
+    """Join pairs of photos; of pairs below the least cosine, and of pages, screens and skies, some are left to compare.
+
+    They are the nearest of each row so far.
+    """
+    cosines = frames.cosines(pairs)
+    in_full = frames.kinds[pairs].any(axis=1) | (cosines < least)
     families.join(pairs[~in_full])
-    pairs = np.unique(np.concatenate([doubtful, pairs[in_full]]), axis=0)
+    pairs = np.unique(np.concatenate([doubtful, pairs[in_full & (cosines >= min(least, LEAST_COSINE))]]), axis=0)
     pairs = pairs[np.lexsort((-frames.cosines(pairs), pairs[:, 1]))]
     places = np.arange(len(pairs)) - np.searchsorted(pairs[:, 1], pairs[:, 1])  # among those of a row
     nearest: Ids = pairs[places < CONFIRMED]
