@@ -52,6 +52,7 @@ def run(
         for at, file in enumerate(group.files):
             about = f"{file.width} x {file.height}, {_size(file.size)}"
             about += f"; with it goes: {', '.join(lost[at])}" if lost[at] else ""
+            about += f"; nothing is freed inside {Path(file.inside).name}" if file.inside else ""
             lines.append(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
     for kind, total in totals.items():
         if total["groups"]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.label_learning import MOST, Contrast, learned
+from eyespot.search.label_learning import CHANCE, MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.search.word_matches import (
     ReadWords,
@@ -130,7 +130,7 @@ class ByWords:
             if self.teach and len(found.whole):
                 few = np.linspace(0, len(found.whole) - 1, min(MOST, len(found.whole))).astype(np.int64)
                 labelled = self.view.vectors(found.whole[few].tolist())
-                vectors[at], teaching = learned(vectors[at], labelled, self._contrast)
+                vectors[at], teaching = learned(vectors[at], labelled, self._contrast, self._usual(query, found))
                 if teaching.weight:
                     teachings[query.id] = teaching._replace(photos=len(found.whole))
         # Photos with words to avoid go down, and as many others move up
@@ -141,7 +141,8 @@ class ByWords:
         made = as_run(queries, fused, self.view)
         tell_recall(made, nearest)
         worded = [query.id for query, found in zip(queries, matches, strict=True) if len(found.rows)]
-        made.header |= {"by": "both", "worded": worded}
+        answered = [query.id for query, found in zip(queries, matches, strict=True) if len(found.whole)]
+        made.header |= {"by": "both", "worded": worded} | ({"answered": answered} if answered else {})
         changed = [pair for pair in zip(queries, read, strict=True) if pair[0] != pair[1]]
         if changed:
             from eyespot.search.named import rewording_notes
@@ -157,7 +158,15 @@ class ByWords:
 
     @cached_property
     def _contrast(self) -> Contrast:
-        return Contrast(background(self.view)) if self.contrast is None else self.contrast()
+        return background(self.view) if self.contrast is None else self.contrast()
+
+    def _usual(self, query: Query, found: WordMatches) -> float:
+        """How well photos of one label place each other, in the columns of the first photo that bear the words."""
+        read = self._names.read if self._names else plain_words
+        words = [word for term in query.terms if term.text is not None for word in read(term.text)]
+        sources = self.words.sources(words, keys_of(self.view, found.whole[:1]).tolist())
+        columns = {name.removeprefix("label ") for names in sources.values() for name in names}
+        return max(map(self._contrast.agreed, columns), default=CHANCE)
 
     def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
         """The k best rows by words and look, out of the nearest and those with words."""
@@ -222,10 +231,11 @@ def _lifted(
     return lifted
 
 
-def background(view: View) -> Vectors:
-    """A sample of the gallery, the same for every filter, (at most SAMPLE, dim)."""
+def background(view: View) -> Contrast:
+    """A sample of the gallery, the same for every filter: at most `SAMPLE` photos."""
     live = np.flatnonzero(view.live)
-    return view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
+    rows = live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist()
+    return Contrast(view.vectors(rows), lambda: view.facts(rows))
 
 
 # -- reasons ---------------------------------------------------------------------------------------------------

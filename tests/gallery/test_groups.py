@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -122,7 +123,9 @@ def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, tmp_pa
     folder = tmp_path / "photos"
     shutil.copytree(photos, folder)
     shutil.copy(folder / "other0.jpg", folder / "same bytes.jpg")
-    index_gallery(tmp_path / "gallery", folder)
+    with tarfile.open(folder / "00000.tar", "w") as archive:
+        archive.add(folder / "other0.jpg", "inside.jpg")
+    index_gallery(tmp_path / "gallery", folder, folder / "00000.tar")
     groups = {Path(group.files[0].path).name: group for group in file_groups(opened(tmp_path / "gallery"))}
 
     assert {name: group.kind for name, group in groups.items()} == {
@@ -133,7 +136,8 @@ def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, tmp_pa
     }
     assert groups["b.jpg"].why.startswith("the largest, ")
     assert groups["b.jpg"].freed == (folder / "late" / "b-cropped.jpg").stat().st_size
-    assert groups["other0.jpg"].freed == (folder / "other0.jpg").stat().st_size
+    assert [file.inside for file in groups["other0.jpg"].files].count(str(folder / "00000.tar")) == 1
+    assert groups["other0.jpg"].freed == (folder / "other0.jpg").stat().st_size  # of one file, none of the archive
 
 
 def test_copies_in_new_shards_of_photos_that_a_repair_gave_hashes_are_found(tmp_path: Path) -> None:

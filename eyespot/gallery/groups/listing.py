@@ -23,7 +23,8 @@ GROUP_KINDS = (EXACT, *KINDS)
 class GroupFile(NamedTuple):
     """One file of a group; its size in bytes, its width and height in pixels, 0 where they are not known.
 
-    has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours.
+    has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours. inside: the
+    tar or parquet file that it is a part of, which alone nobody can delete.
     """
 
     id: str
@@ -32,6 +33,7 @@ class GroupFile(NamedTuple):
     height: int
     size: int
     has: tuple[str, ...]
+    inside: str | None
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class FileGroup:
 
     @property
     def freed(self) -> int:
-        """The bytes of all files but the one that would stay."""
-        return sum(file.size for file in self.files[1:])
+        """The bytes of all files but the one that would stay, and but for parts of archives."""
+        return sum(file.size for file in self.files[1:] if file.inside is None)
 
     @property
     def why(self) -> str:
@@ -80,7 +82,8 @@ def file_groups(view: View) -> list[FileGroup]:
         width, height, size = (facts.get(name) or 0 for name in ("width", "height", "size"))
         id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
         has, some = virtues(facts, is_grey), files.setdefault(number, [])
-        some += (GroupFile(id, file_of(place), width, height, size, has) for place in facts["paths"])
+        places = map(file_of, facts["paths"])
+        some += (GroupFile(id, place, width, height, size, has, archive_of(place)) for place in places)
         one_file = len({file.id for file in some}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
     made = [FileGroup(kind_of[number], sorted(_different_files(some), key=_rank)) for number, some in files.items()]
@@ -105,6 +108,6 @@ def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
             status = os.stat(file.path)
             there.setdefault((status.st_dev, status.st_ino), file)
         except OSError:
-            if "://" in file.path or archive_of(file.path) is not None:
+            if "://" in file.path or file.inside is not None:
                 there[file.path] = file
     return list(there.values()) or list(files)

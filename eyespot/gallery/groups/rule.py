@@ -79,7 +79,8 @@ def links_of(frames: Frames, since: int) -> Ids:
     for found in likely_pairs(frames.hashes, FAR_BITS, since):
         pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
         doubtful = _join(families, doubtful, frames, pairs, least=FAR_COSINE)
-    families.join(doubtful[frames.same(doubtful)])
+    for pair in np.split(doubtful, len(doubtful)) if len(doubtful) else ():
+        families.join(pair[frames.same(pair)] if len(families.apart(pair)) else pair)
     copies = families.first()
     families.join(_burst_frames(frames, since))
     first = families.first()
@@ -93,15 +94,19 @@ def links_of(frames: Frames, since: int) -> Ids:
 def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids, least: float = -1) -> Ids:
     """Join pairs of photos; of pairs below the least cosine, and of pages, screens and skies, some are left to compare.
 
-    They are the nearest of each row so far.
+    They are the three nearest of the later row so far, or the nearest of the earlier one; the nearest of all come first.
     """
     cosines = frames.cosines(pairs)
     in_full = frames.kinds[pairs].any(axis=1) | (cosines < least)
     families.join(pairs[~in_full])
     pairs = np.unique(np.concatenate([doubtful, pairs[in_full & (cosines >= min(least, LEAST_COSINE))]]), axis=0)
-    pairs = pairs[np.lexsort((-frames.cosines(pairs), pairs[:, 1]))]
-    places = np.arange(len(pairs)) - np.searchsorted(pairs[:, 1], pairs[:, 1])  # among those of a row
-    nearest: Ids = pairs[places < CONFIRMED]
+    nearness, places = -frames.cosines(pairs), np.full(len(pairs), CONFIRMED)
+    for rows, most in zip(pairs.T, (1, CONFIRMED), strict=True):
+        order = np.lexsort((nearness, rows))
+        place = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])  # among those of a row
+        places[order] = np.where(place < most, np.minimum(place, places[order]), places[order])
+    order = np.lexsort((pairs[:, 1], places))
+    nearest: Ids = pairs[order[places[order] < CONFIRMED]]
     return nearest
 
 
