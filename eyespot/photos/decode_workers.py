@@ -58,8 +58,8 @@ class Reader(Protocol):
         ...
 
 
-class KnownPictures(Protocol):
-    """What need not be decoded again."""
+class NothingKnown:
+    """What need not be decoded again: here nothing."""
 
     def is_measured(self, id: str) -> bool | None:
         """Whether what was measured of a picture is known; None if the picture is not known at all."""
@@ -73,14 +73,7 @@ class KnownPictures(Protocol):
         """End it."""
 
 
-class NothingKnown(KnownPictures):
-    """Everything is decoded."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-OpenKnown: TypeAlias = Callable[[], KnownPictures]
+OpenKnown: TypeAlias = Callable[[], NothingKnown]
 
 
 class ThreadedReader:
@@ -114,7 +107,7 @@ class ThreadedReader:
         return lambda: vectors
 
 
-def read_planned(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> Iterable[ReadPicture]:
+def read_planned(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> Iterable[ReadPicture]:
     """What a planned file gives: a picture, or the frames of a video and then the video, read as they are taken."""
     if planned.seen.offset > VIDEO:
         return [read_one(planned, root, readers, known)]
@@ -123,7 +116,7 @@ def read_planned(planned: PlannedPicture, root: Root, readers: Readers, known: K
     return [_read_frame(planned, root, readers, known)]
 
 
-def read_one(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> ReadPicture:
+def read_one(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> ReadPicture:
     """One planned picture as all models take it; of one that has a row only its id, and what was not measured yet."""
     try:
         with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
@@ -161,7 +154,7 @@ def _stored(facts: Mapping[str, Any]) -> dict[str, Any]:
 # -- videos -------------------------------------------------------------------------------------------------
 
 
-def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> Iterator[ReadPicture]:
+def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> Iterator[ReadPicture]:
     """A frame of each shot, and then the video itself with what went wrong in it; of a known one only the ids."""
     from eyespot.photos.videos.decoding import frame_id, open_video, video_id
     from eyespot.photos.videos.shots import shots
@@ -186,7 +179,7 @@ def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: Kn
         yield _not_read(planned, error)
 
 
-def _read_frame(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> ReadPicture:
+def _read_frame(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> ReadPicture:
     """A frame by its time: once more, or because a list names it."""
     from eyespot.photos.videos.decoding import frame_id, open_video, video_id
 

@@ -37,7 +37,7 @@ def embedded_texts(xmp: Xmp, iptc: Iptc, main: Mapping[int, Any], photo: Mapping
         if code == b"UNICODE\0":
             descriptions.append(text.decode("utf-16-le" if text[1:2] == b"\0" else "utf-16-be", "ignore"))
         elif code in (b"ASCII\0\0\0", bytes(8)):
-            descriptions.append(_decoded(text))
+            descriptions.append(_text(text))
     keywords += iptc.get(_KEYWORDS, ())
     keywords += _SEPARATORS.split(_windows_text(main.get(ExifTags.Base.XPKeywords)))
     return dict(zip(EMBEDDED, one_line_each(titles, descriptions, keywords), strict=True))
@@ -80,20 +80,11 @@ def one_line(text: Any, most: int = MOST) -> str:
 
 def _text(value: Any) -> str:
     """EXIF promises ASCII and programs write UTF-8, which Pillow reads as Latin-1."""
-    if isinstance(value, bytes):
-        return _decoded(value)
-    if not isinstance(value, str):
-        return ""
+    data = value
     with suppress(UnicodeError):
-        return value.encode("latin-1").decode()
-    return value
-
-
-def _decoded(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+        data = value.encode("latin-1") if isinstance(value, str) else value
+        return data.decode() if isinstance(data, bytes) else ""
+    return data.decode("latin-1") if isinstance(data, bytes) else str(value)
 
 
 def _windows_text(value: Any) -> str:
@@ -108,7 +99,7 @@ def read_iptc(image: Image.Image) -> Iptc:
     with suppress(Exception):
         found = IptcImagePlugin.getiptcinfo(cast(ImageFile.ImageFile, image)) or {}
         lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
-        return {key: [_decoded(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
+        return {key: [_text(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
     return {}
 
 

@@ -32,11 +32,10 @@ RawRow = tuple[int, str, dict[str, Any] | str]
 
 
 class LabelRow(NamedTuple):
-    """One picture's labels; `file` is relative to the folder of the list, `line` is where it stands there."""
+    """One picture's labels; `file` is relative to the folder of the list."""
 
     file: str
     facts: dict[str, Any]
-    line: int
 
 
 class LabelError(NamedTuple):
@@ -74,7 +73,7 @@ def label_row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelEr
         return LabelError(line, f"has an empty {column}")
     if "\0" in file or not _can_be_stored({column: file, **facts}):
         return LabelError(line, _HALF)
-    return LabelRow(file.strip(), facts, line)
+    return LabelRow(file.strip(), facts)
 
 
 def names_keys(place: Path) -> bool:

@@ -252,34 +252,34 @@ class _LibraryLines:
     """What LibRaw, libjpeg and libtiff print of a damaged file, without its name; the reason of the failure says it."""
 
     def __init__(self) -> None:
-        self._lock, self._readers, self._shown = threading.Lock(), 0, None
+        self._lock, self._readers = threading.Lock(), 0
 
     @contextmanager
     def caught(self) -> Iterator[None]:
         """Nobody reads these lines while the block, or that of another thread, runs."""
-        self._count(1)
+        with self._lock:
+            self._readers += 1
+            self._exchange(self._readers == 1)
         try:
             yield
         finally:
-            self._count(-1)
+            with self._lock:
+                self._readers -= 1
+                self._exchange(self._readers == 0)
 
-    def _count(self, readers: int) -> None:
-        with self._lock:
-            self._readers += readers
-            for stream, nowhere in self._streams:
-                if (readers, self._readers) == (1, 1):
-                    self._shown, stream.value = stream.value, nowhere
-                elif not self._readers:
-                    stream.value = self._shown
+    def _exchange(self, is_outermost: bool) -> None:
+        for shown, other in self._streams if is_outermost else ():
+            shown.value, other.value = other.value, shown.value
 
     @cached_property
-    def _streams(self) -> list[tuple[Any, int]]:
+    def _streams(self) -> list[tuple[Any, Any]]:
         """C's own `stderr`, which Python does not print to, and a file in its place, as glibc alone allows."""
         with suppress(AttributeError, OSError, TypeError):
             library = ctypes.CDLL(None)
             if library.gnu_get_libc_version:
                 library.fopen.restype = ctypes.c_void_p
-                return [(ctypes.c_void_p.in_dll(library, "stderr"), library.fopen(os.devnull.encode(), b"w"))]
+                nowhere = ctypes.c_void_p(library.fopen(os.devnull.encode(), b"w"))
+                return [(ctypes.c_void_p.in_dll(library, "stderr"), nowhere)]
         return []
 
 

@@ -61,7 +61,7 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
             if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
                 if ending_of(entry.name) in _MOMENTS:
                     with open(entry.path, "rb") as file:
-                        if (movie_header(file).seconds or 0) > LONGEST:
+                        if (movie_header(file)[0] or 0) > LONGEST:
                             continue
                 pairs[entry.name] = photo.name
     return pairs

@@ -94,7 +94,7 @@ def links_of(frames: Frames, since: int) -> Ids:
 def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids, least: float = -1) -> Ids:
     """Join pairs of photos; of pairs below the least cosine, and of pages, screens and skies, some are left to compare.
 
-    They are the three nearest of the later row so far, or the nearest of the earlier one; the nearest of all come first.
+    They are the three nearest of the later row so far, and the nearest of the earlier one; the nearest come first.
     """
     cosines = frames.cosines(pairs)
     in_full = frames.kinds[pairs].any(axis=1) | (cosines < least)

@@ -122,7 +122,7 @@ class Video:
         at = self.file.tell()  # where FFmpeg reads on
         self.file.seek(0)
         try:
-            begun = movie_header(self.file).begun
+            begun = movie_header(self.file)[1]
         finally:
             self.file.seek(at)
         return video_facts({**self.stream.metadata, **self.container.metadata}, begun)

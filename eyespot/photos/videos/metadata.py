@@ -6,7 +6,6 @@ import os
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, BinaryIO
 
@@ -68,26 +67,21 @@ def _degrees(digits: str, whole: int) -> float:
 # -- the header of MP4 and QuickTime files ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MovieHeader:
-    """How long a film is, in seconds, and when it begins by its header, in UTC; None for what it does not say."""
+def movie_header(file: BinaryIO) -> tuple[float | None, datetime | None]:
+    """How long a film is, in seconds, and when it begins, in UTC, by the header of a file that stands at its start.
 
-    seconds: float | None = None
-    begun: datetime | None = None
-
-
-def movie_header(file: BinaryIO) -> MovieHeader:
-    """The header of a file that stands at its start, without a decoder. Source: ISO/IEC 14496-12, 8.2.2."""
+    None for what it does not say. Source: ISO/IEC 14496-12, 8.2.2.
+    """
     moov = _box(file, b"moov", os.fstat(file.fileno()).st_size)
     if moov is None or _box(file, b"mvhd", moov) is None:
-        return MovieHeader()
+        return None, None
     head = file.read(32).ljust(32, b"\0")
     wide = head[:1] == b"\1"  # times of eight bytes
     rate, ticks = struct.unpack_from(">IQ" if wide else ">II", head, 20 if wide else 12)
     unknown = (0, (1 << 64 if wide else 1 << 32) - 1)
     (begun,) = struct.unpack_from(">Q" if wide else ">I", head, 4)
     seconds = ticks / rate if rate and ticks not in unknown else None
-    return MovieHeader(seconds, datetime(1904, 1, 1) + timedelta(seconds=begun) if 0 < begun < 1 << 34 else None)
+    return seconds, datetime(1904, 1, 1) + timedelta(seconds=begun) if 0 < begun < 1 << 34 else None
 
 
 def _box(file: BinaryIO, name: bytes, end: int) -> int | None:
