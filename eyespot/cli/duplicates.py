@@ -28,8 +28,8 @@ def run(
     """List copies and bursts, how much they take, and which file of each would stay; nothing is deleted."""
     import eyespot
     from eyespot.gallery import disk, items_table
-    from eyespot.gallery.groups.hashes import lacks_hashes
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups, lost_with
+    from eyespot.gallery.groups.near_duplicates import lacks_hashes
 
     view = eyespot.open(searched_here(gallery)).view
     groups = file_groups(view)

@@ -1,4 +1,4 @@
-"""When and where a photo was taken, by whatever says so, and which of it is believed.
+"""When and where a photo was taken and by whom, by whatever says so, and which of it is believed.
 
 A date and a position carry their source. The source ends in what its date is not good enough for: `(day)` and
 `(minute)` have no time of the day or no seconds, `(UTC)` is another clock than the camera's. The day a file was changed
@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 # Both tables from the most trusted source to the least
 DATE_SOURCES = (
@@ -117,3 +117,39 @@ def best_position(said: Mapping[str, tuple[Any, Any] | None], void: bool = False
             return columns | {"latitude": latitude, "longitude": longitude, POSITION_SOURCE: source}
         columns.setdefault(DOUBTFUL, f"{latitude:.9g}, {longitude:.9g} ({source}: {why})")
     return columns
+
+
+# -- under which licence a photo may be handed on, and whom that asks to name ---------------------------------
+
+# Columns in lower case without separators, the most telling first: Darwin Core, Flickr, iNaturalist, Commons.
+LICENCES = ("licence", "license", "rights", "usageterms", "licenceurl", "licenseurl")
+AUTHORS = (
+    *("rightsholder", "copyrightholder", "author", "photographer", "artist", "creator", "ownername", "owner"),
+    *("recordedby", "observer", "username", "userlogin", "uploader", "attribution", "credit"),
+)
+ADDRESSES = ("source", "sourceurl", "url", "pageurl", "page", "link", "references")
+
+
+class Attribution(NamedTuple):
+    """A photo's licence, its author and where it is from; None where the gallery does not say.
+
+    Author and address of a photo without a licence are not told: nobody asked to be named there.
+    """
+
+    licence: str | None = None
+    author: str | None = None
+    url: str | None = None
+
+
+def plain_name(column: str) -> str:
+    """A column's name as it is compared: in lower case, without separators."""
+    return re.sub(r"[^a-z0-9]", "", column.lower())
+
+
+def attribution_of(facts: Mapping[str, Any]) -> Attribution:
+    """What the columns of a gallery say of a photo, however they are spelled."""
+    plain = {plain_name(name): str(value).strip() for name, value in facts.items() if value}
+    licence, author, url = (
+        next((plain[name] for name in names if plain.get(name)), None) for names in (LICENCES, AUTHORS, ADDRESSES)
+    )
+    return Attribution(licence, author, url) if licence else Attribution()

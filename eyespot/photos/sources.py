@@ -37,7 +37,7 @@ from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, place_alike, stat_of
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
-from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_of, is_video, place_of_frame, reads_video
+from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_at, is_video, place_of_frame, reads_video
 from eyespot.storage.parquet_bytes import bytes_column, sizes
 from eyespot.storage.systems import is_inside, with_slashes
 from eyespot.types import UsageError
@@ -303,7 +303,7 @@ class FolderWalk:
 
 def seen_at(place: str, path: str) -> Seen | Unreadable:
     """A picture or video that lies at `place` and is stored as `path`."""
-    frame = None if os.path.isfile(place) else frame_of(place)  # which a list may name
+    frame = frame_at(place)  # which a list may name
     try:
         status = stat_of(place if frame is None else frame.video)
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,18 +86,14 @@ def file_groups(view: View) -> list[FileGroup]:
         some += (GroupFile(id, place, width, height, size, has, archive_of(place)) for place in places)
         one_file = len({file.id for file in some}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
-    made = [FileGroup(kind_of[number], sorted(_different_files(some), key=_rank)) for number, some in files.items()]
+    made = [FileGroup(kind_of[number], _different_files(some)) for number, some in files.items()]
     # Each frame of a copied video finds the same files
     different = {tuple(group.files): group for group in made if len(group.files) > 1}.values()
     return sorted(different, key=lambda group: (-group.freed, group.files[0].path))
 
 
-def _rank(file: GroupFile) -> tuple[Any, ...]:
-    return merit(file.has, file.width * file.height, file.size, file.path)
-
-
 def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
-    """The files that are there, each once; all where none is, as for vectors that were imported without their photos.
+    """The files that are there, each once, the original first; all where none is, as for imported vectors alone.
 
     A file that was moved or deleted is known until that is forgotten: it must not be the one that stays. Nor must a
     link, for who deleted the file that it leads to would keep nothing.
@@ -110,4 +106,5 @@ def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
         except OSError:
             if "://" in file.path or file.inside is not None:
                 there[file.path] = file
-    return list(there.values()) or list(files)
+    found = list(there.values()) or list(files)
+    return sorted(found, key=lambda file: merit(file.has, file.width * file.height, file.size, file.path))

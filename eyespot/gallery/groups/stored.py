@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.groups.details import comparer
-from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
-from eyespot.gallery.groups.near_duplicates import Families
+from eyespot.gallery.groups.near_duplicates import HASHES, Families, read_hashes, read_numbers
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
