@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from eyespot.photos.exif import Exif
+from eyespot.photos.embedded_facts import Exif
 from eyespot.photos.found import reason
 from eyespot.photos.names import real_name, shown_name
 from eyespot.photos.pictures import BadPicture, open_picture

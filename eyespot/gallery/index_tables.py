@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from eyespot.photos import provenance
-from eyespot.photos.embedded_texts import EMBEDDED, RATING
+from eyespot.photos.embedded_facts import EMBEDDED, RATING
 from eyespot.photos.found import is_utf8
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_COLUMNS
 

@@ -87,11 +87,6 @@ def why_left_out_below(folder: str) -> str | None:
     return next(filter(None, (why_left_out(name, names[:level]) for level, name in enumerate(names))), None)
 
 
-def files_below(folder: str) -> int:
-    """How many files lie in a folder that is left out."""
-    return sum(len(files) for _, _, files in os.walk(folder))
-
-
 def is_picture(head: bytes) -> bool:
     """Whether a file that begins so is a picture of a format that eyespot reads."""
     if head.startswith(_SIGNS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 from PIL import ExifTags, Image, ImageFile
 
 from eyespot.photos.colours import LARGE, add_low_bytes, read_code_points, srgb_transform, to_rgb
-from eyespot.photos.exif import Exif
+from eyespot.photos.embedded_facts import Exif
 from eyespot.photos.kinds import HEAD, is_picture
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
 from eyespot.photos.raw import RAW_SUFFIXES, is_raw, raw_preview, reads_raw
@@ -61,7 +61,7 @@ class TooLarge(BadPicture):
 
 
 class DecodedPicture(NamedTuple):
-    """An upright RGB picture, free of its file and of metadata, and its facts by columns, as `exif.py` has them."""
+    """An upright RGB picture, free of its file and of metadata, and its facts by columns, as `embedded_facts` has them."""
 
     image: Image.Image
     facts: dict[str, Any]

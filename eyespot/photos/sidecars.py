@@ -22,7 +22,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, rating_in, read_xmp, xmp_texts
+from eyespot.photos.embedded_facts import DATES, MOST_BYTES, degrees_in, one_line_each, rating_in, read_xmp, xmp_texts
 from eyespot.photos.kinds import ending_of
 from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.provenance import read_date

@@ -21,7 +21,7 @@ from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
 from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head, why_left_out_below
-from eyespot.photos.labels import LabelError, label_rows, names_keys, sidecar
+from eyespot.photos.labels import label_rows, names_keys, sidecar
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 
@@ -82,8 +82,8 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
     labels = sidecar(suffix, archive, member)
     file = None if suffix in SUFFIXES or suffix in KIND_OF else archive.extractfile(member)
     head = file.read(HEAD) if file else None
-    if isinstance(labels, LabelError):
-        samples.open[key][2].append((name, labels.reason))
+    if isinstance(labels, str):
+        samples.open[key][2].append((name, labels))
     elif labels is not None:
         samples.open[key][1].update(labels)
     elif suffix not in SUFFIXES and suffix in KIND_OF:
@@ -164,9 +164,9 @@ def scan_with_table(place: str) -> Iterator[Record]:
             name = os.path.basename(split_key(record.path)[0]) if keyed else posixpath.normpath(record.path)
             pictures.setdefault(name, []).append(record.path)
         yield record
-    for row in label_rows(table, keyed):
-        if isinstance(row, LabelError):
-            yield Unreadable(f"{table.name}:{row.line}" if row.line else table.name, row.reason)
+    for row in label_rows(table, table.name, keyed):
+        if isinstance(row, Unreadable):
+            yield row
         else:
-            name = row.file if keyed else posixpath.normpath(row.file)
+            name = row.path if keyed else posixpath.normpath(row.path)
             yield from (Labels(path, row.facts) for path in pictures.get(name, [] if keyed else [name]))

@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from eyespot.gallery import disk, items_table
-from eyespot.photos.embedded_texts import embedded_texts
-from eyespot.photos.exif import Exif
+from eyespot.photos.embedded_facts import Exif, embedded_texts
 from eyespot.photos.pictures import open_picture
 from tests.worlds import draw_photos, index_gallery
 

@@ -23,7 +23,7 @@ from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos import sidecars
-from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.embedded_facts import EMBEDDED
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import archive_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT

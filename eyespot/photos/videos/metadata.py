@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, BinaryIO
 
-from eyespot.photos.embedded_texts import one_line
-from eyespot.photos.exif import camera_name
+from eyespot.photos.embedded_facts import camera_name, one_line
 from eyespot.photos.provenance import best_date, best_position
 
 _APPLE_DATE = "com.apple.quicktime.creationdate"
