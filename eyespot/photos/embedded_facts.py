@@ -210,22 +210,24 @@ class Exif:
     @classmethod
     def of(cls, image: Image.Image, of_file: Image.Exif | None = None) -> Exif:
         """The tags of each block that can be read, of a picture, or of the RAW file whose preview it is."""
-        blocks: list[dict[int, Any]] = [{}, {}, {}]
-        for tags, block in zip(blocks, (None, ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo), strict=True):
+        main: dict[int, Any] = {}
+        photo: dict[int, Any] = {}
+        position: dict[int, Any] = {}
+        for tags, block in ((main, None), (photo, ExifTags.IFD.Exif), (position, ExifTags.IFD.GPSInfo)):
             with suppress(Exception):
                 exif = of_file or image.getexif()
                 tags.update(dict(exif if block is None else exif.get_ifd(block)))
-        orientation = blocks[0].get(ExifTags.Base.Orientation)
+        orientation = main.get(ExifTags.Base.Orientation)
         if not isinstance(orientation, int) or orientation not in _TURNS:
             orientation = 1
         info: Mapping[Any, Any] = {} if of_file else image.info
-        packet = info.get("xmp") or info.get("XML:com.adobe.xmp") or blocks[0].get(_XMP)
+        packet = info.get("xmp") or info.get("XML:com.adobe.xmp") or main.get(_XMP)
         xmp: Xmp = {}
         with suppress(ValueError, TypeError):
             data = packet.encode("utf-8", "replace") if isinstance(packet, str) else bytes(memoryview(packet or b""))
             xmp = read_xmp(data.strip(b"\0 \n\r\t"))
         iptc = {} if of_file else read_iptc(image)
-        return cls(*blocks, orientation, xmp, iptc, one_line(info.get("Creation Time"), _SHORT))
+        return cls(main, photo, position, orientation, xmp, iptc, one_line(info.get("Creation Time"), _SHORT))
 
     def upright(self, image: Image.Image) -> Image.Image:
         """The picture these tags belong to, turned and flipped as they say, without any metadata."""
@@ -251,7 +253,10 @@ class Exif:
         void = one_line(tags.get(gps.GPSStatus)).upper().startswith("V")
         stars = self.main.get(ExifTags.Base.Rating)
         rated = rating_in(self.xmp) if "xmp:Rating" in self.xmp or stars not in range(6) else stars
-        facts = {"camera": camera_name(make, model), **embedded_texts(self.xmp, self.iptc, self.main, self.photo)}
+        facts: dict[str, Any] = {
+            "camera": camera_name(make, model),
+            **embedded_texts(self.xmp, self.iptc, self.main, self.photo),
+        }
         facts |= {CHANGED: changed and changed["taken"].isoformat(), RATING: rated}
         facts |= best_position({"GPS": (latitude, longitude), "XMP": degrees_in(self.xmp)}, void)
         known = {name: value for name, value in facts.items() if value not in (None, "")}

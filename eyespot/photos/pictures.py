@@ -61,7 +61,7 @@ class TooLarge(BadPicture):
 
 
 class DecodedPicture(NamedTuple):
-    """An upright RGB picture, free of its file and of metadata, and its facts by columns, as `embedded_facts` has them."""
+    """An upright RGB picture, free of its file and of metadata, and its facts by columns (`embedded_facts.py`)."""
 
     image: Image.Image
     facts: dict[str, Any]
@@ -140,7 +140,9 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
     data, photo_size, tags_of_file = raw or (data, None, None)
     image = _recognised(data)
-    pages = None if raw else _page_count(image)
+    pages = 1
+    with suppress(Exception):  # of a damaged list of pages the first may be sound
+        pages = int(getattr(image, "n_frames", 1)) if image.format == "TIFF" and not raw else 1
     read_code_points(image, data)
     # The size the header promises, before anything is decoded
     width, height = size = image.size
@@ -164,15 +166,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
     facts = exif.facts(photo_size or size, "RAW" if raw else str(image.format))
-    return DecodedPicture(exif.upright(rgb), facts | ({"pages": pages} if pages else {}))
-
-
-def _page_count(image: ImageFile.ImageFile) -> int | None:
-    """The pages of a TIFF file of several; None for any other picture."""
-    with suppress(Exception):  # of a damaged list of pages the first may be sound
-        pages = int(getattr(image, "n_frames", 1)) if image.format == "TIFF" else 1
-        return pages if pages > 1 else None
-    return None
+    return DecodedPicture(exif.upright(rgb), facts | ({"pages": pages} if pages > 1 else {}))
 
 
 def _load(image: ImageFile.ImageFile, data: bytes) -> None:

@@ -30,7 +30,6 @@ from eyespot.search.word_matches import (
     WordMatches,
     keys_of,
     plain_words,
-    under,
     without_parts,
     word_matches,
 )
@@ -84,7 +83,8 @@ class ByWords:
         """A new run; a run that came before does not count, because this is a first stage."""
         naming = self._names
         read = plain_words if naming is None else naming.read
-        matches = [under(word_matches(self.words, self.view, query, read), self.mask) for query in queries]
+        every = (word_matches(self.words, self.view, query, read) for query in queries)
+        matches = [one.among(self.mask[one.rows]) for one in every]  # photos outside still show what words look like
         made = self._by_words(queries, matches) if self.by == "words" else self._by_both(queries, matches, naming)
         if naming is not None and (names := {query.id: found for query in queries if (found := naming.fields(query))}):
             made.header |= {"names": names}

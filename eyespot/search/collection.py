@@ -251,8 +251,8 @@ class Collection:
         own = [term.text for term in query.terms if term.text is not None]
         texts = run.header.get("wordings", {}).get(query.id, own if run.header.get("by") != "words" else [])
         answered = query.id in run.header.get("answered", ())  # by labels, which see what an encoder does not
-        notes = [self.encoder.caveat(text) for text in texts if not answered or NEGATION.search(text)]
-        notes = [*filter(None, notes)]
+        texts = [text for text in texts if not answered or NEGATION.search(text)]
+        notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
         plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local", "moved"}
         plain = plain and run.header.get("by") != "words" and query.id not in run.header.get("worded", ())

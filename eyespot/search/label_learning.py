@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,25 +53,18 @@ class Contrast:
     """A sample of the gallery (m, dim) of unit length, from which some photos are to be told, and its facts."""
 
     def __init__(self, sample: Vectors, facts: Callable[[], Sequence[Mapping[str, Any]]] = tuple) -> None:
-        self.sample, self._read, self._agreed = sample, facts, dict[str, float]()
+        self.sample, self._facts, self.agreed = sample, facts, cache(self._agreed)
 
-    @cached_property
-    def _facts(self) -> Sequence[Mapping[str, Any]]:
-        return self._read()
-
-    def agreed(self, column: str) -> float:
+    def _agreed(self, column: str) -> float:
         """How well a photo places another with the same label of a column, over all labels; 0.5 where few have two."""
-        if column not in self._agreed:
-            rows = defaultdict[Any, list[int]](list)
-            for row, facts in enumerate(self._facts):
-                rows[facts.get(column)].append(row)
-            pairs = np.array([some[:2] for label, some in rows.items() if label is not None and len(some) > 1])
-            self._agreed[column] = CHANCE
-            if len(pairs) >= FEWEST:
-                first, second = self.sample[pairs.T]  # (labels, dim) each
-                scores = np.einsum("nd,nd->n", first, second)
-                self._agreed[column] = float((self.sample @ first.T < scores).mean())
-        return self._agreed[column]
+        rows = defaultdict[Any, list[int]](list)
+        for row, facts in enumerate(self._facts()):
+            rows[facts.get(column)].append(row)
+        pairs = np.array([some[:2] for label, some in rows.items() if label is not None and len(some) > 1])
+        if len(pairs) < FEWEST:
+            return CHANCE
+        first, second = self.sample[pairs.T]  # (labels, dim) each
+        return float((self.sample @ first.T < np.einsum("nd,nd->n", first, second)).mean())
 
     @cached_property
     def _covariance(self) -> NDArray[np.float64]:
@@ -114,10 +107,9 @@ def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float 
     # Photos that have no more in common than any others teach nothing
     weight *= min(1.0, max(0.0, 4 * (agreed - 0.5)))
     direction = contrast.direction(labelled)
-    if weight < LEAST or float(np.linalg.norm(direction)) < 1e-6:
-        return query, Teaching(len(labelled), 0.0, float(known), float(agreed))
-    teaching = Teaching(len(labelled), float(weight), float(known), float(agreed))
-    return mixed(query, direction, weight, contrast), teaching
+    weight = 0.0 if weight < LEAST or float(np.linalg.norm(direction)) < 1e-6 else float(weight)
+    teaching = Teaching(len(labelled), weight, float(known), float(agreed))
+    return mixed(query, direction, weight, contrast) if weight else query, teaching
 
 
 def mixed(query: Vectors, direction: NDArray[np.float64], weight: float, contrast: Contrast) -> Vectors:

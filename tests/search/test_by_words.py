@@ -50,6 +50,12 @@ def names(run: Run, first: int = 30) -> list[str]:
     return [Path(run.facts[hit.image]["path"]).stem for hit in run["q"][:first]]
 
 
+def test_what_the_encoder_does_not_see_is_noted_where_labels_do_not_answer(collection: Collection) -> None:
+    assert "may not know" not in str(collection.search("Ardea cocoi").notes)
+    assert "may not know" in str(collection.search("Ardea cocoi", by="look").notes)
+    assert "hardly sees colours (red)" in str(collection.search("a red heron").notes)
+
+
 def test_words_alone_rank_by_the_share_of_the_query_that_a_photo_bears(collection: Collection) -> None:
     run = searched(collection, "ardea cocoi", by="words")
 

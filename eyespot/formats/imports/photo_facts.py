@@ -30,10 +30,7 @@ from eyespot.photos.names import NamedFiles
 from eyespot.storage.atomic import make_folder, new_file
 
 KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
-IMPORTED = (
-    "has the facts of the table that it was imported with; import a table with more columns into a new gallery, or "
-    "index the photo itself"
-)
+IMPORTED = "has the facts of the table that it was imported with; index the photo, or import more columns anew"
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*://[^/]*/|[A-Za-z]:/|/+)", re.IGNORECASE)
 
 

@@ -40,7 +40,6 @@ from eyespot.storage.atomic import ELSEWHERE, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import new_digested
 from eyespot.storage.locks import locked
-from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
 
@@ -169,8 +168,7 @@ class _Import:
 
     def _is_in(self, part: Part) -> bool:
         found = self.ledger.sql.execute(
-            "SELECT shard, rows, space FROM imported WHERE source IN (?, ?)",
-            (self._lies_at(part), str(part.vectors)),  # the latter in galleries of an older eyespot
+            "SELECT shard, rows, space FROM imported WHERE source IN (?, ?)", [self._lies_at(part), str(part.vectors)]
         ).fetchone()
         if found is None:
             return False
@@ -191,8 +189,7 @@ class _Import:
 
     def _lies_at(self, part: Part) -> str:
         """The path of its vectors, of those in the gallery from there: that may be moved."""
-        place, gallery = str(part.vectors), os.path.abspath(self.gallery)
-        return os.path.relpath(place, gallery) if is_inside(place, gallery) else place
+        return str(part.vectors).removeprefix(f"{os.path.abspath(self.gallery)}{os.sep}")
 
     # -- what is new ----------------------------------------------------------------------------------------
 
