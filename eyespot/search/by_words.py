@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.label_learning import CHANCE, MOST, Contrast, learned
+from eyespot.search.label_learning import CHANCE, FEW, MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.search.word_matches import (
     ReadWords,
@@ -130,7 +130,8 @@ class ByWords:
             if self.teach and len(found.whole):
                 few = np.linspace(0, len(found.whole) - 1, min(MOST, len(found.whole))).astype(np.int64)
                 labelled = self.view.vectors(found.whole[few].tolist())
-                vectors[at], teaching = learned(vectors[at], labelled, self._contrast, self._usual(query, found))
+                usual = self._usual(query, found) if len(found.whole) <= FEW else CHANCE
+                vectors[at], teaching = learned(vectors[at], labelled, self._contrast, usual)
                 if teaching.weight:
                     teachings[query.id] = teaching._replace(photos=len(found.whole))
         # Photos with words to avoid go down, and as many others move up
@@ -147,9 +148,8 @@ class ByWords:
         if changed:
             from eyespot.search.named import rewording_notes
 
-            made.header["wordings"] = {
-                query.id: [term.text for term in other.terms if term.text] for query, other in changed
-            }
+            texts = {query.id: [term.text for term in other.terms if term.text] for query, other in changed}
+            made.header["wordings"] = texts
             made.notes += [note for pair in changed for note in rewording_notes(*pair)]
         if teachings:
             made.header["taught"] = {id: teaching._asdict() for id, teaching in teachings.items()}
@@ -165,8 +165,8 @@ class ByWords:
         read = self._names.read if self._names else plain_words
         words = [word for term in query.terms if term.text is not None for word in read(term.text)]
         sources = self.words.sources(words, keys_of(self.view, found.whole[:1]).tolist())
-        columns = {name.removeprefix("label ") for names in sources.values() for name in names}
-        return max(map(self._contrast.agreed, columns), default=CHANCE)
+        labels = (name for names in sources.values() for name in names if name.startswith("label "))
+        return max((self._contrast.agreed(name.removeprefix("label ")) for name in labels), default=CHANCE)
 
     def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
         """The k best rows by words and look, out of the nearest and those with words."""
@@ -268,9 +268,8 @@ def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], row
     if query.id in header.get("taught", {}):
         look += [Note("taught", "it looks like photos that bear these words")]
     what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
-    look += judged
     return [
-        [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look]
+        [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look, *judged]
         for key in keys
     ]
 

@@ -22,6 +22,7 @@ from eyespot.types import Vectors
 
 MOST = 256  # labelled photos that are looked at
 CHANCE = 0.5  # of a photo to be placed above any other
+FEW = 10  # photos that say little alone of what they have in common
 FEWEST = 5  # labels of two photos and more that say what a label of their column shows
 LEAST = 0.05  # a smaller weight is none
 SMOOTHING = 0.01
@@ -92,7 +93,7 @@ class Contrast:
 def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float = CHANCE) -> tuple[Vectors, Teaching]:
     """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length.
 
-    usual: how well photos of labels like this place each other; it counts as one more photo, and alone for one.
+    usual: how well photos of labels like this place each other; beside few it counts as one more, for one alone.
     """
     background = contrast.sample
     places = np.searchsorted(np.sort(background @ query), labelled @ query) / max(1, len(background))  # (n,)
@@ -101,7 +102,7 @@ def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float 
         others = labelled.sum(axis=0) - labelled  # (n, dim)
         scores = np.einsum("nd,nd->n", others, labelled)
         own = float((background @ others.T < scores).mean()) if len(background) else 0.0
-        agreed = (len(labelled) * own + usual) / (len(labelled) + 1)
+        agreed = own if len(labelled) > FEW else (len(labelled) * own + usual) / (len(labelled) + 1)
     doubts = 1 - known + SMOOTHING, 1 - agreed + SMOOTHING
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing

@@ -82,8 +82,7 @@ def file_groups(view: View) -> list[FileGroup]:
         width, height, size = (facts.get(name) or 0 for name in ("width", "height", "size"))
         id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
         has, some = virtues(facts, is_grey), files.setdefault(number, [])
-        places = map(file_of, facts["paths"])
-        some += (GroupFile(id, place, width, height, size, has, archive_of(place)) for place in places)
+        some += (GroupFile(id, file_of(one), width, height, size, has, archive_of(one)) for one in facts["paths"])
         one_file = len({file.id for file in some}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
     made = [FileGroup(kind_of[number], _different_files(some)) for number, some in files.items()]

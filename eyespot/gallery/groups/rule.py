@@ -79,7 +79,7 @@ def links_of(frames: Frames, since: int) -> Ids:
     for found in likely_pairs(frames.hashes, FAR_BITS, since):
         pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
         doubtful = _join(families, doubtful, frames, pairs, least=FAR_COSINE)
-    for pair in np.split(doubtful, len(doubtful)) if len(doubtful) else ():
+    for pair in doubtful[:, None]:
         families.join(pair[frames.same(pair)] if len(families.apart(pair)) else pair)
     copies = families.first()
     families.join(_burst_frames(frames, since))
