@@ -42,8 +42,7 @@ def run(
         _write_sheet(html, groups)
     if not groups and not json:
         raise NothingFound("no copies and no bursts were found; every picture shows something of its own")
-    fields: list[dict[str, Any]] = []
-    lines = []
+    fields, lines = list[dict[str, Any]](), list[str]()
     for group in groups:
         lost = [lost_with(file, group.files[0]) for file in group.files]
         files = [{**file._asdict(), "stays": not at, "lost": lost[at]} for at, file in enumerate(group.files)]

@@ -373,13 +373,6 @@ class PictureIndex(PictureTables):
         )
         return [Failure(*row) for row in rows]
 
-    def failed_files(self, roots: Iterable[int]) -> int:
-        """How many files of these roots could not be read; rows of labels are no files."""
-        among = ", ".join(map(str, sorted(roots)))
-        rows = "path GLOB '*:[0-9]*' OR EXISTS (SELECT 1 FROM labels l WHERE l.root = p.root AND l.path = p.path)"
-        problems = f"SELECT count(*) FROM problems p WHERE root IN ({among}) AND NOT ({rows})"
-        return int(self._one(f"SELECT ({problems}) + count(failed) FROM files WHERE root IN ({among})"))
-
     def counts(self) -> tuple[int, int]:
         """Live pictures and frames, and paths that lead to them; an imported row counts as one of each."""
         imported = int(self._one("SELECT ifnull(sum(rows), 0) FROM imported"))
