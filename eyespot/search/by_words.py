@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.label_learning import CHANCE, FEW, MOST, Contrast, learned
+from eyespot.search.label_learning import EVEN, FEW, MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.search.word_matches import (
     ReadWords,
@@ -130,7 +130,7 @@ class ByWords:
             if self.teach and len(found.whole):
                 few = np.linspace(0, len(found.whole) - 1, min(MOST, len(found.whole))).astype(np.int64)
                 labelled = self.view.vectors(found.whole[few].tolist())
-                usual = self._usual(query, found) if len(found.whole) <= FEW else CHANCE
+                usual = self._usual(query, found) if len(found.whole) <= FEW else EVEN
                 vectors[at], teaching = learned(vectors[at], labelled, self._contrast, usual)
                 if teaching.weight:
                     teachings[query.id] = teaching._replace(photos=len(found.whole))
@@ -166,7 +166,7 @@ class ByWords:
         words = [word for term in query.terms if term.text is not None for word in read(term.text)]
         sources = self.words.sources(words, keys_of(self.view, found.whole[:1]).tolist())
         labels = (name for names in sources.values() for name in names if name.startswith("label "))
-        return max((self._contrast.agreed(name.removeprefix("label ")) for name in labels), default=CHANCE)
+        return max((self._contrast.agreed(name.removeprefix("label ")) for name in labels), default=EVEN)
 
     def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
         """The k best rows by words and look, out of the nearest and those with words."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from eyespot.types import Vectors
 
 MOST = 256  # labelled photos that are looked at
-CHANCE = 0.5  # of a photo to be placed above any other
+EVEN = 0.5  # the share of the gallery above which any photo is placed on average
 FEW = 10  # photos that say little alone of what they have in common
 FEWEST = 5  # labels of two photos and more that say what a label of their column shows
 LEAST = 0.05  # a smaller weight is none
@@ -63,7 +63,7 @@ class Contrast:
             rows[facts.get(column)].append(row)
         pairs = np.array([some[:2] for label, some in rows.items() if label is not None and len(some) > 1])
         if len(pairs) < FEWEST:
-            return CHANCE
+            return EVEN
         first, second = self.sample[pairs.T]  # (labels, dim) each
         return float((self.sample @ first.T < np.einsum("nd,nd->n", first, second)).mean())
 
@@ -90,7 +90,7 @@ class Contrast:
         return max(float((self.sample @ direction).std()), 1e-9)
 
 
-def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float = CHANCE) -> tuple[Vectors, Teaching]:
+def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float = EVEN) -> tuple[Vectors, Teaching]:
     """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length.
 
     usual: how well photos of labels like this place each other; beside few it counts as one more, for one alone.
@@ -101,8 +101,8 @@ def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float 
     if len(labelled) > 1:  # how well the mean of the others places each labelled photo, on average
         others = labelled.sum(axis=0) - labelled  # (n, dim)
         scores = np.einsum("nd,nd->n", others, labelled)
-        own = float((background @ others.T < scores).mean()) if len(background) else 0.0
-        agreed = own if len(labelled) > FEW else (len(labelled) * own + usual) / (len(labelled) + 1)
+        alike = float((background @ others.T < scores).mean()) if len(background) else 0.0
+        agreed = alike if len(labelled) > FEW else (len(labelled) * alike + usual) / (len(labelled) + 1)
     doubts = 1 - known + SMOOTHING, 1 - agreed + SMOOTHING
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing
