@@ -31,8 +31,7 @@ def run(
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups, lost_with
     from eyespot.gallery.groups.near_duplicates import lacks_hashes
 
-    view = eyespot.open(searched_here(gallery)).view
-    groups = file_groups(view)
+    groups = file_groups(view := eyespot.open(searched_here(gallery)).view)
     without = sum(items_table.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
