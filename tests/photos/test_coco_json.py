@@ -150,7 +150,7 @@ def test_annotations_of_what_is_not_there_are_told_once_with_their_number(photos
 def test_a_file_that_is_no_coco_is_told_in_one_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     found = walk(tmp_path / "a.json")
-    assert problems(found).keys() == {"a.json:0"} and pictures(found) == []
+    assert problems(found).keys() == {"a.json"} and pictures(found) == []
     assert problems(found)["a.json"].startswith(LABELS_LOST)
     check_wording(problems(found)["a.json"])
 
