@@ -58,8 +58,8 @@ class Reader(Protocol):
         ...
 
 
-class NothingKnown:
-    """What need not be decoded again: here nothing."""
+class KnownPictures(Protocol):
+    """What need not be decoded again; by itself nothing."""
 
     def is_measured(self, id: str) -> bool | None:
         """Whether what was measured of a picture is known; None if the picture is not known at all."""
@@ -73,7 +73,11 @@ class NothingKnown:
         """End it."""
 
 
-OpenKnown: TypeAlias = Callable[[], NothingKnown]
+class NothingKnown(KnownPictures):
+    """Everything is decoded."""
+
+
+OpenKnown: TypeAlias = Callable[[], KnownPictures]
 
 
 class ThreadedReader:
@@ -107,7 +111,7 @@ class ThreadedReader:
         return lambda: vectors
 
 
-def read_planned(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> Iterable[ReadPicture]:
+def read_planned(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> Iterable[ReadPicture]:
     """What a planned file gives: a picture, or the frames of a video and then the video, read as they are taken."""
     if planned.seen.offset > VIDEO:
         return [read_one(planned, root, readers, known)]
@@ -116,7 +120,7 @@ def read_planned(planned: PlannedPicture, root: Root, readers: Readers, known: N
     return [_read_frame(planned, root, readers, known)]
 
 
-def read_one(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> ReadPicture:
+def read_one(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> ReadPicture:
     """One planned picture as all models take it; of one that has a row only its id, and what was not measured yet."""
     try:
         with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
@@ -154,7 +158,7 @@ def _stored(facts: Mapping[str, Any]) -> dict[str, Any]:
 # -- videos -------------------------------------------------------------------------------------------------
 
 
-def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> Iterator[ReadPicture]:
+def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> Iterator[ReadPicture]:
     """A frame of each shot, and then the video itself with what went wrong in it; of a known one only the ids."""
     from eyespot.photos.videos.decoding import frame_id, open_video, video_id
     from eyespot.photos.videos.shots import shots
@@ -179,7 +183,7 @@ def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: No
         yield _not_read(planned, error)
 
 
-def _read_frame(planned: PlannedPicture, root: Root, readers: Readers, known: NothingKnown) -> ReadPicture:
+def _read_frame(planned: PlannedPicture, root: Root, readers: Readers, known: KnownPictures) -> ReadPicture:
     """A frame by its time: once more, or because a list names it."""
     from eyespot.photos.videos.decoding import frame_id, open_video, video_id
 
