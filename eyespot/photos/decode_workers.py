@@ -76,6 +76,9 @@ class KnownPictures(Protocol):
 class NothingKnown(KnownPictures):
     """Everything is decoded."""
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 OpenKnown: TypeAlias = Callable[[], KnownPictures]
 
