@@ -19,7 +19,7 @@ import numpy as np
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
 from eyespot.photos.colours import to_rgb
-from eyespot.photos.exif import Exif
+from eyespot.photos.embedded_facts import Exif
 from eyespot.photos.found import Seen
 from eyespot.photos.places import full_path, read_again
 from eyespot.photos.sources import root_of, scan

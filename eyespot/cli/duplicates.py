@@ -28,11 +28,10 @@ def run(
     """List copies and bursts, how much they take, and which file of each would stay; nothing is deleted."""
     import eyespot
     from eyespot.gallery import disk, items_table
-    from eyespot.gallery.groups.hashes import lacks_hashes
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups, lost_with
+    from eyespot.gallery.groups.near_duplicates import lacks_hashes
 
-    view = eyespot.open(searched_here(gallery)).view
-    groups = file_groups(view)
+    groups = file_groups(view := eyespot.open(searched_here(gallery)).view)
     without = sum(items_table.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
@@ -42,8 +41,7 @@ def run(
         _write_sheet(html, groups)
     if not groups and not json:
         raise NothingFound("no copies and no bursts were found; every picture shows something of its own")
-    fields: list[dict[str, Any]] = []
-    lines = []
+    fields, lines = list[dict[str, Any]](), list[str]()
     for group in groups:
         lost = [lost_with(file, group.files[0]) for file in group.files]
         files = [{**file._asdict(), "stays": not at, "lost": lost[at]} for at, file in enumerate(group.files)]
@@ -52,6 +50,7 @@ def run(
         for at, file in enumerate(group.files):
             about = f"{file.width} x {file.height}, {_size(file.size)}"
             about += f"; with it goes: {', '.join(lost[at])}" if lost[at] else ""
+            about += f"; nothing is freed inside {Path(file.inside).name}" if file.inside else ""
             lines.append(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
     for kind, total in totals.items():
         if total["groups"]:

@@ -103,7 +103,7 @@ def _refuse_foreign(collection: Collection, column: str) -> None:
 
 def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tuple[str, str]]:
     """Write the labels in place of those of an earlier run, and index them; pictures that get none, and why."""
-    from eyespot.formats.imports.photo_facts import PhotoFacts, take_in
+    from eyespot.formats.imports.photo_facts import IMPORTED, PhotoFacts, take_in
 
     if not found:
         raise NothingFound("no picture gets a label; name other labels, or fewer --others")
@@ -113,7 +113,7 @@ def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tu
         own: dict[str, Any] = {column: tag.label, f"{column}_score": round(tag.score, 4), f"{column}_by": by}
         if tag.probability is not None:
             own[f"{column}_probability"] = round(tag.probability, 4)
-        photos.append(PhotoFacts(str(facts["path"]), own))
+        photos.append(PhotoFacts(str(facts["path"] or facts["id"]), own, None if facts["path"] else IMPORTED))
     done = take_in(gallery, photos, f"tags-{column}", gallery)
     failed = [] if done.path is None else index_list(gallery, done.path)
     return [*done.failed, *((file, "it is not at its place") for file in done.unknown), *failed]

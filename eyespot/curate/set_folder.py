@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.formats.pictures import PictureBytes
-from eyespot.photos.attribution import Attribution, attribution_of
 from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import read_again
+from eyespot.photos.provenance import Attribution, attribution_of
 from eyespot.pipelines import StepResult
 from eyespot.storage.atomic import make_folder, new_file, write_whole
 from eyespot.types import EyespotError

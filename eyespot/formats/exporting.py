@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from eyespot.formats.pictures import PictureFile, picture_of
 from eyespot.gallery.view import View, place_of
-from eyespot.photos.attribution import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.photos.names import shown_name, stored_name
+from eyespot.photos.provenance import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.atomic import trouble, whole_folder
 from eyespot.types import EyespotError, Mask, NothingFound, Progress, Qrels, UsageError, no_progress

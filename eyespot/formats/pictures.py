@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from eyespot.photos.exif import Exif
+from eyespot.photos.embedded_facts import Exif
 from eyespot.photos.found import reason
 from eyespot.photos.names import real_name, shown_name
 from eyespot.photos.pictures import BadPicture, open_picture
@@ -87,7 +87,7 @@ def as_it_is(data: bytes, suffix: str) -> PictureBytes:
 def without_position(data: bytes, suffix: str) -> PictureBytes:
     """Byte for byte, or without metadata where these tell a position; HEIC, AVIF and TIFF then become a JPEG."""
     shown = open_picture(data)
-    if shown.facts.latitude is None and not _XMP.search(data) and not _tells_position(data):
+    if "latitude" not in shown.facts and not _XMP.search(data) and not _tells_position(data):
         return PictureBytes(data, suffix)
     format = _format_of(data)
     if format is not None and (bare := _bare(data, format)) != data:

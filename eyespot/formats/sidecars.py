@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from eyespot.formats.albums import AlbumReport, Hit
 from eyespot.formats.exporting import ExportFailure
-from eyespot.photos.embedded_texts import MOST_BYTES, parse_xmp
+from eyespot.photos.embedded_facts import MOST_BYTES, parse_xmp
 from eyespot.photos.found import reason
 from eyespot.photos.videos.addresses import file_of
 from eyespot.storage.atomic import new_file

@@ -315,7 +315,7 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
     """One space's vectors, memory-mapped, (rows, dim), float32 or float16; `EyespotError` if their source is gone."""
     note = glance(shard, stem)
     if note is not None and note.source is not None:
-        wanted, found = (count_items(shard), note.space.dim), map_array(Path(note.source))
+        wanted, found = (count_items(shard), note.space.dim), map_array(shard.parents[1] / note.source)
         if not isinstance(found, np.ndarray) or found.shape != wanted or found.dtype not in (np.float32, np.float16):
             raise EyespotError(
                 f"{note.source} has changed since it was imported (now {found.dtype} of shape {found.shape}, then "

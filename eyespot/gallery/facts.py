@@ -84,8 +84,7 @@ def _date(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
         "Google Takeout (UTC)": [labels.get("takeout:taken")],
         "file name": names,
     }
-    date = provenance.best_date(said)
-    return {"taken": date.when, provenance.DATE_SOURCE: date.source} if date else {}
+    return provenance.best_date(said)
 
 
 def _position(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:

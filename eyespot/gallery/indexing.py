@@ -20,7 +20,7 @@ import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity, items_table, recovery, row_store, segments, texts
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
+from eyespot.gallery.groups.near_duplicates import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
@@ -172,7 +172,7 @@ class _IndexJob:
         self.summary.found.pictures, self.summary.found.paths = self.index.counts_in(visited)
         self.summary.found.count_unknown(disk.shard_paths(self.gallery))
         self.summary.found.videos = video_counts(self.index.sql, visited)
-        self.summary.found.failures = sum(failure.root in visited for failure in self.summary.failures)
+        self.summary.found.failures = self.index.failed_files(visited)
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
@@ -138,6 +138,13 @@ class PictureTables:
     def span_rows(self, shard: int) -> list[int]:
         """The rows of each shard that one was merged of, in order, as far as they were taken down one by one."""
         return [rows for (rows,) in self.sql.execute("SELECT rows FROM spans WHERE shard = ? ORDER BY row", (shard,))]
+
+    def failed_files(self, roots: Iterable[int]) -> int:
+        """How many files of these roots could not be read; rows of labels are no files."""
+        among = ", ".join(map(str, sorted(roots)))
+        rows = "path GLOB '*:[0-9]*' OR EXISTS (SELECT 1 FROM labels l WHERE l.root = p.root AND l.path = p.path)"
+        problems = f"SELECT count(*) FROM problems p WHERE root IN ({among}) AND NOT ({rows})"
+        return int(self._one(f"SELECT ({problems}) + count(failed) FROM files WHERE root IN ({among})"))
 
     def _one(self, query: str, *values: Any) -> Any:
         return self.sql.execute(query, values).fetchone()[0]

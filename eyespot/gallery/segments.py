@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
-from eyespot.gallery.groups.hashes import HASHES
+from eyespot.gallery.groups.near_duplicates import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.parallel import ordered_map

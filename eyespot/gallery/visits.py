@@ -21,7 +21,7 @@ from eyespot.gallery.disk import FACTS, stored_place
 from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, SHOWN_ID, STALE, STALE_ALL, split
 from eyespot.photos.found import Labels, Met, Seen, Unreadable
 from eyespot.photos.kinds import SkippedFiles
-from eyespot.photos.labels import LabelError, kind_of, label_rows, wider
+from eyespot.photos.labels import kind_of, label_rows, wider
 from eyespot.photos.names import NamedFiles, folded, nearly
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import ARCHIVES, Root
@@ -91,12 +91,12 @@ class ArchiveStamp(NamedTuple):
 
 def stated_facts(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:
     """What a list of facts says, by where a picture lies and by its id: some files are renamed, others changed."""
-    for row in label_rows(Path(root.place)):
-        if isinstance(row, LabelError):
-            yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
+    for row in label_rows(Path(root.place), os.path.basename(root.path)):
+        if isinstance(row, Unreadable):
+            yield row
         else:
             id = row.facts.pop(PICTURE, None)
-            yield Labels(stored_place(gallery, row.file), row.facts)
+            yield Labels(stored_place(gallery, row.path), row.facts)
             yield from [] if id is None else [Labels(f"#{id}", row.facts)]
 
 
@@ -252,7 +252,7 @@ class RootComparison:
         for _, path, _ in self.problems:
             # The first and last path that a problem at `path` leaves in doubt
             folder, _, name = path.rpartition("/")
-            if path == "" or (self.root.kind in ("list", FACTS) and name == f"{os.path.basename(self.root.path)}:0"):
+            if path == "" or (self.root.kind in ("list", FACTS) and name == os.path.basename(self.root.path)):
                 below = "", _LAST  # nothing of the root could be read
             elif name == "":
                 below = path, path + _LAST

@@ -15,10 +15,10 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.taxonomy import name_index
 from eyespot.gallery.taxonomy.name_index import BorneNames
 from eyespot.photos import sidecars
-from eyespot.photos.attribution import ADDRESSES, LICENCES, plain_name
-from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.embedded_facts import EMBEDDED
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root
+from eyespot.photos.provenance import ADDRESSES, LICENCES, plain_name
 from eyespot.photos.provenance import COLUMNS as SOURCES
 from eyespot.photos.videos.addresses import file_of
 from eyespot.storage import sqlite

@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import chain, groupby
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -44,15 +44,6 @@ _MOST = 64  # processes; each takes three open files and 0.3 GB with torch and t
 
 
 Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # of one picture's pixels in each space, and their type
-
-
-class _Setup(NamedTuple):
-    """What a process needs to know."""
-
-    known: OpenKnown  # which can be pickled
-    readers: Mapping[str, PixelReader]
-    shapes: Shapes
-    memory: int  # a file that is shared
 
 
 def local_reader(known: OpenKnown, encoders: Mapping[str, Encoder], workers: int, count: int) -> ThreadedReader:
@@ -107,7 +98,7 @@ class ProcessReader(ThreadedReader):
         shapes = {stem: (made.shape, made.dtype.str) for stem, made in pixels.items()}
         try:
             for _ in range(count):
-                self.processes.append(_DecodeProcess(_Setup(known, readers, shapes, -1), room // 2 // count))
+                self.processes.append(_DecodeProcess(known, readers, shapes, limit=room // 2 // count))
                 self.free.put(self.processes[-1])
         except OSError as error:
             why = (error.strerror or str(error)).lower()
@@ -161,16 +152,16 @@ class ProcessReader(ThreadedReader):
 class _DecodeProcess:
     """One process, and the memory that it shares with this one."""
 
-    def __init__(self, setup: _Setup, limit: int) -> None:
+    def __init__(self, known: OpenKnown, readers: Mapping[str, PixelReader], shapes: Shapes, *, limit: int) -> None:
         in_memory = hasattr(os, "memfd_create")
         # Where this process finds its packages: `-P` and a checkout that is not installed would hide some
         places = [os.environ.get("PYTHONPATH"), *(place for place in sys.path if os.path.isabs(place))]
         paths = {"PYTHONPATH": os.pathsep.join(filter(None, places))}
         with os.fdopen(os.memfd_create("eyespot-pixels"), "w+b") if in_memory else tempfile.TemporaryFile() as file:
-            size = sum(int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in setup.shapes.values())
+            size = sum(int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in shapes.values())
             file.truncate(max(1, TOGETHER * size))
             self.memory = mmap.mmap(file.fileno(), 0)
-            self.pixels = _pixel_arrays(self.memory, setup.shapes)
+            self.pixels = _pixel_arrays(self.memory, shapes)
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "eyespot.photos.decode_processes"],  # -P: nothing of this folder is run
                 stdin=subprocess.PIPE,
@@ -185,7 +176,7 @@ class _DecodeProcess:
                     self.to = Connection(os.dup(to.fileno()), readable=False)
                     self.answers = Connection(os.dup(answers.fileno()), writable=False)
                 # a pipe that nobody else can write
-                self.to.send_bytes(pickle.dumps(setup._replace(memory=file.fileno())))
+                self.to.send_bytes(pickle.dumps((known, readers, shapes, file.fileno())))
             except BaseException:
                 self.process.kill()
                 self.process.wait()
@@ -241,7 +232,7 @@ def main() -> None:
     with suppress(EOFError, OSError):
         words = requests.recv_bytes()
         try:
-            work = _Work(pickle.loads(words))
+            work = _Work(*pickle.loads(words))
         except Exception as error:
             work = _portable(error)
         while True:
@@ -253,10 +244,9 @@ def main() -> None:
 class _Work:
     """What a process holds while it reads."""
 
-    def __init__(self, setup: _Setup) -> None:
-        self.readers = setup.readers
-        self.arrays = _pixel_arrays(mmap.mmap(setup.memory, 0), setup.shapes)
-        self.known = setup.known()
+    def __init__(self, known: OpenKnown, readers: Mapping[str, PixelReader], shapes: Shapes, memory: int) -> None:
+        self.readers, self.known = readers, known()
+        self.arrays = _pixel_arrays(mmap.mmap(memory, 0), shapes)
 
     def read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> Any:
         """Each picture, and whether its pixels are in the shared memory; or an error, to be raised by who asks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -59,7 +59,7 @@ class Reader(Protocol):
 
 
 class KnownPictures(Protocol):
-    """What need not be decoded again."""
+    """What need not be decoded again; by itself nothing."""
 
     def is_measured(self, id: str) -> bool | None:
         """Whether what was measured of a picture is known; None if the picture is not known at all."""
@@ -139,7 +139,7 @@ def read_one(planned: PlannedPicture, root: Root, readers: Readers, known: Known
                 pixels = _pixels(picture.image, readers)
                 hashes = signature(picture.image)
                 picture.image.close()  # here, while its memory is counted
-            return replace(read, measured=_stored(asdict(picture.facts)), hashes=hashes, pixels=pixels)
+            return replace(read, measured=_stored(picture.facts), hashes=hashes, pixels=pixels)
     except (BadPicture, OSError, MemoryError) as error:
         return _not_read(planned, error)
 

@@ -87,11 +87,6 @@ def why_left_out_below(folder: str) -> str | None:
     return next(filter(None, (why_left_out(name, names[:level]) for level, name in enumerate(names))), None)
 
 
-def files_below(folder: str) -> int:
-    """How many files lie in a folder that is left out."""
-    return sum(len(files) for _, _, files in os.walk(folder))
-
-
 def is_picture(head: bytes) -> bool:
     """Whether a file that begins so is a picture of a format that eyespot reads."""
     if head.startswith(_SIGNS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
@@ -139,21 +134,25 @@ class SkippedFiles:
             kind = file.reason
             self.left_out[kind] += 1 if kind == HIDDEN else file.files
         else:
-            kind, key = file.kind, (file.kind, file.ending)
-            self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += 1
-        names = self.examples.setdefault(kind, [])
-        if len(names) < _EXAMPLES:
-            names.append(place)
+            kind = file.kind
+            self._count(kind, file.ending, 1)
+        self._show(kind, [place])
 
     def add_all(self, more: SkippedFiles) -> None:
         """Count what was counted elsewhere, too."""
         for (kind, ending), files in more.counts.items():
-            key = (kind, ending)
-            self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += files
+            self._count(kind, ending, files)
         self.left_out.update(more.left_out)
         for kind, names in more.examples.items():
-            known = self.examples.setdefault(kind, [])
-            known += names[: _EXAMPLES - len(known)]
+            self._show(kind, names)
+
+    def _count(self, kind: str, ending: str, files: int) -> None:
+        key = (kind, ending)
+        self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += files
+
+    def _show(self, kind: str, names: Sequence[str]) -> None:
+        known = self.examples.setdefault(kind, [])
+        known += names[: _EXAMPLES - len(known)]
 
     def to_json(self) -> str:
         """All of it as a text."""

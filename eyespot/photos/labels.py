@@ -13,9 +13,9 @@ import stat
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
-from eyespot.photos.found import is_utf8, reason
+from eyespot.photos.found import Labels, Unreadable, is_utf8, reason
 
 FILE_COLUMNS = ("file_name", "filename", "file", "path", "filepath", "image", "image_path")
 MEASURED = frozenset(
@@ -31,32 +31,19 @@ RawRow = tuple[int, str, dict[str, Any] | str]
 """A line (in COCO JSON an image by its place), the column that names its file, and the row or what is wrong with it."""
 
 
-class LabelRow(NamedTuple):
-    """One picture's labels; `file` is relative to the folder of the list, `line` is where it stands there."""
-
-    file: str
-    facts: dict[str, Any]
-    line: int
-
-
-class LabelError(NamedTuple):
-    """A row that cannot be used; line 0 is the file as a whole."""
-
-    line: int
-    reason: str
-
-
-def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelError]:
+def label_rows(place: Path, name: str, keyed: bool = False) -> Iterator[Labels | Unreadable]:
     """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON.
 
-    `keyed`: of a parquet file that names no files but keys, as img2dataset's do: `file` is the key.
+    Paths are relative to the folder of the file. A row that cannot be used stands as `name:line`, the file as `name`.
+    `keyed`: of a parquet file that names no files but keys, as img2dataset's do: the path is the key.
     """
     lost = ""
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
         for line, column, row in _READERS.get(place.suffix.lower(), _delimited)(place, keyed):
-            yield LabelError(line, row) if isinstance(row, str) else label_row(row, column, line)
+            labels = row if isinstance(row, str) else label_row(row, column)
+            yield Unreadable(f"{name}:{line}", labels) if isinstance(labels, str) else labels
     except UnicodeDecodeError:
         lost = "not UTF-8; save it as UTF-8 and run again"
     except OSError as error:
@@ -64,17 +51,15 @@ def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelErr
     except (csv.Error, ValueError) as error:
         lost = str(error).partition("\n")[0]
     if lost:
-        yield LabelError(0, LABELS_LOST + lost)
+        yield Unreadable(name, LABELS_LOST + lost)
 
 
-def label_row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
-    """A row whose `column` names the picture; the rest of it are its labels."""
+def label_row(row: dict[str, Any], column: str) -> Labels | str:
+    """A row whose `column` names the picture; the rest of it are its labels. A text says what is wrong with it."""
     file, facts = row.pop(column), _label_columns(row)
     if not isinstance(file, str) or not file.strip():
-        return LabelError(line, f"has an empty {column}")
-    if "\0" in file or not _can_be_stored({column: file, **facts}):
-        return LabelError(line, _HALF)
-    return LabelRow(file.strip(), facts, line)
+        return f"has an empty {column}"
+    return Labels(file.strip(), facts) if "\0" not in file and _can_be_stored({column: file, **facts}) else _HALF
 
 
 def names_keys(place: Path) -> bool:
@@ -86,19 +71,19 @@ def names_keys(place: Path) -> bool:
     return "key" in names and _file_column(names) is None
 
 
-def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any] | LabelError | None:
-    """What a webdataset sidecar (`.json`, `.txt`, `.cls`) says of its picture; None if the member is none."""
+def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any] | str | None:
+    """What a webdataset sidecar (`.json`, `.txt`, `.cls`) says of its picture, or why nothing; None if it is none."""
     if suffix not in (".json", ".txt", ".cls"):
         return None
     if member.size > MAX_FIELD:
-        return LabelError(0, f"longer than the {MAX_FIELD >> 20} MiB that labels may be")
+        return f"longer than the {MAX_FIELD >> 20} MiB that labels may be"
     file = archive.extractfile(member)
     text = file.read().decode("utf-8", "replace").strip() if file else ""
     row = _object(text) if suffix == ".json" else {suffix.removeprefix(".").replace("txt", "text"): text}
     if row is None:
-        return LabelError(0, "is no JSON object")
+        return "is no JSON object"
     facts = _label_columns(row)
-    return facts if _can_be_stored(facts) else LabelError(0, _HALF)
+    return facts if _can_be_stored(facts) else _HALF
 
 
 # -- columns and values ---------------------------------------------------------------------------------------------

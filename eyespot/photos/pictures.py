@@ -13,19 +13,19 @@ import os
 import re
 import struct
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from io import BytesIO
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from PIL import ExifTags, Image, ImageFile, _imaging
+from PIL import ExifTags, Image, ImageFile
 
 from eyespot.photos.colours import LARGE, add_low_bytes, read_code_points, srgb_transform, to_rgb
-from eyespot.photos.exif import Exif, PictureFacts
+from eyespot.photos.embedded_facts import Exif
 from eyespot.photos.kinds import HEAD, is_picture
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
 from eyespot.photos.raw import RAW_SUFFIXES, is_raw, raw_preview, reads_raw
@@ -61,10 +61,10 @@ class TooLarge(BadPicture):
 
 
 class DecodedPicture(NamedTuple):
-    """An upright RGB picture, free of its file and of metadata, and its facts."""
+    """An upright RGB picture, free of its file and of metadata, and its facts by columns (`embedded_facts.py`)."""
 
     image: Image.Image
-    facts: PictureFacts
+    facts: dict[str, Any]
 
 
 def id_of(data: bytes) -> str:
@@ -93,7 +93,8 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
     """What `open_picture` gives; its memory is counted until the block ends, with room to scale the picture down."""
     with ExitStack() as memory:
         try:
-            opened = _opened(data, min_side, memory)
+            with _LINES.caught():
+                opened = _opened(data, min_side, memory)
         except EyespotError:
             raise
         except MemoryError as error:
@@ -137,9 +138,11 @@ def memory_for(need: int, size: tuple[int, int]) -> Iterator[None]:
 
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
-    data = raw.data if raw else data
+    data, photo_size, tags_of_file = raw or (data, None, None)
     image = _recognised(data)
-    pages = None if raw else _page_count(image)
+    pages = 1
+    with suppress(Exception):  # of a damaged list of pages the first may be sound
+        pages = int(getattr(image, "n_frames", 1)) if image.format == "TIFF" and not raw else 1
     read_code_points(image, data)
     # The size the header promises, before anything is decoded
     width, height = size = image.size
@@ -159,19 +162,11 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     memory.enter_context(memory_for(need, size))
     _load(image, data)
     # A preview lies as the sensor did; when and how the photo was taken, its file says
-    exif = Exif.of(raw if raw and raw.exif else image)
+    exif = Exif.of(image, tags_of_file)
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
-    kind = ("RAW", raw.size) if raw else (str(image.format), size)
-    return DecodedPicture(exif.upright(rgb), replace(exif.facts(kind[1], kind[0]), pages=pages))
-
-
-def _page_count(image: ImageFile.ImageFile) -> int | None:
-    """The pages of a TIFF file of several; None for any other picture."""
-    with suppress(Exception):  # of a damaged list of pages the first may be sound
-        pages = int(getattr(image, "n_frames", 1)) if image.format == "TIFF" else 1
-        return pages if pages > 1 else None
-    return None
+    facts = exif.facts(photo_size or size, "RAW" if raw else str(image.format))
+    return DecodedPicture(exif.upright(rgb), facts | ({"pages": pages} if pages > 1 else {}))
 
 
 def _load(image: ImageFile.ImageFile, data: bytes) -> None:
@@ -239,13 +234,50 @@ def _readers() -> list[tuple[_Reader, Callable[[bytes], bool | str]]]:
     """What may read a picture, each with what says whether it knows the first bytes of a file."""
     for module in _PLUGINS.values():
         import_module(module)
-    with suppress(AttributeError, OSError):  # built without libtiff, or with one that cannot be reached
-        # It would print what is wrong with a damaged file, which nobody could tell from which; the reason says it.
-        ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
     pillow = [(reader, knows) for reader, knows in map(Image.OPEN.__getitem__, _PLUGINS) if knows is not None]
     # Which takes 0.1 s, so only on need
     return [*pillow, (lambda *of: import_module("pillow_heif").HeifImageFile(*of), lambda head: head[4:8] == b"ftyp")]
 
+
+# -- what libraries print -----------------------------------------------------------------------------------
+
+
+class _LibraryLines:
+    """What LibRaw, libjpeg and libtiff print of a damaged file, without its name; the reason of the failure says it."""
+
+    def __init__(self) -> None:
+        self._lock, self._readers = threading.Lock(), 0
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        """Nobody reads these lines while the block, or that of another thread, runs."""
+        with self._lock:
+            self._readers += 1
+            self._exchange(self._readers == 1)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._readers -= 1
+                self._exchange(self._readers == 0)
+
+    def _exchange(self, is_outermost: bool) -> None:
+        for shown, other in self._streams if is_outermost else ():
+            shown.value, other.value = other.value, shown.value
+
+    @cached_property
+    def _streams(self) -> list[tuple[Any, Any]]:
+        """C's own `stderr`, which Python does not print to, and a file in its place, as glibc alone allows."""
+        with suppress(AttributeError, OSError, TypeError):
+            library = ctypes.CDLL(None)
+            if library.gnu_get_libc_version:
+                library.fopen.restype = ctypes.c_void_p
+                nowhere = ctypes.c_void_p(library.fopen(os.devnull.encode(), b"w"))
+                return [(ctypes.c_void_p.in_dll(library, "stderr"), nowhere)]
+        return []
+
+
+_LINES = _LibraryLines()
 
 # -- how large ----------------------------------------------------------------------------------------------
 

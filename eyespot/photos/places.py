@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot.photos.found import Seen, reason, refuse_size
 from eyespot.photos.names import NamedFiles, real_name, stored_name
-from eyespot.photos.videos.addresses import FRAGMENT, frame_of, is_video
+from eyespot.photos.videos.addresses import FRAGMENT, frame_at, frame_of, is_video
 from eyespot.storage.parquet_bytes import read_row
 from eyespot.types import UsageError
 
@@ -73,7 +73,7 @@ def read_again(place: str) -> bytes:
         inside = place[len(archive) + 1 :]
         row = None if archive.lower().endswith(".tar") else inside.partition("/")[0]
         return read_member(archive, inside) if row is None else bytes(read_row(archive, int(row)))
-    if (frame := frame_of(place)) is not None and not os.path.isfile(place):
+    if frame := frame_at(place):
         from eyespot.photos.videos.decoding import frame_bytes
 
         return frame_bytes(*frame)
@@ -89,8 +89,7 @@ def picture_of(place: Path | str) -> Image:
 
 def id_at(place: str, data: bytes) -> str:
     """The id of what lies at a full path and was read as these bytes: of a frame, by its video and its time."""
-    frame = frame_of(place)
-    if frame is None or os.path.isfile(place):
+    if (frame := frame_at(place)) is None:
         from eyespot.photos.pictures import id_of
 
         return id_of(data)

@@ -1,4 +1,4 @@
-"""When and where a photo was taken, by whatever says so, and which of it is believed.
+"""When and where a photo was taken and by whom, by whatever says so, and which of it is believed.
 
 A date and a position carry their source. The source ends in what its date is not good enough for: `(day)` and
 `(minute)` have no time of the day or no seconds, `(UTC)` is another clock than the camera's. The day a file was changed
@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 # Both tables from the most trusted source to the least
 DATE_SOURCES = (
@@ -52,18 +51,11 @@ _NAMES = (
 )
 
 
-@dataclass(frozen=True)
-class TakenDate:
-    """When a photo was taken, to the second on the clock of its source."""
+def read_date(text: object, source: str) -> dict[str, Any] | None:
+    """Columns of a date as cameras and programs spell it: EXIF's or ISO's, padded, with one-digit months, of 12 hours.
 
-    when: datetime
-    source: str
-
-
-def read_date(text: object, source: str) -> TakenDate | None:
-    """A date as cameras and programs spell it: EXIF's or ISO's, padded, with one-digit months, of twelve hours.
-
-    Zones and parts of a second are left out: most photos name none.
+    `taken`, to the second on the clock of the source, and the source. Zones and parts of a second are left out: most
+    photos name none.
     """
     line = " ".join(re.sub(r"[^!-~]", " ", text).split()) if isinstance(text, str) else ""
     if (parts := _WRITTEN.match(line)) is None:
@@ -74,21 +66,21 @@ def read_date(text: object, source: str) -> TakenDate | None:
         if not (1 if source == "labels" else _FIRST) <= when.year <= _LAST:
             return None
         if hours is None:
-            return TakenDate(when, f"{source} {ROUGH[0]}")
+            return {"taken": when, DATE_SOURCE: f"{source} {ROUGH[0]}"}
         hour = int(hours) % 12 + 12 * (half in "Pp") if half and 1 <= int(hours) <= 12 else int(hours)
         after = timedelta(hours=hour, minutes=int(minutes), seconds=int(seconds or 0))
         # A day ends with 24:00:00, and a minute at times with second 60
         if after > timedelta(days=1) or int(minutes) > 59 or int(seconds or 0) > 60:
             return None
-        return TakenDate(when + after, source if seconds else f"{source} {ROUGH[1]}")
+        return {"taken": when + after, DATE_SOURCE: source if seconds else f"{source} {ROUGH[1]}"}
     except (ValueError, OverflowError):
         return None
 
 
-def best_date(said: Mapping[str, Iterable[object]]) -> TakenDate | None:
-    """The first date that can be read, by what each source says."""
+def best_date(said: Mapping[str, Iterable[object]]) -> dict[str, Any]:
+    """Columns of the first date that can be read, by what each source says; none without one."""
     dates = (read_date(text, source) for source in DATE_SOURCES for text in said.get(source, ()))
-    return next(filter(None, dates), None)
+    return next(filter(None, dates), {})
 
 
 def date_in_name(name: str) -> str | None:
@@ -125,3 +117,39 @@ def best_position(said: Mapping[str, tuple[Any, Any] | None], void: bool = False
             return columns | {"latitude": latitude, "longitude": longitude, POSITION_SOURCE: source}
         columns.setdefault(DOUBTFUL, f"{latitude:.9g}, {longitude:.9g} ({source}: {why})")
     return columns
+
+
+# -- under which licence a photo may be handed on, and whom that asks to name ---------------------------------
+
+# Columns in lower case without separators, the most telling first: Darwin Core, Flickr, iNaturalist, Commons.
+LICENCES = ("licence", "license", "rights", "usageterms", "licenceurl", "licenseurl")
+AUTHORS = (
+    *("rightsholder", "copyrightholder", "author", "photographer", "artist", "creator", "ownername", "owner"),
+    *("recordedby", "observer", "username", "userlogin", "uploader", "attribution", "credit"),
+)
+ADDRESSES = ("source", "sourceurl", "url", "pageurl", "page", "link", "references")
+
+
+class Attribution(NamedTuple):
+    """A photo's licence, its author and where it is from; None where the gallery does not say.
+
+    Author and address of a photo without a licence are not told: nobody asked to be named there.
+    """
+
+    licence: str | None = None
+    author: str | None = None
+    url: str | None = None
+
+
+def plain_name(column: str) -> str:
+    """A column's name as it is compared: in lower case, without separators."""
+    return re.sub(r"[^a-z0-9]", "", column.lower())
+
+
+def attribution_of(facts: Mapping[str, Any]) -> Attribution:
+    """What the columns of a gallery say of a photo, however they are spelled."""
+    plain = {plain_name(name): str(value).strip() for name, value in facts.items() if value}
+    licence, author, url = (
+        next((plain[name] for name in names if plain.get(name)), None) for names in (LICENCES, AUTHORS, ADDRESSES)
+    )
+    return Attribution(licence, author, url) if licence else Attribution()

@@ -10,7 +10,7 @@ import struct
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 
 from PIL import ExifTags, Image
 
@@ -21,18 +21,6 @@ SMALLEST = 160  # pixels of a preview's shorter side; a smaller one shows nothin
 _MARKS = (b"FUJIFILMCCD-RAW", b"IIU\0", b"IIRO", b"IIRS", b"MMOR", b"FOVb")
 _DNG_VERSION, _SUB_IFDS = 50706, 330
 _ENTRIES = 512  # of a directory that are looked at
-
-
-class RawPreview(NamedTuple):
-    """The preview of a RAW photo as the bytes of a picture, the size of the photo itself, and the tags of the file."""
-
-    data: bytes
-    size: tuple[int, int]
-    exif: Image.Exif
-
-    def getexif(self) -> Image.Exif:
-        """As a picture of Pillow does."""
-        return self.exif
 
 
 def reads_raw() -> bool:
@@ -54,10 +42,11 @@ def is_raw(data: bytes) -> bool:
     return _DNG_VERSION in tags or {_SUB_IFDS, ExifTags.Base.Make} <= tags
 
 
-def raw_preview(data: bytes, most_pixels: int) -> RawPreview | None:
-    """The preview of a RAW photo; None for what LibRaw does not know. Raises what it says of a damaged file.
+def raw_preview(data: bytes, most_pixels: int) -> tuple[bytes, tuple[int, int], Image.Exif] | None:
+    """The preview of a RAW photo as the bytes of a picture, the size of the photo itself, and the tags of the file.
 
-    most_pixels: of a photo without a preview that is developed.
+    None for what LibRaw does not know. Raises what it says of a damaged file. most_pixels: of a photo without a preview
+    that is developed.
     """
     import rawpy
 
@@ -79,7 +68,7 @@ def raw_preview(data: bytes, most_pixels: int) -> RawPreview | None:
     if data[:4] in (b"II*\0", b"MM\0*"):
         with suppress(Exception):  # of damaged tags Pillow raises anything; the preview may have its own
             exif.load(data)
-    return RawPreview(found, size, exif)
+    return found, size, exif
 
 
 def _as_png(pixels: Any) -> bytes:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.photos.embedded_texts import DATES, MOST_BYTES, degrees_in, one_line_each, read_xmp, xmp_texts
+from eyespot.photos.embedded_facts import DATES, MOST_BYTES, degrees_in, one_line_each, rating_in, read_xmp, xmp_texts
 from eyespot.photos.kinds import ending_of
 from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.provenance import read_date
@@ -61,7 +61,7 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
             if photo and entry.is_file() and abs(entry.stat().st_mtime - photo.stat().st_mtime) <= SECONDS:
                 if ending_of(entry.name) in _MOMENTS:
                     with open(entry.path, "rb") as file:
-                        if (movie_header(file).seconds or 0) > LONGEST:
+                        if (movie_header(file)[0] or 0) > LONGEST:
                             continue
                 pairs[entry.name] = photo.name
     return pairs
@@ -154,10 +154,7 @@ def _of_xmp(data: bytes) -> dict[str, Any]:
     dates = (text for name in DATES for text in xmp.get(name, ()) if read_date(text, ""))
     latitude, longitude = degrees_in(xmp) or (None, None)
     facts = dict(zip(TEXTS, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
-    facts["xmp:taken"] = next(dates, "").strip()[:40]
-    with suppress(ValueError, OverflowError):
-        rating = int(float(xmp.get("xmp:Rating", [""])[0]))
-        facts[RATING] = rating if -1 <= rating <= 5 else None
+    facts |= {"xmp:taken": next(dates, "").strip()[:40], RATING: rating_in(xmp)}
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
 

@@ -26,18 +26,17 @@ from eyespot.photos.kinds import (
     PAIRED,
     SkippedFiles,
     ending_of,
-    files_below,
     is_picture,
     skipped_by_head,
     why_left_out,
     why_left_out_below,
 )
-from eyespot.photos.labels import FILE_COLUMNS, LabelError, label_row, label_rows, parquet_rows
+from eyespot.photos.labels import FILE_COLUMNS, label_row, label_rows, parquet_rows
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, place_alike, stat_of
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
-from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_of, is_video, place_of_frame, reads_video
+from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_at, is_video, place_of_frame, reads_video
 from eyespot.storage.parquet_bytes import bytes_column, sizes
 from eyespot.storage.systems import is_inside, with_slashes
 from eyespot.types import UsageError
@@ -110,18 +109,18 @@ def scan(root: Root) -> Iterator[Record]:
 
 
 def _scan_list(root: Root) -> Iterator[Record]:
-    for row in label_rows(Path(root.place)):
-        if isinstance(row, LabelError):
-            yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
-        elif "://" in row.file:
-            yield Unreadable(row.file, "eyespot fetches no addresses; download the picture first")
+    for row in label_rows(Path(root.place), os.path.basename(root.path)):
+        if isinstance(row, Unreadable):
+            yield row
+        elif "://" in row.path:
+            yield Unreadable(row.path, "eyespot fetches no addresses; download the picture first")
         else:
-            place = full_path(root, path := stored_name(row.file))
+            place = full_path(root, path := stored_name(row.path))
             if alike := place_alike(place):
-                place = alike if os.path.isabs(row.file) else os.path.relpath(alike, os.path.dirname(root.place))
+                place = alike if os.path.isabs(row.path) else os.path.relpath(alike, os.path.dirname(root.place))
                 path = stored_name(place)
             yield seen_at(full_path(root, path), path)
-            yield Labels(path, row.facts, row.file if alike else "")
+            yield Labels(path, row.facts, row.path if alike else "")
 
 
 def _scan_parquet(place: str) -> Iterator[Record]:
@@ -134,9 +133,9 @@ def _scan_parquet(place: str) -> Iterator[Record]:
             path = f"{number:06}/{stored_name(name.strip('/'))}".removesuffix("/")  # so two of one name are two
             if {"query", "relevant"} <= row.keys():  # of a pair: as a label it would answer the query
                 row = {name: value for name, value in row.items() if name not in _OF_QUERY}
-            labels = label_row({**row, column: path}, column, number + 1)
-            if isinstance(labels, LabelError):
-                yield Unreadable(path, f"its row {labels.reason}")
+            labels = label_row({**row, column: path}, column)
+            if isinstance(labels, str):
+                yield Unreadable(path, f"its row {labels}")
             elif size is None:
                 yield Unreadable(path, "holds no picture")
             else:
@@ -248,7 +247,7 @@ class FolderWalk:
     def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         above = with_slashes(os.path.dirname(entry.path)).split("/")
         if why := why_left_out(entry.name, above):
-            yield Excluded(path, why, files_below(entry.path))
+            yield Excluded(path, why, sum(len(files) for _, _, files in os.walk(entry.path)))
         elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
             yield Excluded(path, LINKED)
         else:
@@ -285,11 +284,11 @@ class FolderWalk:
         return None if below.startswith(".") or "/." in below or why_left_out_below(below) else below
 
     def _scan_labels(self, place: str, path: str) -> Iterator[Record]:
-        for row in label_rows(Path(place)):
-            if isinstance(row, LabelError):
-                yield Unreadable(f"{path}:{row.line}" if row.line else path, row.reason)
+        for row in label_rows(Path(place), path):
+            if isinstance(row, Unreadable):
+                yield row
             else:
-                below = posixpath.normpath(self.way[-1].prefix + with_slashes(stored_name(row.file)))
+                below = posixpath.normpath(self.way[-1].prefix + with_slashes(stored_name(row.path)))
                 folder, name = posixpath.split(below)
                 yield Labels(posixpath.join(self._without_links(folder), name), row.facts)
 
@@ -303,7 +302,7 @@ class FolderWalk:
 
 def seen_at(place: str, path: str) -> Seen | Unreadable:
     """A picture or video that lies at `place` and is stored as `path`."""
-    frame = None if os.path.isfile(place) else frame_of(place)  # which a list may name
+    frame = frame_at(place)  # which a list may name
     try:
         status = stat_of(place if frame is None else frame.video)
     except OSError as error:

@@ -13,15 +13,15 @@ from __future__ import annotations
 import os
 import posixpath
 import tarfile
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
 from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head, why_left_out_below
-from eyespot.photos.labels import LabelError, label_rows, names_keys, sidecar
+from eyespot.photos.labels import label_rows, names_keys, sidecar
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 
@@ -82,10 +82,10 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
     labels = sidecar(suffix, archive, member)
     file = None if suffix in SUFFIXES or suffix in KIND_OF else archive.extractfile(member)
     head = file.read(HEAD) if file else None
-    if isinstance(labels, LabelError):
-        samples.of(key).problems.append((name, labels.reason))
+    if isinstance(labels, str):
+        samples.open[key][2].append((name, labels))
     elif labels is not None:
-        samples.of(key).facts.update(labels)
+        samples.open[key][1].update(labels)
     elif suffix not in SUFFIXES and suffix in KIND_OF:
         yield Skipped(name, KIND_OF[suffix], suffix)
     elif suffix not in SUFFIXES and (left_out := skipped_by_head(name, head)):
@@ -99,7 +99,7 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
         # A member counts as changed with its archive: tools give members a fixed time, and sizes may stay the same
         written = clamped(os.stat(archive.name or "").st_mtime_ns)
         yield Seen(name, member.size, written, member.offset_data)
-        samples.of(key).pictures.append(name)
+        samples.open[key][0].append(name)
 
 
 def split_key(name: str) -> tuple[str, str]:
@@ -109,25 +109,13 @@ def split_key(name: str) -> tuple[str, str]:
     return f"{folder}/{key}", "." + suffix.lower().rpartition(".")[2]
 
 
-@dataclass
-class _Sample:
-    """What was met of one key so far."""
-
-    pictures: list[str] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-
-
 class _Samples:
-    """The keys that may still grow, the oldest first."""
+    """The keys that may still grow, the oldest first: the pictures, facts and problems that were met of each so far."""
 
     def __init__(self) -> None:
-        self.open: dict[str, _Sample] = {}
+        self.open = defaultdict[str, tuple[list[str], dict[str, Any], list[tuple[str, str]]]](lambda: ([], {}, []))
         self.halves: set[int] = set()  # hashes of keys that were let go with pictures alone or labels alone
         self.parted: list[str] = []
-
-    def of(self, key: str) -> _Sample:
-        return self.open.setdefault(key, _Sample())
 
     def overdue(self, most: int | None = None) -> Iterator[Record]:
         """What is let go, so that memory stays bounded."""
@@ -143,15 +131,13 @@ class _Samples:
             yield Unreadable(first, f"its labels lie too far from its picture{too}; keep the files of a key together")
 
     def _let_go(self, key: str) -> Iterator[Record]:
-        sample = self.open.pop(key)
-        if bool(sample.facts) != bool(sample.pictures):
+        pictures, facts, problems = self.open.pop(key)
+        if bool(facts) != bool(pictures):
             if hash(key) in self.halves:
                 self.parted.append(key)
             self.halves.add(hash(key))
-        for path in sample.pictures:
-            yield from [Labels(path, sample.facts)] if sample.facts else []
-        if sample.pictures:
-            yield from (Unreadable(name, reason) for name, reason in sample.problems)
+        yield from (Labels(path, facts) for path in pictures if facts)
+        yield from (Unreadable(name, reason) for name, reason in problems if pictures)
 
 
 # -- the table beside a tar -----------------------------------------------------------------------------------------
@@ -178,9 +164,9 @@ def scan_with_table(place: str) -> Iterator[Record]:
             name = os.path.basename(split_key(record.path)[0]) if keyed else posixpath.normpath(record.path)
             pictures.setdefault(name, []).append(record.path)
         yield record
-    for row in label_rows(table, keyed):
-        if isinstance(row, LabelError):
-            yield Unreadable(f"{table.name}:{row.line}" if row.line else table.name, row.reason)
+    for row in label_rows(table, table.name, keyed):
+        if isinstance(row, Unreadable):
+            yield row
         else:
-            name = row.file if keyed else posixpath.normpath(row.file)
+            name = row.path if keyed else posixpath.normpath(row.path)
             yield from (Labels(path, row.facts) for path in pictures.get(name, [] if keyed else [name]))

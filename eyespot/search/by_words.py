@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.label_learning import MOST, Contrast, learned
+from eyespot.search.label_learning import EVEN, FEW, MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.search.word_matches import (
     ReadWords,
     WordMatches,
     keys_of,
     plain_words,
-    under,
     without_parts,
     word_matches,
 )
@@ -84,7 +83,8 @@ class ByWords:
         """A new run; a run that came before does not count, because this is a first stage."""
         naming = self._names
         read = plain_words if naming is None else naming.read
-        matches = [under(word_matches(self.words, self.view, query, read), self.mask) for query in queries]
+        every = (word_matches(self.words, self.view, query, read) for query in queries)
+        matches = [one.among(self.mask[one.rows]) for one in every]  # photos outside still show what words look like
         made = self._by_words(queries, matches) if self.by == "words" else self._by_both(queries, matches, naming)
         if naming is not None and (names := {query.id: found for query in queries if (found := naming.fields(query))}):
             made.header |= {"names": names}
@@ -130,7 +130,8 @@ class ByWords:
             if self.teach and len(found.whole):
                 few = np.linspace(0, len(found.whole) - 1, min(MOST, len(found.whole))).astype(np.int64)
                 labelled = self.view.vectors(found.whole[few].tolist())
-                vectors[at], teaching = learned(vectors[at], labelled, self._contrast)
+                usual = self._usual(query, found) if len(found.whole) <= FEW else EVEN
+                vectors[at], teaching = learned(vectors[at], labelled, self._contrast, usual)
                 if teaching.weight:
                     teachings[query.id] = teaching._replace(photos=len(found.whole))
         # Photos with words to avoid go down, and as many others move up
@@ -141,14 +142,14 @@ class ByWords:
         made = as_run(queries, fused, self.view)
         tell_recall(made, nearest)
         worded = [query.id for query, found in zip(queries, matches, strict=True) if len(found.rows)]
-        made.header |= {"by": "both", "worded": worded}
+        answered = [query.id for query, found in zip(queries, matches, strict=True) if len(found.whole)]
+        made.header |= {"by": "both", "worded": worded} | ({"answered": answered} if answered else {})
         changed = [pair for pair in zip(queries, read, strict=True) if pair[0] != pair[1]]
         if changed:
             from eyespot.search.named import rewording_notes
 
-            made.header["wordings"] = {
-                query.id: [term.text for term in other.terms if term.text] for query, other in changed
-            }
+            texts = {query.id: [term.text for term in other.terms if term.text] for query, other in changed}
+            made.header["wordings"] = texts
             made.notes += [note for pair in changed for note in rewording_notes(*pair)]
         if teachings:
             made.header["taught"] = {id: teaching._asdict() for id, teaching in teachings.items()}
@@ -157,7 +158,15 @@ class ByWords:
 
     @cached_property
     def _contrast(self) -> Contrast:
-        return Contrast(background(self.view)) if self.contrast is None else self.contrast()
+        return background(self.view) if self.contrast is None else self.contrast()
+
+    def _usual(self, query: Query, found: WordMatches) -> float:
+        """How well photos of one label place each other, in the columns of the first photo that bear the words."""
+        read = self._names.read if self._names else plain_words
+        words = [word for term in query.terms if term.text is not None for word in read(term.text)]
+        sources = self.words.sources(words, keys_of(self.view, found.whole[:1]).tolist())
+        labels = (name for names in sources.values() for name in names if name.startswith("label "))
+        return max((self._contrast.agreed(name.removeprefix("label ")) for name in labels), default=EVEN)
 
     def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
         """The k best rows by words and look, out of the nearest and those with words."""
@@ -222,10 +231,11 @@ def _lifted(
     return lifted
 
 
-def background(view: View) -> Vectors:
-    """A sample of the gallery, the same for every filter, (at most SAMPLE, dim)."""
+def background(view: View) -> Contrast:
+    """A sample of the gallery, the same for every filter: at most `SAMPLE` photos."""
     live = np.flatnonzero(view.live)
-    return view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
+    rows = live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist()
+    return Contrast(view.vectors(rows), lambda: view.facts(rows))
 
 
 # -- reasons ---------------------------------------------------------------------------------------------------
@@ -258,9 +268,8 @@ def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], row
     if query.id in header.get("taught", {}):
         look += [Note("taught", "it looks like photos that bear these words")]
     what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
-    look += judged
     return [
-        [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look]
+        [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look, *judged]
         for key in keys
     ]
 

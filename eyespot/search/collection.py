@@ -14,6 +14,7 @@ from eyespot import rooms
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.kernels import compiled
+from eyespot.models.text_caveats import NEGATION
 from eyespot.search import query_language
 from eyespot.search.nearest import as_run
 from eyespot.types import (
@@ -110,9 +111,8 @@ class Collection:
     def contrast(self) -> Contrast:
         """A sample of the rows, from which what labels teach is told."""
         from eyespot.search.by_words import background
-        from eyespot.search.label_learning import Contrast
 
-        return Contrast(background(self.view))
+        return background(self.view)
 
     @cached_property
     def scan(self) -> Scan:
@@ -250,6 +250,8 @@ class Collection:
     def _notes(self, query: Query, run: Run, settings: FilterSettings | None) -> list[str]:
         own = [term.text for term in query.terms if term.text is not None]
         texts = run.header.get("wordings", {}).get(query.id, own if run.header.get("by") != "words" else [])
+        answered = query.id in run.header.get("answered", ())  # by labels, which see what an encoder does not
+        texts = [text for text in texts if not answered or NEGATION.search(text)]
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
         plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local", "moved"}

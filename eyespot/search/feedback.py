@@ -85,8 +85,6 @@ def rows_of(feedback: Feedback, rows: NDArray[np.int64]) -> Moved:
 
 def moved(query: Vectors, yes: Vectors, no: Vectors, contrast: Contrast) -> Vectors:
     """The query (dim,) moved by judged photos, yes (n, dim) and no (m, dim), of unit length; without any the query."""
-    if not len(yes) and not len(no):
-        return query
     return mixed(query, contrast.direction(yes, no), 1.0 if len(yes) else ONLY_NO, contrast)
 
 
@@ -119,7 +117,9 @@ class MovedSearch:
             reader, sample = NameReader(words), self.collection.contrast.sample
             read = [reader.reworded(query, encoder, sample) for query in worded]
         vectors = embed(read, encoder)
-        moves = rows_of(self.feedback, live_rows(self.collection, [*self.feedback.yes, *self.feedback.no]))
+        rows = view.rows_by_id([*self.feedback.yes, *self.feedback.no])
+        rows[~view.live[rows]] = -1
+        moves = rows_of(self.feedback, rows)
         if moves.yes or moves.no:
             yes, no, contrast = view.vectors(moves.yes), view.vectors(moves.no), self.collection.contrast
             vectors = np.stack([moved(vector, yes, no, contrast) for vector in vectors])
@@ -146,13 +146,6 @@ def refuse_words(by: str) -> None:
     """`UsageError` for a search by words alone, which no photo moves."""
     if by == "words":
         raise UsageError("judged photos move what is searched by look; search by look, or by words and look")
-
-
-def live_rows(collection: Searchable, ids: Sequence[str]) -> NDArray[np.int64]:
-    """The rows of photos by their ids, (ids,); -1 for one that is not in this space or whose picture is gone."""
-    rows = collection.view.rows_by_id(ids)
-    rows[~collection.view.live[rows]] = -1
-    return rows
 
 
 # -- what is recorded ---------------------------------------------------------------------------------------------

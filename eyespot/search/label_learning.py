@@ -5,12 +5,15 @@ in which all photos differ anyway counting less (linear discriminant analysis, w
 
 How much the labels count is decided for each query: fully where the photos agree with each other better than the
 encoder's own vector of the words knows them, less where it knows them well or where the photos have little in common.
+What few photos have in common is held against what photos of one label have, on average, in the same column.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +21,9 @@ from numpy.typing import NDArray
 from eyespot.types import Vectors
 
 MOST = 256  # labelled photos that are looked at
-ONE_PHOTO = 0.9  # how well one photo is taken to know what others of its kind look like
+EVEN = 0.5  # the share of the gallery above which any photo is placed on average
+FEW = 10  # photos that say little alone of what they have in common
+FEWEST = 5  # labels of two photos and more that say what a label of their column shows
 LEAST = 0.05  # a smaller weight is none
 SMOOTHING = 0.01
 SHRINKAGE = 10.0  # times the mean variance, added to the variance in every direction
@@ -29,7 +34,7 @@ WORDS = 0.5  # what the words' own spread of scores is beside the labels', where
 class Teaching(NamedTuple):
     """What the labelled photos did for a query: how many there were, and the weight of their look, at most 1.
 
-    `known` and `agreed` say how well the words' own vector, and the other labelled photos, place a labelled photo: the
+    `known` and `agreed` say how well the words' own vector, and other photos of a label, place a labelled photo: the
     share of the gallery that scores lower; 0.5 is chance.
     """
 
@@ -41,16 +46,26 @@ class Teaching(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the user should know."""
-        if self.photos == 1:
-            return "1 photo has these words in a label or name, and photos that look like it move up; one says little"
-        return f"{self.photos:,} photos have these words in a label or name, and photos that look like them move up"
+        they, them = ("1 photo has", "it") if self.photos == 1 else (f"{self.photos:,} photos have", "them")
+        return f"{they} these words in a label or name, and photos that look like {them} move up"
 
 
 class Contrast:
-    """A sample of the gallery (m, dim) of unit length, from which some photos are to be told."""
+    """A sample of the gallery (m, dim) of unit length, from which some photos are to be told, and its facts."""
 
-    def __init__(self, sample: Vectors) -> None:
-        self.sample = sample
+    def __init__(self, sample: Vectors, facts: Callable[[], Sequence[Mapping[str, Any]]] = tuple) -> None:
+        self.sample, self._facts, self.agreed = sample, facts, cache(self._agreed)
+
+    def _agreed(self, column: str) -> float:
+        """How well a photo places another with the same label of a column, over all labels; 0.5 where few have two."""
+        rows = defaultdict[Any, list[int]](list)
+        for row, facts in enumerate(self._facts()):
+            rows[facts.get(column)].append(row)
+        pairs = np.array([some[:2] for label, some in rows.items() if label is not None and len(some) > 1])
+        if len(pairs) < FEWEST:
+            return EVEN
+        first, second = self.sample[pairs.T]  # (labels, dim) each
+        return float((self.sample @ first.T < np.einsum("nd,nd->n", first, second)).mean())
 
     @cached_property
     def _covariance(self) -> NDArray[np.float64]:
@@ -75,24 +90,27 @@ class Contrast:
         return max(float((self.sample @ direction).std()), 1e-9)
 
 
-def learned(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vectors, Teaching]:
-    """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length."""
+def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float = EVEN) -> tuple[Vectors, Teaching]:
+    """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length.
+
+    usual: how well photos of labels like this place each other; beside few it counts as one more, for one alone.
+    """
     background = contrast.sample
     places = np.searchsorted(np.sort(background @ query), labelled @ query) / max(1, len(background))  # (n,)
-    known, agreed = places.mean(), ONE_PHOTO
+    known, agreed = places.mean(), usual
     if len(labelled) > 1:  # how well the mean of the others places each labelled photo, on average
         others = labelled.sum(axis=0) - labelled  # (n, dim)
         scores = np.einsum("nd,nd->n", others, labelled)
-        agreed = float((background @ others.T < scores).mean()) if len(background) else 0.0
+        alike = float((background @ others.T < scores).mean()) if len(background) else 0.0
+        agreed = alike if len(labelled) > FEW else (len(labelled) * alike + usual) / (len(labelled) + 1)
     doubts = 1 - known + SMOOTHING, 1 - agreed + SMOOTHING
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing
     weight *= min(1.0, max(0.0, 4 * (agreed - 0.5)))
     direction = contrast.direction(labelled)
-    if weight < LEAST or float(np.linalg.norm(direction)) < 1e-6:
-        return query, Teaching(len(labelled), 0.0, float(known), float(agreed))
-    teaching = Teaching(len(labelled), float(weight), float(known), float(agreed))
-    return mixed(query, direction, weight, contrast), teaching
+    weight = 0.0 if weight < LEAST or float(np.linalg.norm(direction)) < 1e-6 else float(weight)
+    teaching = Teaching(len(labelled), weight, float(known), float(agreed))
+    return mixed(query, direction, weight, contrast) if weight else query, teaching
 
 
 def mixed(query: Vectors, direction: NDArray[np.float64], weight: float, contrast: Contrast) -> Vectors:

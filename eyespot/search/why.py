@@ -7,6 +7,7 @@ of their sum. What remains of it without a term or a word is computed anew, with
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,20 +37,13 @@ class TermShare(NamedTuple):
     without: float | None
 
 
-class WordShare(NamedTuple):
-    """A word of a term, and the score of the query without it."""
-
-    word: str
-    without: float
-
-
 class Explanation(NamedTuple):
-    """The score of a photo by its look, and its parts; `vector` (dim,) is the query's, `term_vectors` its terms'."""
+    """The score of a photo by its look, its parts, and each word with the score without it; `vector` is the query's."""
 
     score: float
     terms: list[TermShare]
-    words: list[WordShare]
-    vector: Vectors
+    words: list[tuple[str, float]]
+    vector: Vectors  # (dim,)
     term_vectors: Vectors  # (terms, dim)
 
 
@@ -91,13 +85,8 @@ class QueryParts:
             adds = None if self.length is None else term.weight * cosine / self.length
             without = None if rest is None else float(rest @ photo)
             terms.append(TermShare(term.text or "the picture", term.weight, cosine, adds, without))
-        words = [WordShare(word, float(rest @ photo)) for word, rest in self.without_word if rest is not None]
+        words = [(word, float(rest @ photo)) for word, rest in self.without_word if rest is not None]
         return Explanation(float(self.vector @ photo), terms, words, self.vector, self.term_vectors)
-
-
-def explain(query: Query, photo: Vectors, encoder: Encoder) -> Explanation:
-    """Why one photo with this unit vector (dim,) has its score for a query. Raises `UsageError` as `embed` does."""
-    return QueryParts.of(query, encoder).explain(photo)
 
 
 def searched_query(
@@ -113,17 +102,16 @@ def searched_query(
 def notes_of(explanation: Explanation) -> list[Note]:
     """The same in sentences, under the codes `term` and `word`."""
     terms = [f"{one.name} adds {one.adds:+.3f}" for one in explanation.terms if one.adds is not None]
-    words = [f"{one.word} adds {explanation.score - one.without:+.3f}" for one in explanation.words]
+    words = [f"{word} adds {explanation.score - without:+.3f}" for word, without in explanation.words]
     return [Note("term", text) for text in (terms if len(terms) > 1 else ())] + [Note("word", text) for text in words]
 
 
 def _embedded(query: Query, encoder: Encoder) -> Vectors | None:
     """The vector of a query (dim,); None where its terms cancel out."""
-    try:
+    with suppress(UsageError):
         vector: Vectors = embed([query], encoder)[0]
-    except UsageError:
-        return None
-    return vector
+        return vector
+    return None
 
 
 def _left_out_words(query: Query) -> list[tuple[str, Query]]:

@@ -84,11 +84,6 @@ def _word_matches(index: WordIndex, view: View, texts: Sequence[tuple[Sequence[Q
     return WordMatches(rows, total[rows], ~several[rows], np.flatnonzero(whole & view.live))
 
 
-def under(matches: WordMatches, mask: Mask) -> WordMatches:
-    """The matches that a filter lets through; photos outside of it still show what words look like."""
-    return matches.among(mask[matches.rows])
-
-
 def without_parts(matches: WordMatches) -> WordMatches:
     """The matches that count beside looks.
 

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from eyespot.html import decoded
-from eyespot.search.why import Explanation, explain
+from eyespot.search.why import Explanation, QueryParts
 from eyespot.types import Encoder, Heat, Localizer, Note, UsageError
 from eyespot.web._items import existing_row, item_of
 from eyespot.web._judging import judge_key_of
@@ -55,7 +55,7 @@ def why(request: Request, state: State, given: Given, id: str, term: TermNumber 
     answer = {
         "score": round(explanation.score, 6),
         "terms": [{name: _rounded(value) for name, value in one._asdict().items()} for one in explanation.terms],
-        "words": [{"word": one.word, "without": _rounded(one.without)} for one in explanation.words],
+        "words": [{"word": word, "without": _rounded(without)} for word, without in explanation.words],
         "moved": [{"code": note.code, "sentence": str(note)} for note in _moved(state, given, person_of(request))],
         "heat": grid,
     }
@@ -108,7 +108,7 @@ def _reason(state: AppState, given: SearchParams, id: str) -> Reason:
 
     def explained() -> Reason:
         read = snapshot.reworded(query) if both else query
-        return snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder)), {}
+        return snapshot.ask_encoder(lambda encoder: QueryParts.of(read, encoder).explain(snapshot.vector(row))), {}
 
     known = _reasons.setdefault(snapshot, RecentAnswers(KNOWN))
     return known.get((row, query.terms, both), explained)

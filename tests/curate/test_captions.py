@@ -20,7 +20,7 @@ from PIL import Image
 
 from eyespot.curate.captions import Caption, Uncaptioned, captioned, columns, count, sentence_of, write
 from eyespot.curate.templates import COARSE, SENTENCES, Templates, parsed, with_article
-from eyespot.photos.attribution import Attribution, attribution_of
+from eyespot.photos.provenance import Attribution, attribution_of
 from eyespot.storage.tables import rows_of
 from eyespot.types import NothingFound, UsageError
 from tests.command import run_eyespot

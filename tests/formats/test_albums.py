@@ -26,7 +26,7 @@ from eyespot.formats.imports import clip_retrieval, hdf5
 from eyespot.formats.imports.registered import take_in
 from eyespot.formats.sidecars import add_keyword, sidecar_of, with_keyword
 from eyespot.gallery.view import Gallery, View
-from eyespot.photos.embedded_texts import read_xmp
+from eyespot.photos.embedded_facts import read_xmp
 from tests.lazy_import import requires
 from tests.wording import check_wording
 from tests.worlds import copy_of_sample_gallery

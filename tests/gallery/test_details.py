@@ -18,14 +18,15 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFont, ImageOps
 
 from eyespot import sample
 from eyespot.gallery.groups.details import prepared, same_details
-from eyespot.gallery.groups.hashes import HASHES, write_hashes
 from eyespot.gallery.groups.near_duplicates import (
+    HASHES,
     DuplicatePair,
     Near,
     close_hashes,
     close_vectors,
     first_of_family,
     near_duplicates,
+    write_hashes,
 )
 from eyespot.photos.hashes import COLUMNS, PLAIN, STROKES, Hashes, picture_hashes, picture_kind
 from eyespot.types import UsageError

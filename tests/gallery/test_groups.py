@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.groups.listing import file_groups, lost_with
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
+from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.segments import LINKS
@@ -122,7 +124,9 @@ def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, tmp_pa
     folder = tmp_path / "photos"
     shutil.copytree(photos, folder)
     shutil.copy(folder / "other0.jpg", folder / "same bytes.jpg")
-    index_gallery(tmp_path / "gallery", folder)
+    with tarfile.open(tmp_path / "z.tar", "w") as archive:
+        archive.add(folder / "other0.jpg", "inside.jpg")
+    index_gallery(tmp_path / "gallery", folder, tmp_path / "z.tar")
     groups = {Path(group.files[0].path).name: group for group in file_groups(opened(tmp_path / "gallery"))}
 
     assert {name: group.kind for name, group in groups.items()} == {
@@ -133,7 +137,26 @@ def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, tmp_pa
     }
     assert groups["b.jpg"].why.startswith("the largest, ")
     assert groups["b.jpg"].freed == (folder / "late" / "b-cropped.jpg").stat().st_size
-    assert groups["other0.jpg"].freed == (folder / "other0.jpg").stat().st_size
+    assert [file.inside for file in groups["other0.jpg"].files].count(str(tmp_path / "z.tar")) == 1
+    assert groups["other0.jpg"].freed == (folder / "other0.jpg").stat().st_size  # of one file, none of the archive
+
+
+@pytest.mark.parametrize(
+    ("cosine", "agree", "joined"), [(0.95, False, True), (0.9, True, True), (0.9, False, False), (0.8, True, False)]
+)
+def test_photos_that_nearly_agree_are_compared_in_full(cosine: float, agree: bool, joined: bool) -> None:
+    hashes = np.full((2, 8), 0x0F0F0F0F0F0F0F0F, np.uint64)
+    hashes[1] ^= np.uint64(0xFF00)  # eight bits
+    frames = Frames(
+        blocks=[np.array([[1, 0], [cosine, np.sqrt(1 - cosine**2)]], np.float32)],
+        hashes=hashes,
+        colours=np.zeros((2, 8), np.uint8),
+        kinds=np.zeros(2, np.uint8),
+        seconds=np.full(2, np.nan),
+        cameras=np.full(2, ALONE),
+        same=lambda pairs: np.full(len(pairs), agree),
+    )
+    assert len(links_of(frames, 0)) == joined
 
 
 def test_copies_in_new_shards_of_photos_that_a_repair_gave_hashes_are_found(tmp_path: Path) -> None:

@@ -93,6 +93,16 @@ def test_what_was_not_found_is_gone_file_by_file_and_folder_by_folder(ledger: Pi
     assert look(ledger, root) == ["b/z/e.jpg"] and ledger.counts() == (4, 4)
 
 
+def test_rows_of_labels_are_no_files(ledger: PictureIndex, tmp_path: Path) -> None:
+    root = write(tmp_path / "photos", "a.jpg")
+    (tmp_path / "photos" / "metadata.csv").write_text("file_name,species\ngone.jpg,heron\nb.jpg\n")
+    number = ledger.add_root(root)
+    ledger.begin_visits()
+    ledger.visit(number, root)
+    assert [one.path for one in ledger.failures()] == ["gone.jpg", "metadata.csv:3"]
+    assert ledger.failed_files([number]) == 0
+
+
 def test_a_look_that_finds_nothing_new_changes_no_row(tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
     with closing(PictureIndex(tmp_path)) as first:

@@ -150,9 +150,9 @@ def test_annotations_of_what_is_not_there_are_told_once_with_their_number(photos
 def test_a_file_that_is_no_coco_is_told_in_one_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     found = walk(tmp_path / "a.json")
-    assert problems(found).keys() == {"a.json:0"} and pictures(found) == []
-    assert problems(found)["a.json:0"].startswith(LABELS_LOST)
-    check_wording(problems(found)["a.json:0"])
+    assert problems(found).keys() == {"a.json"} and pictures(found) == []
+    assert problems(found)["a.json"].startswith(LABELS_LOST)
+    check_wording(problems(found)["a.json"])
 
 
 def test_a_gallery_knows_when_where_and_what_also_when_the_list_was_cut_short(photos: Path, tmp_path: Path) -> None:

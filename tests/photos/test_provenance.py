@@ -101,13 +101,17 @@ OF_FILES = {
 def test_the_date_in_a_file_has_its_source(name: str) -> None:
     data, source = OF_FILES[name]
     facts = open_picture(data).facts
-    assert (facts.taken, facts.taken_from) == (WHEN, source)
+    assert (facts.get("taken"), facts.get("taken_from")) == (WHEN, source)
 
 
 def test_the_day_of_a_change_is_never_when_a_photo_was_taken() -> None:
     facts = open_picture(jpeg(EDIT)).facts
-    assert (facts.taken, facts.taken_from, facts.date_changed) == (None, None, "2022-02-02T02:02:02")
-    assert open_picture(jpeg(xmp=xmp('xmp:ModifyDate="2022-02-02"'))).facts.date_changed == "2022-02-02T00:00:00"
+    assert (facts.get("taken"), facts.get("taken_from"), facts.get("date_changed")) == (
+        None,
+        None,
+        "2022-02-02T02:02:02",
+    )
+    assert open_picture(jpeg(xmp=xmp('xmp:ModifyDate="2022-02-02"'))).facts.get("date_changed") == "2022-02-02T00:00:00"
 
 
 SPELLINGS = {
@@ -130,7 +134,7 @@ SPELLINGS = {
 def test_odd_spellings_of_dates_are_read(text: str) -> None:
     facts = open_picture(jpeg(photo={BASE.DateTimeOriginal: text})).facts
     when, good_for = SPELLINGS[text]
-    assert (facts.taken, facts.taken_from) == (when, f"camera {good_for}".strip())
+    assert (facts.get("taken"), facts.get("taken_from")) == (when, f"camera {good_for}".strip())
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
 @given(st.text() | st.from_regex(r"[0-9:]{1,6}[-:][0-9 ]{1,3}[-:][0-9]{1,3}[ T][0-9 :]{0,9}( ?[AP]M)?"))
 def test_any_text_is_a_date_or_none(text: str) -> None:
     date = read_date(text, "camera")
-    assert date is None or 1800 <= date.when.year <= 2101
+    assert date is None or 1800 <= date["taken"].year <= 2101
 
 
 NAMES = {
@@ -182,7 +186,7 @@ NAMES = {
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_files_say_when(name: str) -> None:
     assert date_in_name(name) == NAMES[name]
-    assert best_date({"file name": ["2001-12-35"]}) is None
+    assert best_date({"file name": ["2001-12-35"]}) == {}
 
 
 PLACE = {GPS.GPSLatitude: (48.0, 51.0, 30.0), GPS.GPSLatitudeRef: "N"}
@@ -204,21 +208,30 @@ def at(latitude: float, longitude: float) -> dict[int, Any]:
 )
 def test_a_position_that_is_none_is_kept_apart(gps: dict[int, Any], why: str) -> None:
     facts = open_picture(jpeg(gps=gps)).facts
-    assert (facts.latitude, facts.longitude, facts.position_from, facts.gps_doubtful) == (None, None, None, why)
+    assert (facts.get("latitude"), facts.get("longitude"), facts.get("position_from"), facts.get("gps_doubtful")) == (
+        None,
+        None,
+        None,
+        why,
+    )
 
 
 def test_a_position_has_its_source() -> None:
     facts = open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "A"})).facts
-    assert (facts.latitude, facts.position_from, facts.gps_doubtful) == (pytest.approx(48.858333), "GPS", None)
+    assert (facts.get("latitude"), facts.get("position_from"), facts.get("gps_doubtful")) == (
+        pytest.approx(48.858333),
+        "GPS",
+        None,
+    )
     assert best_position({"GPS": (0.0, -78.45)})["position_from"] == "GPS"  # on the equator
     copied = xmp('exif:GPSLatitude="48,51.5N" exif:GPSLongitude="2,17,40E"')
     void = open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "V"}, xmp=copied)).facts
-    assert (void.latitude, void.position_from) == (None, None)  # the same position without a fix, copied into XMP
+    assert void.keys().isdisjoint({"latitude", "position_from"})  # the same position without a fix, copied into XMP
     packet = xmp('exif:GPSLatitude="48,51.5N" exif:GPSLongitude="2,17,40W"')
-    assert open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "V"}, xmp=packet)).facts.position_from == "XMP"
+    assert open_picture(jpeg(gps=PLACE | {GPS.GPSStatus: "V"}, xmp=packet)).facts.get("position_from") == "XMP"
     facts = open_picture(jpeg(gps=at(0, 0), xmp=packet)).facts
-    assert (facts.latitude, facts.longitude) == (pytest.approx(48.858333), pytest.approx(-2.294444))
-    assert (facts.position_from, facts.gps_doubtful) == ("XMP", "0, 0 (GPS: 0, 0)")
+    assert (facts.get("latitude"), facts.get("longitude")) == (pytest.approx(48.858333), pytest.approx(-2.294444))
+    assert (facts.get("position_from"), facts.get("gps_doubtful")) == ("XMP", "0, 0 (GPS: 0, 0)")
 
 
 # -- beside the photo ---------------------------------------------------------------------------------------

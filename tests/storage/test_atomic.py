@@ -408,3 +408,7 @@ def test_limits_of_control_groups_are_read_from_the_innermost_up(tmp_path: Path,
 
     assert list(systems.group_limits("cpu", "cpu.max", tmp_path)) == expected
     assert 1 <= systems.usable_cores() <= (os.cpu_count() or 1)
+    pinned = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from eyespot.storage import systems"
+    if hasattr(os, "sched_setaffinity"):  # as `taskset -c 0` does
+        line = [sys.executable, "-c", f"{pinned}; print(systems.usable_cores())"]
+        assert subprocess.run(line, capture_output=True, text=True).stdout == "1\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.gallery import disk, items_table
-from eyespot.gallery.groups.hashes import lacks_hashes, read_hashes
+from eyespot.gallery.groups.near_duplicates import lacks_hashes, read_hashes
 from eyespot.gallery.view import Gallery
 from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.json_lists import elements_of

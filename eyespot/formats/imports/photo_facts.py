@@ -30,6 +30,7 @@ from eyespot.photos.names import NamedFiles
 from eyespot.storage.atomic import make_folder, new_file
 
 KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
+IMPORTED = "has the facts of the table that it was imported with; index the photo, or import more columns anew"
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*://[^/]*/|[A-Za-z]:/|/+)", re.IGNORECASE)
 
 
@@ -143,7 +144,7 @@ def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str], id
     if len(found) > 1:
         return f"{len(found)} photos of the gallery may be meant, such as {found[0]}"
     if ids[0] is None:
-        return "has the facts of the table that it was imported with; index the photo itself, and search that"
+        return IMPORTED
     if found[0] in taken:
         return f"{found[0]} has the facts of an earlier entry"
     return (

@@ -159,13 +159,16 @@ class _Import:
             known.append(item_hashes(disk.shard_path(self.gallery, shard)))
         self._write_header()
         rows = sum(len(array) for array in self.mapped.values())
-        return Imported(rows, total, len(self.source.parts), self._notes(sum(map(len, lost.values()))))
+        notes = self._notes(sum(map(len, lost.values())))
+        if not copy and any(map(os.path.isabs, map(self._lies_at, self.source.parts))):
+            notes.append(f"vectors stay in {self.source.folder}, also if the gallery moves; take them in with --copy")
+        return Imported(rows, total, len(self.source.parts), notes)
 
     # -- what is there --------------------------------------------------------------------------------------
 
     def _is_in(self, part: Part) -> bool:
         found = self.ledger.sql.execute(
-            "SELECT shard, rows, space FROM imported WHERE source = ?", (str(part.vectors),)
+            "SELECT shard, rows, space FROM imported WHERE source IN (?, ?)", [self._lies_at(part), str(part.vectors)]
         ).fetchone()
         if found is None:
             return False
@@ -183,6 +186,10 @@ class _Import:
                 "import it into a new gallery with -g"
             )
         return True
+
+    def _lies_at(self, part: Part) -> str:
+        """The path of its vectors, of those in the gallery from there: that may be moved."""
+        return str(part.vectors).removeprefix(f"{os.path.abspath(self.gallery)}{os.sep}")
 
     # -- what is new ----------------------------------------------------------------------------------------
 
@@ -210,7 +217,7 @@ class _Import:
         shard = self._unfinished()
         with new_folder(disk.shard_path(self.gallery, shard)) as folder:
             write_items(folder, facts, naming, shard=shard, root=root, labels=self.labels, again=again)
-            about = disk.SpaceNote(self.space, lost, [], str(part.vectors))
+            about = disk.SpaceNote(self.space, lost, [], self._lies_at(part))
             if copy or not isinstance(array, np.ndarray):
                 dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
                 with new_digested(folder / f"{self.stem}.npy") as file:
@@ -222,7 +229,7 @@ class _Import:
         # Killed before this line, the next import writes the folder anew.
         self.ledger.sql.execute(
             "INSERT INTO imported(shard, root, rows, format, space, source) VALUES (?, ?, ?, ?, ?, ?)",
-            (shard, root, len(array), self.source.format, self.stem, str(part.vectors)),
+            (shard, root, len(array), self.source.format, self.stem, self._lies_at(part)),
         )
         return shard
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,8 @@ GROUP_KINDS = (EXACT, *KINDS)
 class GroupFile(NamedTuple):
     """One file of a group; its size in bytes, its width and height in pixels, 0 where they are not known.
 
-    has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours.
+    has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours. inside: the
+    tar or parquet file that it is a part of, which alone nobody can delete.
     """
 
     id: str
@@ -32,6 +33,7 @@ class GroupFile(NamedTuple):
     height: int
     size: int
     has: tuple[str, ...]
+    inside: str | None
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class FileGroup:
 
     @property
     def freed(self) -> int:
-        """The bytes of all files but the one that would stay."""
-        return sum(file.size for file in self.files[1:])
+        """The bytes of all files but the one that would stay, and but for parts of archives."""
+        return sum(file.size for file in self.files[1:] if file.inside is None)
 
     @property
     def why(self) -> str:
@@ -80,21 +82,17 @@ def file_groups(view: View) -> list[FileGroup]:
         width, height, size = (facts.get(name) or 0 for name in ("width", "height", "size"))
         id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
         has, some = virtues(facts, is_grey), files.setdefault(number, [])
-        some += (GroupFile(id, file_of(place), width, height, size, has) for place in facts["paths"])
+        some += (GroupFile(id, file_of(one), width, height, size, has, archive_of(one)) for one in facts["paths"])
         one_file = len({file.id for file in some}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
-    made = [FileGroup(kind_of[number], sorted(_different_files(some), key=_rank)) for number, some in files.items()]
+    made = [FileGroup(kind_of[number], _different_files(some)) for number, some in files.items()]
     # Each frame of a copied video finds the same files
     different = {tuple(group.files): group for group in made if len(group.files) > 1}.values()
     return sorted(different, key=lambda group: (-group.freed, group.files[0].path))
 
 
-def _rank(file: GroupFile) -> tuple[Any, ...]:
-    return merit(file.has, file.width * file.height, file.size, file.path)
-
-
 def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
-    """The files that are there, each once; all where none is, as for vectors that were imported without their photos.
+    """The files that are there, each once, the original first; all where none is, as for imported vectors alone.
 
     A file that was moved or deleted is known until that is forgotten: it must not be the one that stays. Nor must a
     link, for who deleted the file that it leads to would keep nothing.
@@ -105,6 +103,7 @@ def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
             status = os.stat(file.path)
             there.setdefault((status.st_dev, status.st_ino), file)
         except OSError:
-            if "://" in file.path or archive_of(file.path) is not None:
+            if "://" in file.path or file.inside is not None:
                 there[file.path] = file
-    return list(there.values()) or list(files)
+    found = list(there.values()) or list(files)
+    return sorted(found, key=lambda file: merit(file.has, file.width * file.height, file.size, file.path))

@@ -3,23 +3,31 @@
 Two signs are looked at. A perceptual hash has 64 bits for the coarse pattern of light and dark: a copy differs in a
 few of them, another picture in about half (`photos/hashes.py`). The cosine of two embeddings also recognises a copy
 that was cropped, tilted or written on; with a low limit it takes pictures of one thing from one place for copies, too.
+
+A shard has the hashes of its pictures in `hashes.u64`: nine plain numbers of 64 bits for each row, little-endian. Eight
+are the hashes of the picture upright, turned and mirrored; the bytes of the ninth are its colours. The highest bits of
+the first two say of what kind it is (`photos/hashes.py`); an older eyespot left them 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.photos.hashes import Hashes
+from eyespot.photos.hashes import COLUMNS, FORMS, PLAIN, STROKES, Hashes
+from eyespot.storage.digests import damaged_at_a_glance, new_digested
 from eyespot.types import UsageError, Vectors
 
 Ids = NDArray[np.int64]
 
+HASHES = "hashes.u64"
 BITS = 64
 _BANDS, _BAND = 4, 16  # a hash is looked up by its quarters
 _MOST_BITS = 11  # with more, quarters would be looked up at 3 bits' distance, 697 times each
@@ -111,9 +119,7 @@ class Families:
 
     def first(self) -> Ids:
         """For each row the lowest row of its family, (rows,)."""
-        while not np.array_equal(higher := self._above[self._above], self._above):
-            self._above = higher
-        return self._above.copy()
+        return self._tops(np.arange(len(self._above)))
 
 
 def close_hashes(hashes: Hashes, bits: int) -> Ids:
@@ -204,3 +210,41 @@ def _top(above: NDArray[Any], row: int) -> int:
         above[row] = above[above[row]]
         row = int(above[row])
     return row
+
+
+# -- on disk ----------------------------------------------------------------------------------------------------
+
+
+def write_hashes(shard: Path, hashes: Sequence[Sequence[int]]) -> None:
+    """Put the numbers of all rows in place, (rows, 9); zeros for a picture without a pattern or out of reach."""
+    with new_digested(shard / HASHES) as file:
+        file.write(np.array(hashes, "<u8").reshape(-1, COLUMNS).tobytes())
+
+
+def lacks_hashes(shard: Path) -> bool:
+    """Whether a shard has none: an older eyespot indexed it, or its vectors were imported."""
+    return not (shard / HASHES).exists()
+
+
+def read_hashes(shard: Path, rows: int) -> tuple[Hashes, NDArray[np.uint8], NDArray[np.uint8]]:
+    """The hashes of a shard, (rows, 8), its colours, (rows, 8), and the kinds of its pictures, (rows,).
+
+    Zeros, which are close to nothing, where there are none or they are damaged.
+    """
+    numbers = read_numbers(shard / HASHES, (rows, COLUMNS), np.zeros((), "<u8"))
+    colours = np.ascontiguousarray(numbers[:, FORMS:]).view(np.uint8)
+    kinds = ((numbers[:, :2] >> np.uint64(63)) @ np.array([PLAIN, STROKES], np.uint64)).astype(np.uint8)
+    return numbers[:, :FORMS] & np.uint64((1 << 63) - 1), colours, kinds
+
+
+def read_numbers(place: Path, shape: tuple[int, int], other: NDArray[Any]) -> NDArray[Any]:
+    """The numbers of a file of a shard in this shape and of the type of `other`, which fills it where they are not.
+
+    A shape that begins with -1 is of as many rows as there are.
+    """
+    if place.exists() and not damaged_at_a_glance(place.parent, [place.name]):
+        with suppress(OSError):
+            numbers = np.fromfile(place, other.dtype)
+            if (shape[0] < 0 and not numbers.size % shape[1]) or numbers.size == shape[0] * shape[1]:
+                return numbers.reshape(shape)
+    return np.full((max(shape[0], 0), shape[1]), other)

@@ -22,9 +22,10 @@ KINDS = ("copies", "burst")
 CLOSE_BITS = 6  # of a copy's hash differ, turned or mirrored where that is closer
 COLOURS = 12  # of 255: what a copy's colours may differ by
 FAR_BITS, FAR_COSINE = 16, 0.93  # or more do, and the vectors say the same: a copy that was cropped
+LEAST_COSINE = 0.85  # or they nearly do, and the full pictures agree
 FRAME_SECONDS, FRAME_COSINE, FRAME_BITS = 3.0, 0.75, 10  # frames of a burst: so soon, and alike by either sign
 NEXT = 3  # frames after it that a frame is compared with
-CONFIRMED = 3  # pages, screens or skies that each is compared with in full, those of the nearest vectors
+CONFIRMED = 3  # pictures that each is compared with in full, those of the nearest vectors
 _PAIRS = 1 << 15  # whose vectors are multiplied at once
 
 
@@ -77,8 +78,9 @@ def links_of(frames: Frames, since: int) -> Ids:
         doubtful = _join(families, doubtful, frames, _may_be_copies(frames, pairs))
     for found in likely_pairs(frames.hashes, FAR_BITS, since):
         pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
-        doubtful = _join(families, doubtful, frames, pairs[frames.cosines(pairs) >= FAR_COSINE])
-    families.join(doubtful[frames.same(doubtful)])
+        doubtful = _join(families, doubtful, frames, pairs, least=FAR_COSINE)
+    for pair in doubtful[:, None]:
+        families.join(pair[frames.same(pair)] if len(families.apart(pair)) else pair)
     copies = families.first()
     families.join(_burst_frames(frames, since))
     first = families.first()
@@ -89,14 +91,22 @@ def links_of(frames: Frames, since: int) -> Ids:
     return np.concatenate([np.stack(column, axis=1) for column in columns])
 
 
-def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids) -> Ids:
-    """Join pairs of photos; of pages, screens and skies the nearest pairs of each row so far remain to be compared."""
-    in_full = frames.kinds[pairs].any(axis=1)
+def _join(families: Families, doubtful: Ids, frames: Frames, pairs: Ids, least: float = -1) -> Ids:
+    """Join pairs of photos; of pairs below the least cosine, and of pages, screens and skies, some are left to compare.
+
+    They are the three nearest of the later row so far, and the nearest of the earlier one; the nearest come first.
+    """
+    cosines = frames.cosines(pairs)
+    in_full = frames.kinds[pairs].any(axis=1) | (cosines < least)
     families.join(pairs[~in_full])
-    pairs = np.unique(np.concatenate([doubtful, pairs[in_full]]), axis=0)
-    pairs = pairs[np.lexsort((-frames.cosines(pairs), pairs[:, 1]))]
-    places = np.arange(len(pairs)) - np.searchsorted(pairs[:, 1], pairs[:, 1])  # among those of a row
-    nearest: Ids = pairs[places < CONFIRMED]
+    pairs = np.unique(np.concatenate([doubtful, pairs[in_full & (cosines >= min(least, LEAST_COSINE))]]), axis=0)
+    nearness, places = -frames.cosines(pairs), np.full(len(pairs), CONFIRMED)
+    for rows, most in zip(pairs.T, (1, CONFIRMED), strict=True):
+        order = np.lexsort((nearness, rows))
+        place = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])  # among those of a row
+        places[order] = np.where(place < most, np.minimum(place, places[order]), places[order])
+    order = np.lexsort((pairs[:, 1], places))
+    nearest: Ids = pairs[order[places[order] < CONFIRMED]]
     return nearest
 
 

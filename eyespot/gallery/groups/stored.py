@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.groups.details import comparer
-from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
-from eyespot.gallery.groups.near_duplicates import Families
+from eyespot.gallery.groups.near_duplicates import HASHES, Families, read_hashes, read_numbers
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos import sidecars
-from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.embedded_facts import EMBEDDED
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import archive_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT

@@ -54,10 +54,16 @@ def frame_of(path: str) -> FrameAddress | None:
     return FrameAddress(found[1], ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms)
 
 
+def frame_at(place: str) -> FrameAddress | None:
+    """The same, and None where a file has this very name."""
+    frame = frame_of(place)
+    return None if frame is None or os.path.isfile(place) else frame
+
+
 def file_of(path: str) -> str:
     """The file that a path leads to: of a frame its video, else the path itself."""
-    frame = frame_of(path)
-    return path if frame is None or os.path.isfile(path) else frame.video
+    frame = frame_at(path)
+    return path if frame is None else frame.video
 
 
 def title_of(path: str) -> str:

@@ -16,17 +16,12 @@ from datetime import timedelta
 from functools import cached_property, lru_cache
 from io import BytesIO
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
-
-import numpy as np
+from typing import Any, BinaryIO
 
 from eyespot.photos.pictures import BadPicture, memory_for
 from eyespot.photos.videos.addresses import LATEST, clock, frame_path
 from eyespot.photos.videos.metadata import movie_header, video_facts
-from eyespot.photos.videos.shots import Colours, picture_colours
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from eyespot.photos.videos.shots import VideoSample
 
 MOST_FRAMES = 300  # samples of a video: one a second of five minutes, fewer for each second of a longer one
 STEP = 1000  # milliseconds between two samples, at least
@@ -40,39 +35,6 @@ _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,asf,flv,ogg,mx
 # What PyAV raises over damage, besides the errors of FFmpeg; an OSError is the disk's own
 _DAMAGE = (ValueError, LookupError, ArithmeticError, RuntimeError)
 _SHARES = 0.9  # of its length that a whole video gives frames for
-
-
-class VideoSample:
-    """A frame at a time in milliseconds; `picture` is upright."""
-
-    def __init__(self, ms: int, frame: Any, aspect: float) -> None:
-        self.ms, self.frame, self.aspect = ms, frame, aspect
-
-    def colours(self) -> Colours:
-        """The shares of its colours."""
-        return picture_colours(np.asarray(self.frame.reformat(64, 48, "rgb24").to_image().convert("HSV")))
-
-    def sharpness(self) -> float:
-        """How much neighbouring pixels differ."""
-        grey = self.frame.reformat(320, 240, "gray").to_ndarray().astype(np.int16)
-        return float(np.abs(np.diff(grey, axis=0)).mean() + np.abs(np.diff(grey, axis=1)).mean())
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height of its picture."""
-        width, height = max(1, round(self.frame.width * self.aspect)), self.frame.height
-        return (height, width) if round(self.frame.rotation) % 180 == 90 else (width, height)
-
-    def picture(self) -> Image:
-        """The frame in RGB, with square pixels and upright."""
-        from PIL.Image import Transpose
-
-        image: Image = self.frame.to_image()
-        if self.aspect != 1:
-            image = image.resize((max(1, round(image.width * self.aspect)), image.height))
-        turns = {90: Transpose.ROTATE_90, 180: Transpose.ROTATE_180, 270: Transpose.ROTATE_270}
-        turn = turns.get(round(self.frame.rotation) % 360)
-        return image if turn is None else image.transpose(turn)
 
 
 @contextmanager
@@ -122,7 +84,7 @@ class Video:
         at = self.file.tell()  # where FFmpeg reads on
         self.file.seek(0)
         try:
-            begun = movie_header(self.file).begun
+            begun = movie_header(self.file)[1]
         finally:
             self.file.seek(at)
         return video_facts({**self.stream.metadata, **self.container.metadata}, begun)

@@ -6,10 +6,10 @@ import os
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, BinaryIO
 
+from eyespot.photos.embedded_facts import camera_name, one_line
 from eyespot.photos.provenance import best_date, best_position
 
 _APPLE_DATE = "com.apple.quicktime.creationdate"
@@ -34,27 +34,23 @@ def video_facts(metadata: Mapping[str, str], begun: datetime | None = None) -> d
     reads wrong before 1970.
     """
     tags = {name.lower(): value for name, value in metadata.items()}
-    make, model = _first(tags, _MAKE), _first(tags, _MODEL)
-    camera = model if model.lower().startswith(make.lower()) else f"{make} {model}"
-    facts = {name: _first(tags, keys) for name, keys in _TEXTS.items()} | {"camera": camera.strip()[:100]}
-    facts = {name: text for name, text in facts.items() if text}
+    facts = {name: _first(tags, keys) for name, keys in _TEXTS.items()}
+    facts |= {"camera": camera_name(_first(tags, _MAKE), _first(tags, _MODEL))[:100]}
     written = [begun.isoformat()] if begun else [tags.get(name, "") for name in ("creation_time", "date")]
     said = {"video": [tags.get(_APPLE_DATE, "")], "video (UTC)": written}
     date = best_date({source: [text for text in texts if text[:10] not in _NO_CLOCK] for source, texts in said.items()})
-    dated = {"taken": date.when, "taken_from": date.source} if date else {}
     place = None
     # Latitude and longitude of ISO 6709, in degrees, or degrees and minutes, or seconds as well
     if found := _ISO_6709.fullmatch(_first(tags, _PLACE)):
         north, latitude, east, longitude = found.groups()
         signs = -1 if north == "-" else 1, -1 if east == "-" else 1
         place = signs[0] * _degrees(latitude, 2), signs[1] * _degrees(longitude, 3)
-    return facts | dated | best_position({"video": place})
+    return {name: text for name, text in facts.items() if text} | date | best_position({"video": place})
 
 
 def _first(tags: Mapping[str, str], keys: tuple[str, ...]) -> str:
     """The first of these tags that says something, as one line."""
-    lines = (" ".join(re.sub(r"[^ -~\u00a0-\ud7ff\ue000-\U0010ffff]", " ", tags.get(key, "")).split()) for key in keys)
-    return next(filter(None, lines), "")[:_LONGEST]
+    return next(filter(None, (one_line(tags.get(key), _LONGEST) for key in keys)), "")
 
 
 def _degrees(digits: str, whole: int) -> float:
@@ -70,26 +66,21 @@ def _degrees(digits: str, whole: int) -> float:
 # -- the header of MP4 and QuickTime files ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MovieHeader:
-    """How long a film is, in seconds, and when it begins by its header, in UTC; None for what it does not say."""
+def movie_header(file: BinaryIO) -> tuple[float | None, datetime | None]:
+    """How long a film is, in seconds, and when it begins, in UTC, by the header of a file that stands at its start.
 
-    seconds: float | None = None
-    begun: datetime | None = None
-
-
-def movie_header(file: BinaryIO) -> MovieHeader:
-    """The header of a file that stands at its start, without a decoder. Source: ISO/IEC 14496-12, 8.2.2."""
+    None for what it does not say. Source: ISO/IEC 14496-12, 8.2.2.
+    """
     moov = _box(file, b"moov", os.fstat(file.fileno()).st_size)
     if moov is None or _box(file, b"mvhd", moov) is None:
-        return MovieHeader()
+        return None, None
     head = file.read(32).ljust(32, b"\0")
     wide = head[:1] == b"\1"  # times of eight bytes
     rate, ticks = struct.unpack_from(">IQ" if wide else ">II", head, 20 if wide else 12)
     unknown = (0, (1 << 64 if wide else 1 << 32) - 1)
     (begun,) = struct.unpack_from(">Q" if wide else ">I", head, 4)
     seconds = ticks / rate if rate and ticks not in unknown else None
-    return MovieHeader(seconds, datetime(1904, 1, 1) + timedelta(seconds=begun) if 0 < begun < 1 << 34 else None)
+    return seconds, datetime(1904, 1, 1) + timedelta(seconds=begun) if 0 < begun < 1 << 34 else None
 
 
 def _box(file: BinaryIO, name: bytes, end: int) -> int | None:

@@ -296,7 +296,8 @@ def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResul
     worded = options.by == "words" or made.header.get("worded")
     alone = not (worded or made.moved or params.adapt or params.neighbours is not None)
     made.notes += filter_notes(params, snapshot.mask)
-    made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
+    answered = options.by == "words" or bool(made.header.get("answered"))
+    made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None, answered)
     return made
 
 

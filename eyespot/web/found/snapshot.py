@@ -27,6 +27,7 @@ from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View, place_of
 from eyespot.kernels.codes import MAPPED
+from eyespot.models.text_caveats import NEGATION
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import ARCHIVES, Root
 from eyespot.search.chain import chain_of
@@ -68,7 +69,7 @@ class RowView(View):
 
 
 # A query's unit vector (1, dim), what an encoder says of its words, and the score below which nothing fits
-_Embedded = tuple[Vectors, list[str], float | None]
+_Embedded = tuple[Vectors, dict[str, str | None], float | None]
 
 
 class Snapshot:
@@ -185,7 +186,7 @@ class Snapshot:
             encoder, texts = self.collection.encoder, [term.text for term in query.terms if term.text is not None]
             alone = len(query.terms) == len(texts) == 1 and query.terms[0].weight > 0
             with self._encoding:
-                caveats = [caveat for text in texts if (caveat := encoder.caveat(text))]
+                caveats = {text: encoder.caveat(text) for text in texts}
                 vector = embed([query], encoder)
                 return vector, caveats, encoder.weakest_match(texts[0]) if alone else None
 
@@ -223,13 +224,13 @@ class Snapshot:
             how: dict[str, Any] = {"k": k, "mask": mask, "adapter": shared_adapter, "named": named}
             return chain_of(self._by_row, settings, vectors=known, **how)([effective_query])
 
-    def notes(self, query: Query | None, best: float | None) -> list[str]:
+    def notes(self, query: Query | None, best: float | None, answered: bool) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.
 
-        None: the score is not that of the words alone, so that nobody knows what it should be.
+        None: the score is not that of the words alone, so that nobody knows what it should be. answered: by labels.
         """
-        _, known, weakest = self._embedded(query) if query else (None, [], None)
-        caveats = list(known)
+        _, known, weakest = self._embedded(query) if query else (None, {}, None)
+        caveats = [caveat for text, caveat in known.items() if caveat and (not answered or NEGATION.search(text))]
         if weakest is not None and best is not None and best < weakest:
             caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.view.without_vector:
