@@ -6,12 +6,14 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eyespot import extras
 from eyespot.types import EyespotError, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def names(room: str) -> list[str]:
@@ -26,7 +28,7 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     """
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
-    if room == "encoders" and not colon and name not in names(room):
+    if room == "encoders" and not colon and name not in _files(room) and name not in _guests(room):
         name, first = "model", (spec,)  # of the table of models, or unknown, which it says
     with needs(name):
         return module(room, name).load(*first, *args, **options)
@@ -77,4 +79,6 @@ def _files(room: str) -> list[str]:
 
 
 def _guests(room: str) -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # which takes long to import, and most members are ours
+
     return {point.name: point for point in entry_points(group=f"eyespot.{room}")}

@@ -13,9 +13,8 @@ def __getattr__(name: str) -> Any:
     """`app`, the command line with all verbs, made when somebody wants it."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from eyespot.cli._verbs import app_of
+    from eyespot.cli._verbs import app
 
-    globals()["app"] = app = app_of()
     return app
 
 
@@ -27,23 +26,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     _open_streams()
     if argv is None:
         _name_files_in_utf8()
-    from eyespot.cli._ask_server import answer
-
     words, code = list(sys.argv[1:] if argv is None else argv), None
     try:
         try:
-            code = answer(words)  # before anything is imported that takes time
-            if code is None:
-                from eyespot.cli._verbs import VERBS, app_of
-                from eyespot.cli.settings import from_toml
+            if words[:1] == ["search"]:
+                from eyespot.cli._ask_server import answer
 
-                verb = next((word for word in words if not word.startswith("-")), None)
-                # A verb alone starts in a third of the time; all are there where any may be meant: an unknown verb,
-                # help, completion, settings in a file.
-                alone = verb in VERBS and not any(name.startswith("_EYESPOT") for name in os.environ)
-                alone &= "app" not in globals() and not os.path.lexists("eyespot.toml")
-                app = app_of([str(verb)]) if alone else sys.modules[__name__].app
-                app(words, prog_name="eyespot", default_map=from_toml(app))
+                code = answer(words)  # before anything is imported that takes time
+            if code is None:
+                from eyespot.cli._verbs import app
+
+                defaults = None
+                if os.path.lexists("eyespot.toml"):  # all verbs are loaded to check it
+                    from eyespot.cli.settings import from_toml
+
+                    defaults = from_toml(app)
+                app(words, prog_name="eyespot", default_map=defaults)
         finally:
             sys.stdout.flush()  # here, where an error can still be reported
     except BrokenPipeError:

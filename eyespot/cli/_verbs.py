@@ -4,39 +4,64 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from eyespot import __version__
 from eyespot.cli.console import escaped
-from eyespot.cli.settings import expanded, flag
 
-# A module with `run` or a group of commands as `app`; the order is that of the help.
+# Each verb with what it does, so that help loads none of them; the order is that of the help.
 PANELS = {
-    "Everyday": ("demo", "index", "search", "serve", "lists", "tag", "map", "duplicates", "names", "failures"),
-    "Galleries": ("compact", "describe", "tune", "doctor", "plan", "publish", "import", "export"),
-    "Models": ("models", "encoders", "adapters", "judges"),
-    "Measuring": ("metrics", "eval", "compare", "convert", "fuse", "stats", "reproduce", "download"),
-    "Building and training": ("build", "annotate", "mine", "train", "adapt"),
+    "Everyday": {
+        "demo": "Index the sample photos and search them five ways.",
+        "index": "Index photos, or update an index: only what is new or changed.",
+        "search": "Find pictures by words, by picture, or both.",
+        "serve": "Serve the gallery to a browser.",
+        "lists": "Show the named lists of photos, and take their photos out.",
+        "tag": "Label pictures by what they look like.",
+        "map": "Make the map of a gallery, or add new photos to it.",
+        "duplicates": "List copies and bursts, and which file to keep.",
+        "names": "Give a gallery names in other languages.",
+        "failures": "List what could not be read, and why.",
+    },
+    "Galleries": {
+        "compact": "Merge small shards into large segments.",
+        "describe": "Compute the local descriptors of every picture once.",
+        "tune": "Build approximate indexes, and store the fastest.",
+        "doctor": "Check the installation and a gallery's files.",
+        "plan": "Estimate memory, disk, machines and hours.",
+        "publish": "Publish a gallery: send what is new or missing.",
+        "import": "Bring vectors, facts and labels of other programs in.",
+        "export": "Write a gallery, or judgements, in another format.",
+    },
+    "Models": {
+        "models": "List, get, check and remove CLIP models without torch.",
+        "encoders": "List what turns pictures and words into vectors.",
+        "adapters": "List what gives a query a view of an encoder's space.",
+        "judges": "List, measure and export what decides on matches.",
+    },
+    "Measuring": {
+        "metrics": "Score rankings against judgements, with intervals.",
+        "eval": "Score a benchmark from rankings, a matrix or a gallery.",
+        "compare": "Compare rankings query by query.",
+        "convert": "Convert a run or judgements to another format.",
+        "fuse": "Fuse the rankings of encoders, query texts or judges.",
+        "stats": "Count queries, pairs, images and matches per query.",
+        "reproduce": "Reproduce a table of a paper.",
+        "download": "Download a repository of the hub, or one file.",
+    },
+    "Building and training": {
+        "build": "Build judged collections.",
+        "annotate": "Label queries completely, alone or with others.",
+        "mine": "Prepare data for training.",
+        "train": "Train adapters on pairs of text and image vectors.",
+        "adapt": "Search arrays of vectors with an adapter.",
+    },
 }
-VERBS = tuple(name for names in PANELS.values() for name in names)
-
-
-class Verbs(TyperGroup):
-    """All verbs, listed by panels."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Each panel with its verbs under its name."""
-        limit = formatter.width - 6 - max(map(len, VERBS))
-        for panel, names in PANELS.items():
-            there = ((name, self.get_command(ctx, name)) for name in names)
-            if rows := [(name, verb.get_short_help_str(limit)) for name, verb in there if verb is not None]:
-                with formatter.section(panel):
-                    formatter.write_dl(rows)
-
+VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 # What stands in one file with others: the file, and its name there.
 SHARED = {
@@ -50,41 +75,76 @@ SHARED = {
 }
 
 
-def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
-    """The command line with these verbs."""
-    app = typer.Typer(
-        name="eyespot",
-        cls=Verbs,
-        help="Search your own photos by words, by picture, or both; build and measure image collections.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_options)
-    for name in names:
-        file, attribute = SHARED.get(name, (name, "app"))
-        module: Any = import_module(f"eyespot.cli.{file}")
-        verb = getattr(module, attribute, None) or module.run
-        if isinstance(verb, typer.Typer):
-            app.add_typer(verb, name=name)
-        else:
-            app.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(verb))
-    return app
+class Verbs(TyperGroup):
+    """All verbs, listed by panels; each is loaded when it is wanted."""
+
+    @property
+    def commands(self) -> dict[str, Any]:
+        """Every verb, loaded."""
+        return {name: self.get_command(None, name) for name in self.list_commands(None)}
+
+    @commands.setter
+    def commands(self, added: dict[str, Any]) -> None:
+        self._loaded = dict(added)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all verbs."""
+        return list(dict.fromkeys([*VERBS, *self._loaded]))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A verb, None for an unknown one."""
+        if cmd_name in VERBS and cmd_name not in self._loaded:
+            self._loaded[cmd_name] = _load(cmd_name)
+        return self._loaded.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each panel with its verbs under its name."""
+        for panel, verbs in PANELS.items():
+            with formatter.section(panel):
+                formatter.write_dl(list(verbs.items()))
+
+
+def _load(name: str) -> Any:
+    """A verb, by the rules of Typer: a module's `run`, or a group of commands as its `app`."""
+    from eyespot.cli.settings import expanded
+
+    file, attribute = SHARED.get(name, (name, "app"))
+    module: Any = import_module(f"eyespot.cli.{file}")
+    verb = getattr(module, attribute, None) or module.run
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    alone.callback()(lambda: None)
+    if isinstance(verb, typer.Typer):
+        alone.add_typer(verb, name=name)
+    else:
+        alone.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(verb))
+    group: Any = typer.main.get_command(alone)
+    return group.commands[name]
+
+
+app = typer.Typer(
+    name="eyespot",
+    cls=Verbs,
+    help="Search your own photos by words, by picture, or both; build and measure image collections.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from eyespot import __version__
-
         print(f"eyespot {__version__}")
         raise typer.Exit
 
 
+@app.callback()
 def _options(
-    version: bool = flag("--version", "Print the version and exit.", callback=_print_version, is_eager=True),
-    debug: bool = flag("--debug", "Show the traceback of an error.", envvar="EYESPOT_DEBUG"),
-    verbose: bool = flag("--verbose", "Log requests, retries and decisions on stderr."),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+    ),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error.", envvar="EYESPOT_DEBUG"),
+    verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
 ) -> None:
     """Search your own photos by words, by picture, or both; build and measure image collections."""
     if debug:

@@ -91,12 +91,11 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
 
     batch, numbers = batch if columns is None else batch.select(list(columns)), np.array(rows, np.int64)
     prefetch_facts(batch, numbers)
-    part = batch.take(_array(numbers))
+    part = items_table.taken(pa.Table.from_batches([batch]), numbers).combine_chunks()
     # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
-    parts: list[Any] = part.columns
+    parts: list[Any] = [column.chunk(0) if column.num_chunks else column for column in part.columns]
     plain = [column.dictionary_decode() if hasattr(column, "dictionary") else column for column in parts]
-    found: list[dict[str, Any]] = pa.RecordBatch.from_arrays(plain, names=part.schema.names).to_pylist()
-    return found
+    return pa.Table.from_arrays(plain, names=part.schema.names).to_pylist()
 
 
 def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:

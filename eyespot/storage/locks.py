@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.systems import lock_now
 from eyespot.types import EyespotError
@@ -20,6 +18,8 @@ from eyespot.types import EyespotError
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One writer at a time; `EyespotError` if another eyespot is writing here."""
+    from filelock import FileLock, Timeout  # for those who write
+
     make_folder(folder)
     lock = FileLock(folder / "lock", blocking=False, fallback_to_soft=False)
     try:
@@ -56,5 +56,7 @@ def locked_for_children(folder: Path) -> Iterator[list[int]]:
 @contextmanager
 def in_turn(path: Path) -> Iterator[None]:
     """Whoever appends to a file waits here for the others; the lock is a hidden file next to it."""
+    from filelock import FileLock
+
     with FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False, poll_interval=0.005):
         yield
