@@ -29,19 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     words, code = list(sys.argv[1:] if argv is None else argv), None
     try:
         try:
-            if words[:1] == ["search"]:
-                from eyespot.cli._ask_server import answer
-
-                code = answer(words)  # before anything is imported that takes time
-            if code is None:
-                from eyespot.cli._verbs import app
-
-                defaults = None
-                if os.path.lexists("eyespot.toml"):  # all verbs are loaded to check it
-                    from eyespot.cli.settings import from_toml
-
-                    defaults = from_toml(app)
-                app(words, prog_name="eyespot", default_map=defaults)
+            code = _run(words)
         finally:
             sys.stdout.flush()  # here, where an error can still be reported
     except BrokenPipeError:
@@ -57,6 +45,25 @@ def main(argv: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         _explain(error)
     sys.exit(code or 0)
+
+
+def _run(words: list[str]) -> int | None:
+    """Run a line; the exit code of a search that a server answered. Other lines end by `SystemExit`."""
+    if words[:1] == ["search"]:
+        from eyespot.cli._ask_server import answer
+
+        if (code := answer(words)) is not None:  # before anything is imported that takes time
+            return code
+    from eyespot.cli._verbs import app
+
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # or it looks for some in all packages that are installed
+    defaults = None
+    if os.path.lexists("eyespot.toml"):  # all verbs are loaded to check it
+        from eyespot.cli.settings import from_toml
+
+        defaults = from_toml(app)
+    app(words, prog_name="eyespot", default_map=defaults)
+    return None
 
 
 def _open_streams() -> None:

@@ -41,6 +41,7 @@ T = TypeVar("T")
 FORMAT = 3  # 2 named what lies in a gallery by whole paths, 1 had no segments; both are read
 FACTS = "facts"  # the folder of a gallery's lists of facts, and their kind of root
 HEADER = "gallery.toml"
+NAMES = "names.sqlite"  # of what is in the pictures, see `taxonomy`
 _NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # of a shard, or of the first and last shard of a segment
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
 

@@ -203,9 +203,10 @@ def numbers_of_column(ids: pa.Array[Any]) -> Numbers:
     """The same of a column, (rows,)."""
     import pyarrow as pa
 
-    column: Any = ids.cast(pa.large_string())
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    _, offsets, data = ids.buffers()
+    # `cast` would load pyarrow.compute, which takes longer than this
+    width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
+    ends = np.frombuffer(offsets or b"\0" * 4, width)[ids.offset : ids.offset + len(ids) + 1].astype(np.int64)
     return _numbers(np.frombuffer(data or b"", np.uint8), ends)
 
 

@@ -25,8 +25,6 @@ from eyespot.photos.videos.addresses import file_of
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
-FEW_ROWS = 100_000  # of which the ids are read one by one
-
 
 def place_of(root: Root, path: str) -> str:
     """Where a row's picture lies; the address itself for an imported row that has nothing but an address."""
@@ -270,12 +268,6 @@ class View:
 
     def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The rows of pictures by their ids, (ids,); -1 for an id that is not here."""
-        if int(self.starts[-1]) < FEW_ROWS:  # without `pyarrow.compute`, which takes longer to load than this takes
-            row_of: dict[str, int] = {}
-            for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-                for row, name in enumerate(items_table.read_items(shard, ["id"])["id"].to_pylist(), start):
-                    row_of.setdefault(str(name), row)
-            return np.array([row_of.get(str(id), -1) for id in ids], np.int64)
         at = np.full(len(ids), -1, np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
             found = find_rows(shard, ids)
