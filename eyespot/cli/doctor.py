@@ -129,7 +129,7 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
     import numpy as np
 
     from eyespot import rooms
-    from eyespot.gallery.fingerprints import fingerprints
+    from eyespot.gallery.making import fingerprints
 
     if not stored:
         return {"status": "no fingerprints", "difference": None}

@@ -18,8 +18,8 @@ import numpy as np
 
 from eyespot.gallery import disk, items_table, texts
 from eyespot.gallery.files import Damaged
-from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_tables import OPTIONAL, split
+from eyespot.gallery.making import fingerprints
 from eyespot.gallery.picture_index import RETRY, PictureIndex
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.photos.videos.addresses import frame_of, place_of_frame

@@ -17,8 +17,17 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from eyespot.gallery import disk
-from eyespot.gallery.taxonomy.name_forms import LONGEST, folded, forms, name_words
-from eyespot.gallery.taxonomy.name_tables import Found, NameFailure, NameRow, TaxonRow, read_names
+from eyespot.gallery.taxonomy.name_tables import (
+    LONGEST,
+    Found,
+    NameFailure,
+    NameRow,
+    TaxonRow,
+    folded,
+    forms,
+    name_words,
+    read_names,
+)
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import make_folder, put_file, trouble
 from eyespot.storage.locks import in_turn
