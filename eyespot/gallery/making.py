@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image
 
 from eyespot.gallery import disk
 from eyespot.gallery.picture_index import PictureIndex, ReadResult, StoredRow
@@ -97,6 +96,8 @@ def fingerprints(encoder: Encoder) -> list[list[float]]:
 
     Their pixels are made of integers, and are the same on every machine.
     """
+    from PIL import Image
+
     y, x = np.mgrid[0:SIDE, 0:SIDE]
     rings = ((x - 128) ** 2 + (y - 128) ** 2) // 512 % 2 * 255
     planes = [

@@ -214,7 +214,7 @@ def _numbers(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Numbers:
     """Words of eight bytes mixed one after the other, by the last step of splitmix64; these numbers stand on disk."""
     lengths = np.diff(offsets)
     found = np.empty(len(lengths), np.uint64)
-    for length in np.unique(lengths).tolist():
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():  # `unique` would load numpy.ma
         mine = np.flatnonzero(lengths == length)
         for part in np.array_split(mine, len(mine) // 65_536 + 1):
             words = np.zeros((len(part), -(-length // 8) * 8), np.uint8)

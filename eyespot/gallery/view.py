@@ -18,7 +18,6 @@ from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_da
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.kernels.rows import unit_rows
-from eyespot.models.table import full_names
 from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.places import Root, full_path
 from eyespot.photos.videos.addresses import file_of
@@ -58,7 +57,11 @@ class Gallery:
         encoder = None if encoder == "auto" else encoder
         if encoder is None and self.header.default in self.header.spaces:
             return self.header.default
-        names = [] if encoder is None else [*full_names(encoder), encoder]
+        names = []
+        if encoder is not None:
+            from eyespot.models.table import full_names
+
+            names = [*full_names(encoder), encoder]
         # The newest space of that name is the one that can still be searched: its encoder is the one installed.
         stems = [stem for name in names for stem, space in self.header.spaces.items() if space.encoder == name]
         if stems:
@@ -192,7 +195,7 @@ class View:
         """What is known of these rows, in their order; `path` is the first place where the picture lies."""
         facts: dict[int, dict[str, Any]] = {}
         shards = np.searchsorted(self.starts, rows, side="right") - 1
-        for shard in np.unique(shards).tolist():
+        for shard in sorted(set(shards.tolist())):
             inside = [int(row) for row, number in zip(rows, shards, strict=True) if number == shard]
             found = take_rows(self.shards[shard], [row - int(self.starts[shard]) for row in inside])
             facts |= dict(zip(inside, map(self._row_facts, found), strict=True))

@@ -277,10 +277,10 @@ def _joined(of_words: Sequence[Sequence[PostingList]], of_names: Sequence[Sequen
     for parts, names in zip(each, of_names, strict=True):
         parts[:] = [part for part in [*parts, *names] if len(part.keys)]
     distinct = {id(part.keys): part.keys for parts in each for part in parts}
-    if len(distinct) == 1:
-        (keys,) = distinct.values()
-    else:
-        keys = np.unique(np.concatenate([*distinct.values(), np.zeros(0, np.int64)]))
+    # `unique` loads numpy.ma, and most words of most queries stand nowhere
+    keys = next(iter(distinct.values()), np.zeros(0, np.int64))
+    if len(distinct) > 1:
+        keys = np.unique(np.concatenate([*distinct.values()]))
     holds, bm25 = np.zeros((len(of_words), len(keys)), bool).T, np.zeros(len(keys))  # each word's rows lie together
     places = {name: slice(None) if its is keys else np.searchsorted(keys, its) for name, its in distinct.items()}
     for word, parts in enumerate(each):
