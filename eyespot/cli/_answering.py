@@ -104,12 +104,8 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
 
 def _under(path: Path, encoder: str | None, collection: Collection) -> Collection:
     """The same collection under the name by which the search calls its gallery: notes have it."""
-    _ = (
-        collection.words,
-        collection.index,
-        collection.encoder,
-        collection.contrast,
-    )  # opened under the server's own name
+    for name in ("words", "index", "encoder", "contrast"):  # opened under the server's own name
+        getattr(collection, name)
     gallery = copy(collection.gallery)
     gallery.path = path
     if gallery.stem(encoder) != collection.view.stem:

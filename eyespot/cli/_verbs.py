@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import MutableMapping
 from importlib import import_module
 from typing import Any
 
@@ -71,7 +72,7 @@ SHARED = {
     "fuse": ("convert", "fuse"),
     "import": ("transfer", "importing"),
     "export": ("transfer", "exporting"),
-    "adapters": ("encoders", "adapters"),
+    **{name: ("judges", name) for name in ("adapters", "encoders")},
 }
 
 
@@ -79,12 +80,12 @@ class Verbs(TyperGroup):
     """All verbs, listed by panels; each is loaded when it is wanted."""
 
     @property
-    def commands(self) -> dict[str, Any]:
+    def commands(self) -> MutableMapping[str, Any]:
         """Every verb, loaded."""
         return {name: self.get_command(None, name) for name in self.list_commands(None)}
 
     @commands.setter
-    def commands(self, added: dict[str, Any]) -> None:
+    def commands(self, added: MutableMapping[str, Any]) -> None:
         self._loaded = dict(added)
 
     def list_commands(self, ctx: Any) -> list[str]:

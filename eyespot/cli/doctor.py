@@ -38,7 +38,7 @@ def run(
 ) -> None:
     """Check the installation, every byte of a gallery's files, and its spaces against their fingerprints."""
     import eyespot
-    from eyespot.cli.encoders import known
+    from eyespot.cli.judges import known
     from eyespot.extras import install_line
     from eyespot.gallery.integrity import faults
     from eyespot.gallery.remote import EVERYTHING, complete

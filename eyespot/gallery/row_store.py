@@ -203,7 +203,8 @@ def numbers_of_column(ids: pa.Array[Any]) -> Numbers:
     """The same of a column, (rows,)."""
     import pyarrow as pa
 
-    _, offsets, data = ids.buffers()
+    buffers: list[Any] = ids.buffers()
+    _, offsets, data = buffers
     # `cast` would load pyarrow.compute, which takes longer than this
     width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
     ends = np.frombuffer(offsets or b"\0" * 4, width)[ids.offset : ids.offset + len(ids) + 1].astype(np.int64)
