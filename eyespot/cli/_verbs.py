@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import tomllib
 from collections.abc import MutableMapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -14,54 +16,7 @@ from typer.core import TyperGroup
 from eyespot import __version__
 from eyespot.cli.console import escaped
 
-# Each verb with what it does, so that help loads none of them; the order is that of the help.
-PANELS = {
-    "Everyday": {
-        "demo": "Index the sample photos and search them five ways.",
-        "index": "Index photos, or update an index: only what is new or changed.",
-        "search": "Find pictures by words, by picture, or both.",
-        "serve": "Serve the gallery to a browser.",
-        "lists": "Show the named lists of photos, and take their photos out.",
-        "tag": "Label pictures by what they look like.",
-        "map": "Make the map of a gallery, or add new photos to it.",
-        "duplicates": "List copies and bursts, and which file to keep.",
-        "names": "Give a gallery names in other languages.",
-        "failures": "List what could not be read, and why.",
-    },
-    "Galleries": {
-        "compact": "Merge small shards into large segments.",
-        "describe": "Compute the local descriptors of every picture once.",
-        "tune": "Build approximate indexes, and store the fastest.",
-        "doctor": "Check the installation and a gallery's files.",
-        "plan": "Estimate memory, disk, machines and hours.",
-        "publish": "Publish a gallery: send what is new or missing.",
-        "import": "Bring vectors, facts and labels of other programs in.",
-        "export": "Write a gallery, or judgements, in another format.",
-    },
-    "Models": {
-        "models": "List, get, check and remove CLIP models without torch.",
-        "encoders": "List what turns pictures and words into vectors.",
-        "adapters": "List what gives a query a view of an encoder's space.",
-        "judges": "List, measure and export what decides on matches.",
-    },
-    "Measuring": {
-        "metrics": "Score rankings against judgements, with intervals.",
-        "eval": "Score a benchmark from rankings, a matrix or a gallery.",
-        "compare": "Compare rankings query by query.",
-        "convert": "Convert a run or judgements to another format.",
-        "fuse": "Fuse the rankings of encoders, query texts or judges.",
-        "stats": "Count queries, pairs, images and matches per query.",
-        "reproduce": "Reproduce a table of a paper.",
-        "download": "Download a repository of the hub, or one file.",
-    },
-    "Building and training": {
-        "build": "Build judged collections.",
-        "annotate": "Label queries completely, alone or with others.",
-        "mine": "Prepare data for training.",
-        "train": "Train adapters on pairs of text and image vectors.",
-        "adapt": "Search arrays of vectors with an adapter.",
-    },
-}
+PANELS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("verbs.toml").read_text("utf-8"))
 VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 # What stands in one file with others: the file, and its name there.

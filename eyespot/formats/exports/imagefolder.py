@@ -54,7 +54,7 @@ class _Split:
         self.folder, self.names, self.folders = folder, FileNames(), FileNames()
         self.category = rows.column(rows.options.category) if rows.options.category else None
         self.of_category: dict[Any, str] = {}
-        facts = [field for field in rows.columns.schema if field.name not in ("paths", "file_name")]
+        facts = [field for field in rows.schema if field.name not in ("paths", "file_name")]
         self.schema = pa.schema([pa.field("file_name", pa.string()), *facts])
         self.held: list[dict[str, Any]] = []
         folder.mkdir()

@@ -25,7 +25,7 @@ def write(rows: ExportRows, folder: Path) -> int:
 
     from eyespot.formats.hub import write_card
 
-    facts = [field for field in rows.columns.schema if field.name != VECTOR]
+    facts = [field for field in rows.schema if field.name != VECTOR]
     vector = pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(rows.dtype), rows.view.space.dim))
     schema = pa.schema([*facts, vector])
     licences: set[str] = set()
