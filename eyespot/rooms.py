@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eyespot import extras
 from eyespot.types import EyespotError, UsageError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 
 def names(room: str) -> list[str]:
@@ -78,7 +75,7 @@ def _files(room: str) -> list[str]:
     return [module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_")]
 
 
-def _guests(room: str) -> dict[str, EntryPoint]:
+def _guests(room: str) -> dict[str, Any]:
     from importlib.metadata import entry_points  # which takes long to import, and most members are ours
 
     return {point.name: point for point in entry_points(group=f"eyespot.{room}")}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from eyespot.storage.atomic import make_folder
@@ -21,15 +21,12 @@ def locked(folder: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout  # for those who write
 
     make_folder(folder)
-    lock = FileLock(folder / "lock", blocking=False, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise EyespotError(f"another eyespot is writing to {folder}; wait for it to end and run again") from None
-    try:
+    with ExitStack() as held:
+        try:
+            held.enter_context(FileLock(folder / "lock", blocking=False, fallback_to_soft=False))
+        except Timeout:
+            raise EyespotError(f"another eyespot is writing to {folder}; wait for it to end and run again") from None
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager
