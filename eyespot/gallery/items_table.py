@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -88,7 +89,8 @@ def taken(table: pa.Table, numbers: NDArray[np.int64]) -> pa.Table:
     """These rows of a table, in their order."""
     import pyarrow as pa
 
-    if 0 < len(numbers) <= FEW:  # `take` would load pyarrow.compute, which takes longer than this
+    # `take` would load pyarrow.compute, which takes longer than this
+    if 0 < len(numbers) <= FEW and "pyarrow.compute" not in sys.modules:
         return pa.concat_tables([table.slice(row, 1) for row in numbers.tolist()])
     # pyarrow would load pandas, where it is installed, to look at a plain array
     data: Any = memoryview(np.ascontiguousarray(numbers, np.int64).data)
