@@ -24,6 +24,8 @@ from eyespot.photos.videos.addresses import file_of
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
+MOST_KNOWN = 100_000  # ids of rows that are at hand
+
 
 def place_of(root: Root, path: str) -> str:
     """Where a row's picture lies; the address itself for an imported row that has nothing but an address."""
@@ -199,7 +201,15 @@ class View:
             inside = [int(row) for row, number in zip(rows, shards, strict=True) if number == shard]
             found = take_rows(self.shards[shard], [row - int(self.starts[shard]) for row in inside])
             facts |= dict(zip(inside, map(self._row_facts, found), strict=True))
+        if len(self._row_of) > MOST_KNOWN:
+            self._row_of.clear()
+        self._row_of.update((str(known["id"]), row) for row, known in facts.items())
         return [facts[int(row)] for row in rows]
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        """Rows whose facts were read last, by their ids: a search asks for the rows of its hits again and again."""
+        return {}
 
     def _row_facts(self, row: dict[str, Any]) -> dict[str, Any]:
         places = [
@@ -271,8 +281,10 @@ class View:
 
     def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The rows of pictures by their ids, (ids,); -1 for an id that is not here."""
-        at = np.full(len(ids), -1, np.int64)
+        at = np.array([self._row_of.get(id, -1) for id in ids], np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            if (at >= 0).all():
+                break
             found = find_rows(shard, ids)
             there = (found >= 0) & (at < 0)
             at[there] = found[there] + int(start)
