@@ -186,7 +186,7 @@ def facts_of(gallery: Path) -> list[dict[str, Any]]:
     known = Gallery(gallery)
     view = known.view(known.stem())
     found = view.facts(range(int(view.starts[-1])))
-    assert view.rows_of([row["id"] for row in found]) == list(range(len(found)))
+    assert known.view(view.stem).rows_of([row["id"] for row in found]) == list(range(len(found)))
     return found
 
 
