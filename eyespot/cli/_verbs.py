@@ -6,6 +6,7 @@ import logging
 import os
 import tomllib
 from collections.abc import MutableMapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,17 +42,15 @@ class Verbs(TyperGroup):
 
     @commands.setter
     def commands(self, added: MutableMapping[str, Any]) -> None:
-        self._loaded = dict(added)
+        self._added = dict(added)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all verbs."""
-        return list(dict.fromkeys([*VERBS, *self._loaded]))
+        return [*VERBS, *self._added]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A verb, None for an unknown one."""
-        if cmd_name in VERBS and cmd_name not in self._loaded:
-            self._loaded[cmd_name] = _load(cmd_name)
-        return self._loaded.get(cmd_name)
+        return _load(cmd_name) if cmd_name in VERBS else self._added.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Each panel with its verbs under its name."""
@@ -60,6 +59,7 @@ class Verbs(TyperGroup):
                 formatter.write_dl(list(verbs.items()))
 
 
+@cache
 def _load(name: str) -> Any:
     """A verb, by the rules of Typer: a module's `run`, or a group of commands as its `app`."""
     from eyespot.cli.settings import expanded
