@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.formats.folders import FileNames, write_card
+
 if TYPE_CHECKING:
     from eyespot.formats.exporting import ExportRows
 
@@ -15,8 +17,6 @@ OPTIONS = ("category", "split")
 
 def write(rows: ExportRows, folder: Path) -> int:
     """A folder for each value of the column `split` (else `train`), in it one for each value of `category`."""
-    from eyespot.formats.hub import write_card
-
     splits: dict[str, _Split] = {}
     licences: set[str] = set()
     column = rows.column(rows.options.split) if rows.options.split else None
@@ -48,8 +48,6 @@ class _Split:
     def __init__(self, folder: Path, rows: ExportRows) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
-
-        from eyespot.formats.exports._names import FileNames
 
         self.folder, self.names, self.folders = folder, FileNames(), FileNames()
         self.category = rows.column(rows.options.category) if rows.options.category else None
