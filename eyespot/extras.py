@@ -6,7 +6,6 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -48,6 +47,8 @@ def install_line(extra: str) -> str:
     if (checkout / "pyproject.toml").is_file():
         return pip_line("-e", f"{checkout}[{extra}]")
     # The address that eyespot was installed from, if not an index: a repository, or a file that is still there
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         recorded = json.loads(distribution("eyespot").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):
@@ -76,6 +77,8 @@ def misfit(error: BaseException) -> str | None:
     reason = next((str(link) for link in causes(error) if "torchvision::" in str(link)), "")
     if not reason:
         return None
+    from importlib.metadata import version
+
     pair = f"torchvision {version('torchvision')} does not fit torch {version('torch')} ({reason.splitlines()[0]})"
     way_out = pip_line("--force-reinstall", "torch", "torchvision")
     return f"{pair}, and the model libraries need both; install them from one index, as in: {way_out}"

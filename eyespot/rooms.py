@@ -6,7 +6,6 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     """
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
-    if room == "encoders" and not colon and name not in names(room):
+    if room == "encoders" and not colon and name not in _files(room) and name not in _guests(room):
         name, first = "model", (spec,)  # of the table of models, or unknown, which it says
     with needs(name):
         return module(room, name).load(*first, *args, **options)
@@ -76,5 +75,7 @@ def _files(room: str) -> list[str]:
     return [module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_")]
 
 
-def _guests(room: str) -> dict[str, EntryPoint]:
+def _guests(room: str) -> dict[str, Any]:
+    from importlib.metadata import entry_points  # which takes long to import, and most members are ours
+
     return {point.name: point for point in entry_points(group=f"eyespot.{room}")}

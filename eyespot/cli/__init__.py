@@ -13,9 +13,8 @@ def __getattr__(name: str) -> Any:
     """`app`, the command line with all verbs, made when somebody wants it."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from eyespot.cli._verbs import app_of
+    from eyespot.cli._verbs import app
 
-    globals()["app"] = app = app_of()
     return app
 
 
@@ -27,23 +26,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     _open_streams()
     if argv is None:
         _name_files_in_utf8()
-    from eyespot.cli._ask_server import answer
-
     words, code = list(sys.argv[1:] if argv is None else argv), None
     try:
         try:
-            code = answer(words)  # before anything is imported that takes time
-            if code is None:
-                from eyespot.cli._verbs import VERBS, app_of
-                from eyespot.cli.settings import from_toml
-
-                verb = next((word for word in words if not word.startswith("-")), None)
-                # A verb alone starts in a third of the time; all are there where any may be meant: an unknown verb,
-                # help, completion, settings in a file.
-                alone = verb in VERBS and not any(name.startswith("_EYESPOT") for name in os.environ)
-                alone &= "app" not in globals() and not os.path.lexists("eyespot.toml")
-                app = app_of([str(verb)]) if alone else sys.modules[__name__].app
-                app(words, prog_name="eyespot", default_map=from_toml(app))
+            code = _run(words)
         finally:
             sys.stdout.flush()  # here, where an error can still be reported
     except BrokenPipeError:
@@ -59,6 +45,25 @@ def main(argv: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         _explain(error)
     sys.exit(code or 0)
+
+
+def _run(words: list[str]) -> int | None:
+    """Run a line; the exit code of a search that a server answered. Other lines end by `SystemExit`."""
+    if words[:1] == ["search"]:
+        from eyespot.cli._ask_server import answer
+
+        if (code := answer(words)) is not None:  # before anything is imported that takes time
+            return code
+    from eyespot.cli._verbs import app
+
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # or it looks for some in all packages that are installed
+    defaults = None
+    if os.path.lexists("eyespot.toml"):  # all verbs are loaded to check it
+        from eyespot.cli.settings import from_toml
+
+        defaults = from_toml(app)
+    app(words, prog_name="eyespot", default_map=defaults)
+    return None
 
 
 def _open_streams() -> None:

@@ -69,7 +69,7 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
     """What `eyespot WORDS…` prints, over the gallery as the server has it open."""
     import typer
 
-    from eyespot.cli._verbs import app_of
+    from eyespot.cli._verbs import app
     from eyespot.gallery.view import Gallery
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=how) for how in ("strict", "backslashreplace"))
@@ -79,7 +79,7 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
             raise LookupError(path)
         return _under(path, encoder, snapshot.collection)
 
-    command = typer.main.get_command(app_of(["search"]))
+    command = typer.main.get_command(app)
     # The encoder whose space this line searches: that of -e, else the gallery's own, whatever the server's
     named = [word for at, word in enumerate(words) if at and words[at - 1] in ("-e", "--encoder")]
     named += [word.partition("=")[2] for word in words if word.startswith("--encoder=")]
@@ -104,12 +104,8 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
 
 def _under(path: Path, encoder: str | None, collection: Collection) -> Collection:
     """The same collection under the name by which the search calls its gallery: notes have it."""
-    _ = (
-        collection.words,
-        collection.index,
-        collection.encoder,
-        collection.contrast,
-    )  # opened under the server's own name
+    for name in ("words", "index", "encoder", "contrast"):  # opened under the server's own name
+        getattr(collection, name)
     gallery = copy(collection.gallery)
     gallery.path = path
     if gallery.stem(encoder) != collection.view.stem:

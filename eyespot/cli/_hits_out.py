@@ -44,6 +44,8 @@ class FilesOut(Settings):
 
     def write(self, hits: Sequence[dict[str, Any]]) -> int:
         """Do all that is wanted; the number of hits for which something failed."""
+        if not (self.copy_to or self.album or self.csv):
+            return 0
         from eyespot.formats.albums import copy_hits, link_hits, write_table
 
         failed = 0
@@ -80,17 +82,18 @@ class HitsOut(FilesOut):
 
     def write_all(self, hits: Sequence[dict[str, Any]], sheet: Run) -> int:
         """Do all that is wanted; the number of hits for which something failed."""
-        from eyespot.formats.sidecars import add_keyword
-        from eyespot.search.contact_sheet import write_html
-
         failed = self.write(hits)
         if self.xmp is not None:
+            from eyespot.formats.sidecars import add_keyword
+
             failed += _report(add_keyword(hits, self.xmp.strip()), f"have the keyword {self.xmp.strip()}")
             if not (self.copy_to or self.album):
                 _name_times(hits)
         if self.open:
             import tempfile
             import webbrowser
+
+            from eyespot.search.contact_sheet import write_html
 
             # A folder for temporary files that only this user may read
             page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from eyespot.types import UsageError
@@ -20,30 +21,24 @@ def refuse_on_cluster(adapt: str | None, cluster: ClusterSettings) -> None:
 
 
 @contextmanager
-def pool_on(settings: ClusterSettings) -> Iterator[Any]:
+def _workers(settings: ClusterSettings, module: str, kind: str) -> Iterator[Any]:
+    if settings.ray is None:
+        yield None
+        return
+    from eyespot.cluster.starting import connected
+
+    with (
+        connected(settings.ray, settings.workers) as cluster,
+        getattr(import_module(f"eyespot.cluster.{module}"), kind)(cluster) as workers,
+    ):
+        yield workers
+
+
+def pool_on(settings: ClusterSettings) -> AbstractContextManager[Any]:
     """The workers that read and embed in place of threads here, for `Options.reader_factory`; None without any."""
-    if settings.ray is None:
-        yield None
-        return
-    from eyespot.cluster.starting import connected
-
-    with connected(settings.ray, settings.workers) as cluster:
-        from eyespot.cluster.workers import WorkerPool
-
-        with WorkerPool(cluster) as pool:
-            yield pool
+    return _workers(settings, "workers", "WorkerPool")
 
 
-@contextmanager
-def backend_on(settings: ClusterSettings) -> Iterator[SearchBackend | None]:
+def backend_on(settings: ClusterSettings) -> AbstractContextManager[SearchBackend | None]:
     """The workers that search vectors instead of this process; None without any."""
-    if settings.ray is None:
-        yield None
-        return
-    from eyespot.cluster.starting import connected
-
-    with connected(settings.ray, settings.workers) as cluster:
-        from eyespot.cluster.ray_index import RayBackend
-
-        with RayBackend(cluster) as backend:
-            yield backend
+    return _workers(settings, "ray_index", "RayBackend")

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+import tomllib
+from collections.abc import MutableMapping
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from eyespot import __version__
 from eyespot.cli.console import escaped
-from eyespot.cli.settings import expanded, flag
 
-# A module with `run` or a group of commands as `app`; the order is that of the help.
-PANELS = {
-    "Everyday": ("demo", "index", "search", "serve", "lists", "tag", "map", "duplicates", "names", "failures"),
-    "Galleries": ("compact", "describe", "tune", "doctor", "plan", "publish", "import", "export"),
-    "Models": ("models", "encoders", "adapters", "judges"),
-    "Measuring": ("metrics", "eval", "compare", "convert", "fuse", "stats", "reproduce", "download"),
-    "Building and training": ("build", "annotate", "mine", "train", "adapt"),
-}
-VERBS = tuple(name for names in PANELS.values() for name in names)
-
-
-class Verbs(TyperGroup):
-    """All verbs, listed by panels."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Each panel with its verbs under its name."""
-        limit = formatter.width - 6 - max(map(len, VERBS))
-        for panel, names in PANELS.items():
-            there = ((name, self.get_command(ctx, name)) for name in names)
-            if rows := [(name, verb.get_short_help_str(limit)) for name, verb in there if verb is not None]:
-                with formatter.section(panel):
-                    formatter.write_dl(rows)
-
+PANELS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("verbs.toml").read_text("utf-8"))
+VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 # What stands in one file with others: the file, and its name there.
 SHARED = {
@@ -46,45 +28,79 @@ SHARED = {
     "fuse": ("convert", "fuse"),
     "import": ("transfer", "importing"),
     "export": ("transfer", "exporting"),
-    "adapters": ("encoders", "adapters"),
+    **{name: ("judges", name) for name in ("adapters", "encoders")},
 }
 
 
-def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
-    """The command line with these verbs."""
-    app = typer.Typer(
-        name="eyespot",
-        cls=Verbs,
-        help="Search your own photos by words, by picture, or both; build and measure image collections.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_options)
-    for name in names:
-        file, attribute = SHARED.get(name, (name, "app"))
-        module: Any = import_module(f"eyespot.cli.{file}")
-        verb = getattr(module, attribute, None) or module.run
-        if isinstance(verb, typer.Typer):
-            app.add_typer(verb, name=name)
-        else:
-            app.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(verb))
-    return app
+class Verbs(TyperGroup):
+    """All verbs, listed by panels; each is loaded when it is wanted."""
+
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """Every verb, loaded."""
+        return {name: self.get_command(None, name) for name in self.list_commands(None)}
+
+    @commands.setter
+    def commands(self, added: MutableMapping[str, Any]) -> None:
+        self._added = dict(added)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all verbs."""
+        return [*VERBS, *self._added]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A verb, None for an unknown one."""
+        return _load(cmd_name) if cmd_name in VERBS else self._added.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each panel with its verbs under its name."""
+        for panel, verbs in PANELS.items():
+            with formatter.section(panel):
+                formatter.write_dl(list(verbs.items()))
+
+
+@cache
+def _load(name: str) -> Any:
+    """A verb, by the rules of Typer: a module's `run`, or a group of commands as its `app`."""
+    from eyespot.cli.settings import expanded
+
+    file, attribute = SHARED.get(name, (name, "app"))
+    module: Any = import_module(f"eyespot.cli.{file}")
+    verb = getattr(module, attribute, None) or module.run
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    alone.callback()(lambda: None)
+    if isinstance(verb, typer.Typer):
+        alone.add_typer(verb, name=name)
+    else:
+        alone.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(verb))
+    group: Any = typer.main.get_command(alone)
+    return group.commands[name]
+
+
+app = typer.Typer(
+    name="eyespot",
+    cls=Verbs,
+    help="Search your own photos by words, by picture, or both; build and measure image collections.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from eyespot import __version__
-
         print(f"eyespot {__version__}")
         raise typer.Exit
 
 
+@app.callback()
 def _options(
-    version: bool = flag("--version", "Print the version and exit.", callback=_print_version, is_eager=True),
-    debug: bool = flag("--debug", "Show the traceback of an error.", envvar="EYESPOT_DEBUG"),
-    verbose: bool = flag("--verbose", "Log requests, retries and decisions on stderr."),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+    ),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error.", envvar="EYESPOT_DEBUG"),
+    verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
 ) -> None:
     """Search your own photos by words, by picture, or both; build and measure image collections."""
     if debug:

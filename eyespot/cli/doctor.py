@@ -38,7 +38,7 @@ def run(
 ) -> None:
     """Check the installation, every byte of a gallery's files, and its spaces against their fingerprints."""
     import eyespot
-    from eyespot.cli.encoders import known
+    from eyespot.cli.judges import known
     from eyespot.extras import install_line
     from eyespot.gallery.integrity import faults
     from eyespot.gallery.remote import EVERYTHING, complete
@@ -129,7 +129,7 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
     import numpy as np
 
     from eyespot import rooms
-    from eyespot.gallery.fingerprints import fingerprints
+    from eyespot.gallery.making import fingerprints
 
     if not stored:
         return {"status": "no fingerprints", "difference": None}

@@ -137,13 +137,13 @@ def lay_out(
     import numpy as np
 
     import eyespot
-    from eyespot.gallery.layout.stored import LayoutOptions, extend_layout, make_layout, place_of_layout, read_layout
+    from eyespot.gallery.layout.stored import extend_layout, make_layout, place_of_layout, read_layout
 
     view = eyespot.open(gallery_here(gallery, writes=True), encoder).view
     known = None if again else read_layout(view)
     with progress_bar("steps") as progress:
         if known is None:
-            layout = make_layout(view, LayoutOptions(seed, sample), progress)
+            layout = make_layout(view, seed=seed, sample=sample, progress=progress)
         else:
             layout = extend_layout(view, known, progress)
     photos = int((np.isfinite(layout.points[:, 0]) & view.live).sum())

@@ -162,7 +162,12 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     if not known:
         if not has_paths and (gallery / "gallery.toml").is_file():
             return []  # imported vectors alone
-        return [rooms.load("encoders", _best_here() if name == "auto" else "starter")]
+        from eyespot.encoders.model import best_here
+
+        chosen = best_here() if name == "auto" else "starter"
+        if name == "auto":
+            warn(f"the best encoder on this machine is {chosen}")
+        return [rooms.load("encoders", chosen)]
     encoders = []
     for encoder in known:
         try:
@@ -172,14 +177,6 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     if not encoders:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
     return encoders
-
-
-def _best_here() -> str:
-    from eyespot.encoders.model import best_here
-
-    chosen = best_here()
-    warn(f"the best encoder on this machine is {chosen}")
-    return chosen
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:

@@ -1,9 +1,9 @@
-"""`eyespot judges`: who can look at pictures here and what that costs; `eyespot export judgements`: what they said."""
+"""`eyespot encoders`, `adapters` and `judges`: what works here and what that costs; `eyespot export judgements`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,14 +18,45 @@ if TYPE_CHECKING:
 
 TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
 
+encoders = group("Encoders turn pictures and words into vectors.")
+adapters = group("Adapters give a query its own view of an encoder's space.")
 app = group("Judges look at pictures and decide whether they match a query.")
+
+
+@encoders.command("list")
+def encoder_list(json: bool = json_option()) -> None:
+    """List encoder families, how to name one, and whether they work offline."""
+    rows = known("encoders")
+    print_result(rows, (f"{row['name']:<12} {row['spelling']:<46} {row['needs']}" for row in rows), json)
+
+
+def known(room: str, **others: Any) -> list[dict[str, Any]]:
+    """Every member of a room with its spelling and needs, as its constants say, and others with their defaults."""
+    from eyespot import extras, rooms
+
+    rows: list[dict[str, Any]] = []
+    for name in rooms.names(room):
+        words, module = {"spelling": name, **others, "needs": ""}, None
+        try:
+            module = rooms.module(room, name)
+        except ImportError as error:  # it needs a package that is not there
+            words["needs"] = extras.pip_line(str(error.name))
+        rows.append({"name": name} | {word: getattr(module, word.upper(), value) for word, value in words.items()})
+    return rows
+
+
+@adapters.command("list")
+def adapter_list(json: bool = json_option()) -> None:
+    """List the published QuARI checkpoints for --adapt, and the encoders they fit; eyespot train makes others."""
+    from eyespot.adapters.quari.released import RELEASED
+
+    rows = [{"name": one, "encoders": list(encoders)} for one, encoders in RELEASED.items()]
+    print_result(rows, (f"{one:<56} {', '.join(encoders)}" for one, encoders in RELEASED.items()), json)
 
 
 @app.command("list")
 def listing(json: bool = json_option()) -> None:
     """List the kinds of judges, how to name one, whether they work offline, and what they need."""
-    from eyespot.cli.encoders import known
-
     rows = known("judges", kind="", offline=None)
     offline = {True: "offline", False: "network", None: ""}
     texts = [{**row, "offline": offline.get(row["offline"], row["offline"])} for row in rows]

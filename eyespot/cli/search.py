@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from eyespot.types import Query, Run
 
 
-UNSAID, SHARES = (
-    ("look", "taught", "moved"),
-    ("term", "word", "without labels"),
-)  # codes of reasons: in no line, and in a line of their own
+# Codes of reasons: in no line, and in a line of their own
+UNSAID, SHARES = ("look", "taught", "moved"), ("term", "word", "without labels")
 
 
 class SearchCommand(PanelCommand):

@@ -208,8 +208,6 @@ def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, 
     """Defaults for every verb: the file's top-level keys, then those of the verb's own table."""
     try:
         settings = _underscored(tomllib.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path} cannot be read ({error}); fix it or move it away") from error
     verbs = _members(typer.main.get_command(app))

@@ -40,40 +40,21 @@ class VectorsFrom(Settings):
     )
 
 
-@importing.command("clip-retrieval")
-def import_clip_retrieval(
-    into: VectorsFrom,
-    folder: Path = typer.Argument(..., help="The folder with img_emb/img_emb_N.npy and metadata/metadata_N.parquet."),
-    json: bool = json_option(),
-) -> None:
-    """Import the output folder of clip-retrieval inference, in place."""
-    from eyespot.formats.imports import clip_retrieval
+def _vectors(name: str, what: str) -> Any:
+    """The command that takes in vectors of one format."""
 
-    _import(clip_retrieval.source([folder]), into, json)
+    def run(into: VectorsFrom, places: list[Path] = typer.Argument(..., help=what), json: bool = json_option()) -> None:
+        _import(import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").source(places), into, json)
+
+    return run
 
 
-@importing.command("npy")
-def import_npy(
-    into: VectorsFrom,
-    places: list[Path] = typer.Argument(..., help="A folder with vectors.npy and items.parquet or .csv; or two files."),
-    json: bool = json_option(),
-) -> None:
-    """Import an array of vectors and its table, in place."""
-    from eyespot.formats.imports import npy
-
-    _import(npy.source(places), into, json)
-
-
-@importing.command("hdf5")
-def import_hdf5(
-    into: VectorsFrom,
-    places: list[Path] = typer.Argument(..., help="HDF5 files with features and index, or folders of them."),
-    json: bool = json_option(),
-) -> None:
-    """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
-    from eyespot.formats.imports import hdf5
-
-    _import(hdf5.source(places), into, json)
+for name, (about, what) in {
+    "clip-retrieval": ("the output folder of clip-retrieval inference", "The folder with img_emb and metadata."),
+    "npy": ("an array of vectors and its table", "A folder with vectors.npy and items.parquet or .csv; or two files."),
+    "hdf5": ("HDF5 files of vectors in the form of ILIAS", "HDF5 files with features and index, or folders of them."),
+}.items():
+    importing.command(name, help=f"Import {about}, in place if possible.")(_vectors(name, what))
 
 
 @importing.command("inquire-cache")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.formats.exporting import ExportFailure, tells_too_much
-from eyespot.formats.exports._names import FileNames, safe_name
+from eyespot.formats.folders import FileNames, safe_name
 from eyespot.photos.found import reason
 from eyespot.photos.names import stored_name
 from eyespot.photos.places import read_again

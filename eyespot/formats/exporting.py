@@ -105,17 +105,6 @@ class ExportReport(NamedTuple):
     notes: list[str]
 
 
-class ExportColumns(NamedTuple):
-    """The columns that go out, those that do not, and those of `Attribution` that are put together out of others.
-
-    A photo with a licence is handed on with it and with whom it asks to name, for it may not be handed on without.
-    """
-
-    schema: pa.Schema
-    left_out: list[str]
-    derived: list[str]
-
-
 class Chunk(NamedTuple):
     """Some rows: their facts with whole paths, their vectors (rows, dim), and the first path of each from its root."""
 
@@ -127,7 +116,8 @@ class Chunk(NamedTuple):
 class ExportRows:
     """The chosen rows of a space; reading their pictures fills `failed` and counts `converted`.
 
-    `columns` go out, `wanted` (rows,) is True for the rows that do, `dtype` is the type of their vectors.
+    `schema` is that of the columns that go out, `wanted` (rows,) is True for the rows that do, `dtype` is the type of
+    their vectors.
     """
 
     def __init__(self, view: View, options: ExportOptions) -> None:
@@ -141,7 +131,7 @@ class ExportRows:
         self.wanted: Mask = view.live if options.chosen is None else view.live & options.chosen
         if not self.wanted.any():
             raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
-        self.columns = columns_of(view, options.all_columns)
+        self.schema, self.left_out, self.derived = columns_of(view, options.all_columns)
         kinds = [np.float16] if options.float16 else [block.dtype for block in view.blocks]
         self.dtype: np.dtype[Any] = np.dtype(np.result_type(*kinds))
 
@@ -166,9 +156,30 @@ class ExportRows:
                     facts = pa.Table.from_batches([batch]).filter(pa.array(chosen))
                     if len(facts):
                         first = [(paths or [""])[0] for paths in facts["paths"].to_pylist()]
-                        common = _in_common(self.view, facts, self.columns)
+                        common = self._in_common(facts)
                         yield Chunk(common, block[at : at + len(batch)][chosen], first)
                     at += len(batch)
+
+    def _in_common(self, facts: pa.Table) -> pa.Table:
+        """Facts of a shard in the columns of all."""
+        roots = self.view.gallery.header.roots
+        places = [
+            [
+                stored_name(place_of(roots[number], path))
+                for number, path in zip(row["roots"], row["paths"], strict=True)
+            ]
+            for row in facts.select(["roots", "paths"]).to_pylist()
+        ]
+        made: dict[str, Any] = {"paths": pa.array(places, pa.list_(pa.string()))}
+        if self.derived:
+            rights = [attribution_of(row)._asdict() for row in facts.drop_columns(["roots", "paths"]).to_pylist()]
+            made |= {name: pa.array([row[name] for row in rights], pa.string()) for name in self.derived}
+        spelled = {name.lower(): name for name in facts.column_names}
+        for one in self.schema:
+            if one.name not in made:
+                there = spelled.get(one.name.lower())
+                made[one.name] = pa.nulls(len(facts), one.type) if there is None else facts[there].cast(one.type)
+        return pa.table({name: made[name] for name in self.schema.names}, schema=self.schema)
 
     def __iter__(self) -> Iterator[ExportRow]:
         done = 0
@@ -214,10 +225,10 @@ class ExportRows:
 
     def column(self, name: str) -> str:
         """A column that goes out, however it is spelled; `UsageError` if it does not."""
-        spelled = {column.lower(): column for column in self.columns.schema.names if column != "paths"}
+        spelled = {column.lower(): column for column in self.schema.names if column != "paths"}
         if name.lower() in spelled:
             return spelled[name.lower()]
-        if name.lower() in {column.lower() for column in self.columns.left_out}:
+        if name.lower() in {column.lower() for column in self.left_out}:
             raise UsageError(f"the column {name} tells where or whose pictures are; --all-columns exports it")
         raise UsageError(f"the gallery has no column {name}; there are: {', '.join(sorted(spelled.values()))}")
 
@@ -236,7 +247,7 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
                 raise NothingFound(f"no picture could be read, such as {first.path or first.id}: {first.reason}")
     except OSError as error:
         raise EyespotError(f"cannot write {out} {trouble(error, elsewhere='name another folder')}") from error
-    return ExportReport(written, rows.columns.left_out, rows.failed, rows.converted, rows.notes)
+    return ExportReport(written, rows.left_out, rows.failed, rows.converted, rows.notes)
 
 
 CAPTIONS = ("caption", "title", "text")
@@ -244,7 +255,7 @@ CAPTIONS = ("caption", "title", "text")
 
 def caption_column(rows: ExportRows) -> str | None:
     """The column that says in words what a picture shows."""
-    spelled = {name.lower(): name for name in reversed(rows.columns.schema.names)}
+    spelled = {name.lower(): name for name in reversed(rows.schema.names)}
     return next((spelled[name] for name in CAPTIONS if name in spelled), None)
 
 
@@ -289,27 +300,12 @@ def names_owner(name: str) -> bool:
     return plain_name(name) in OWNERS.split()
 
 
-def _in_common(view: View, facts: pa.Table, columns: ExportColumns) -> pa.Table:
-    """Facts of a shard in the columns of all."""
-    roots = view.gallery.header.roots
-    places = [
-        [stored_name(place_of(roots[number], path)) for number, path in zip(row["roots"], row["paths"], strict=True)]
-        for row in facts.select(["roots", "paths"]).to_pylist()
-    ]
-    made: dict[str, Any] = {"paths": pa.array(places, pa.list_(pa.string()))}
-    if columns.derived:
-        rights = [attribution_of(row)._asdict() for row in facts.drop_columns(["roots", "paths"]).to_pylist()]
-        made |= {name: pa.array([row[name] for row in rights], pa.string()) for name in columns.derived}
-    spelled = {name.lower(): name for name in facts.column_names}
-    for one in columns.schema:
-        if one.name not in made:
-            there = spelled.get(one.name.lower())
-            made[one.name] = pa.nulls(len(facts), one.type) if there is None else facts[there].cast(one.type)
-    return pa.table({name: made[name] for name in columns.schema.names}, schema=columns.schema)
+def columns_of(view: View, all_columns: bool = False) -> tuple[pa.Schema, list[str], list[str]]:
+    """The columns of all shards that go out, a name once whatever its case; those left out tell of places and owners.
 
-
-def columns_of(view: View, all_columns: bool = False) -> ExportColumns:
-    """The columns of all shards, a name once whatever its case; those left out tell of places and owners."""
+    The third are those of `Attribution` that are put together out of others: a photo with a licence is handed on with
+    it and with whom it asks to name, for it may not be handed on without.
+    """
     fields: dict[str, pa.Field[Any]] = {}
     for table in view.tables:
         for one in pq.read_schema(table):
@@ -325,4 +321,4 @@ def columns_of(view: View, all_columns: bool = False) -> ExportColumns:
     names = {field.name.lower() for field in going}
     derived = [name for name in Attribution._fields if licensed and name not in names]
     schema = pa.schema([*going, *(pa.field(name, pa.string()) for name in derived)])
-    return ExportColumns(schema, [name for name in left_out if name.lower() not in derived], derived)
+    return schema, [name for name in left_out if name.lower() not in derived], derived

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -107,7 +106,7 @@ class _DescribeJob:
                 due[shard] = rows
         total = sum(map(len, due.values()))
         for shard, rows in due.items():
-            self._write(shard, rows, total, partial(_as_before, DescribedShard(shard, self.note.stem)))
+            self._write(shard, rows, total, DescribedShard(shard, self.note.stem).known)
         for shard, items in self.shards.items():
             note = read_local_note(shard, self.note.stem)
             for row, why in (note.missing if note else {}).items():
@@ -162,8 +161,3 @@ class _DescribeJob:
             with self._counting:
                 self.out_of_reach += 1
         return picture.reason
-
-
-def _as_before(described: DescribedShard, row: int) -> LocalFeatures | str:
-    known = {} if described.note is None else described.note.missing
-    return described.features(row) or known.get(row, GONE)

@@ -41,6 +41,7 @@ T = TypeVar("T")
 FORMAT = 3  # 2 named what lies in a gallery by whole paths, 1 had no segments; both are read
 FACTS = "facts"  # the folder of a gallery's lists of facts, and their kind of root
 HEADER = "gallery.toml"
+NAMES = "names.sqlite"  # of what is in the pictures, see `taxonomy`
 _NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # of a shard, or of the first and last shard of a segment
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
 
@@ -129,7 +130,7 @@ def read_or_rebuild_header(gallery: Path) -> Header:
     except UsageError:
         return Header()
     except DamagedHeader:
-        notes = [note for shard in shard_paths(gallery) for note in sound_notes(shard)]
+        notes = [note for shard in shard_paths(gallery) for note in read_notes(shard, sound=True)]
         spaces = {stem_of(note.space): note.space for note in notes}
         return Header(spaces=spaces, default=next(iter(spaces), ""))
 
@@ -296,17 +297,11 @@ def read_note(shard: Path, stem: str, read_list: Callable[[str], Any] = json.loa
         return SpaceNote(_space(table["space"]), missing, fingerprints, table.get("source"), *texts)
 
 
-def read_notes(shard: Path) -> list[SpaceNote]:
-    """The notes of all spaces of a shard."""
-    notes = [read_note(shard, file.stem) for file in sorted(shard.glob("*.toml"))]
-    return [note for note in notes if note]
-
-
-def sound_notes(shard: Path) -> list[SpaceNote]:
-    """The same without those that are damaged."""
+def read_notes(shard: Path, sound: bool = False) -> list[SpaceNote]:
+    """The notes of all spaces of a shard; those that are damaged raise `Damaged`, or are left out with `sound`."""
     notes = []
     for file in sorted(shard.glob("*.toml")):
-        with suppress(Damaged):
+        with suppress(*[Damaged] * sound):
             notes.append(read_note(shard, file.stem))
     return [note for note in notes if note]
 

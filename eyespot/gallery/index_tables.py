@@ -111,13 +111,9 @@ class WordNumbers:
             self._remember(*self._sql.execute("SELECT number, word FROM words WHERE number = ?", (number,)).fetchone())
         return self._words[number]
 
-    def forget(self) -> None:
-        """After a transaction that did not end well: its numbers may become those of other words."""
-        self._numbers, self._words = {}, {}
-
     def _remember(self, number: int, word: str) -> None:
         if len(self._words) > 100_000:
-            self.forget()
+            self._numbers, self._words = {}, {}
         self._numbers[word], self._words[number] = number, word
 
 

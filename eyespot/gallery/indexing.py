@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery import disk, int8_codes, integrity, items_table, recovery, row_store, segments, texts
-from eyespot.gallery.fingerprints import fingerprints
+from eyespot.gallery import disk, integrity, items_table, recovery, row_store, segments, texts
 from eyespot.gallery.groups.near_duplicates import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
+from eyespot.gallery.making import Batches, ShardInMaking, fingerprints, hashes_again, write_codes_of_spaces
 from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.survey import RootCounts
@@ -40,7 +40,6 @@ from eyespot.storage.systems import usable_cores
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
 
 if TYPE_CHECKING:  # a run that finds nothing new reads no picture
-    from eyespot.gallery.making import ShardInMaking
     from eyespot.photos.decode_workers import Reader
 
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
@@ -155,7 +154,7 @@ class _IndexJob:
                 self._refresh_facts()  # of a shard when its pictures are read, so that what is read is found early
             self.summary.texts = texts.summary(self.index, before)
         disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
-        self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
+        self.summary.notes += write_codes_of_spaces(self.gallery, self.options.codes, self.options.progress, look)
         self._fill_hashes(look)
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
@@ -240,8 +239,6 @@ class _IndexJob:
         plan = self.index.planned()
         if not plan:
             return
-        from eyespot.gallery.making import Batches, ShardInMaking
-
         total, done = sum(plan.values()), 0
         planned = chain.from_iterable(map(self.index.plan_of, dict.fromkeys(shard for shard, _ in plan)))
         with self._reader(self.gallery, self.encoders, total) as reader:
@@ -345,8 +342,6 @@ class _IndexJob:
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
                 rows = list(self.index.rows_of(shard))
                 if self._can_repair(folder, rows, "no sound perceptual hashes"):
-                    from eyespot.gallery.making import hashes_again
-
                     with self._reader(None, self.encoders, len(rows)) as reader:
                         write_hashes(folder, hashes_again(self.index, shard, rows, reader))
 
@@ -361,8 +356,6 @@ class _IndexJob:
 
     def _fill(self, shard: int, stem: str, rows: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
         """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""
-        from eyespot.gallery.making import Batches
-
         encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
         lacking = [row for row in (note.missing if note else range(len(rows))) if rows[row].paths]
         vectors = np.zeros((len(rows), encoder.space.dim), np.float32)  # (rows, dim)

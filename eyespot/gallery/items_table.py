@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery.files import way_out, whole
 from eyespot.storage.digests import new_digested
@@ -69,26 +71,30 @@ def _held_table(place: Path, _inode: int, _changed: int, _size: int) -> pa.Table
 
 def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
-
-    # pyarrow would load pandas, where it is installed, to look at a plain array
-    def indices(numbers: Any) -> Any:
-        return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(memoryview(numbers.data))])
 
     with whole(shard / ITEMS, lambda: way_out(shard)) as place:
         if (small := _small_table(place)) is not None:
-            if 0 < len(rows) <= FEW:  # `take` would load pyarrow.compute, which takes longer than this
-                return pa.concat_tables([small.slice(int(row), 1) for row in rows])
-            return small.take(indices(np.array(rows, np.int64)))
+            return taken(small, np.array(rows, np.int64))
     with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)
         groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
         starts = np.cumsum([0, *(sizes[group] for group in groups)])  # of each group among those that are read
         before = (ends - sizes)[groups]
-        numbers = np.ascontiguousarray(np.asarray(rows) - before[at] + starts[at], np.int64)  # (rows,)
-        return file.read_row_groups(groups.tolist()).take(indices(numbers))
+        return taken(file.read_row_groups(groups.tolist()), np.asarray(rows) - before[at] + starts[at])
+
+
+def taken(table: pa.Table, numbers: NDArray[np.int64]) -> pa.Table:
+    """These rows of a table, in their order."""
+    import pyarrow as pa
+
+    # `take` would load pyarrow.compute, which takes longer than this
+    if 0 < len(numbers) <= FEW and "pyarrow.compute" not in sys.modules:
+        return pa.concat_tables([table.slice(row, 1) for row in numbers.tolist()])
+    # pyarrow would load pandas, where it is installed, to look at a plain array
+    data: Any = memoryview(np.ascontiguousarray(numbers, np.int64).data)
+    return table.take(pa.Int64Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(data)]))
 
 
 def count_items(shard: Path) -> int:

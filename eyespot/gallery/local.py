@@ -99,6 +99,10 @@ class DescribedShard:
         part = slice(*offsets[row : row + 2].tolist())
         return LocalFeatures(descriptors[part], keypoints[part])
 
+    def known(self, row: int) -> LocalFeatures | str:
+        """The same, or why there is nothing."""
+        return self.features(row) or ({} if self.note is None else self.note.missing).get(row, GONE)
+
     @cached_property
     def _arrays(self) -> list[NDArray[Any]]:
         folder, arrays = _folder(self.shard, self.stem), list[NDArray[Any]]()

@@ -391,8 +391,6 @@ class PictureIndex(PictureTables):
         known = self.sql.execute("SELECT pictures, paths FROM tallies WHERE roots = ?", (roots,)).fetchone()
         if known is None:
             known = self.sql.execute(query).fetchone()
-            self._keep_tally(roots, known)
+            with suppress(sqlite3.OperationalError):  # an index that is only read
+                self.sql.execute("INSERT OR REPLACE INTO tallies VALUES (?, ?, ?)", (roots, *known))
         return int(known[0]), int(known[1])
-
-    def _keep_tally(self, roots: str, counted: tuple[int, int]) -> None:
-        self.sql.execute("INSERT OR REPLACE INTO tallies VALUES (?, ?, ?)", (roots, *counted))

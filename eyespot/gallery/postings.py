@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
 AT_ONCE = 1 << 18  # rows of one text
 ENTRY = 600  # bytes that an entry of the store takes beside its arrays, about
 _HIGH, _LOW = 2.0**31, 2.0**53  # a score is two whole numbers, which lose no bit of it

@@ -30,9 +30,6 @@ class ReadOnlyIndex(PictureIndex):
         self._gallery, self.sql = gallery, sql
         self.forget_numbers()
 
-    def _keep_tally(self, roots: str, counted: tuple[int, int]) -> None:
-        """It is for the next question only."""
-
 
 class KnownInIndex:
     """What need not be decoded again, as the index of a gallery has it; many threads ask through one connection."""

@@ -18,8 +18,8 @@ import numpy as np
 
 from eyespot.gallery import disk, items_table, texts
 from eyespot.gallery.files import Damaged
-from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_tables import OPTIONAL, split
+from eyespot.gallery.making import fingerprints
 from eyespot.gallery.picture_index import RETRY, PictureIndex
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.photos.videos.addresses import frame_of, place_of_frame
@@ -186,7 +186,7 @@ def _take_in(record: PictureIndex, shard: Path) -> None:
             f"the index does not know {shard}, and its facts are damaged ({error.reason}); move that folder away and "
             "run again, which embeds its pictures again"
         ) from None
-    notes = disk.read_notes(shard) if disk.is_imported(shard) else disk.sound_notes(shard)
+    notes = disk.read_notes(shard, sound=not disk.is_imported(shard))
     sources = [note for note in notes if note.source]
     if sources:
         stem, form = disk.stem_of(sources[0].space), str(rows[0]["id"]).partition(":")[0] if rows else ""

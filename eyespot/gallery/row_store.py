@@ -91,12 +91,11 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
 
     batch, numbers = batch if columns is None else batch.select(list(columns)), np.array(rows, np.int64)
     prefetch_facts(batch, numbers)
-    part = batch.take(_array(numbers))
+    part = items_table.taken(pa.Table.from_batches([batch]), numbers).combine_chunks()
     # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
-    parts: list[Any] = part.columns
+    parts: list[Any] = [column.chunk(0) if column.num_chunks else column for column in part.columns]
     plain = [column.dictionary_decode() if hasattr(column, "dictionary") else column for column in parts]
-    found: list[dict[str, Any]] = pa.RecordBatch.from_arrays(plain, names=part.schema.names).to_pylist()
-    return found
+    return pa.Table.from_arrays(plain, names=part.schema.names).to_pylist()
 
 
 def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -204,9 +203,11 @@ def numbers_of_column(ids: pa.Array[Any]) -> Numbers:
     """The same of a column, (rows,)."""
     import pyarrow as pa
 
-    column: Any = ids.cast(pa.large_string())
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    buffers: list[Any] = ids.buffers()
+    _, offsets, data = buffers
+    # `cast` would load pyarrow.compute, which takes longer than this
+    width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
+    ends = np.frombuffer(offsets or b"\0" * 4, width)[ids.offset : ids.offset + len(ids) + 1].astype(np.int64)
     return _numbers(np.frombuffer(data or b"", np.uint8), ends)
 
 
@@ -214,7 +215,7 @@ def _numbers(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Numbers:
     """Words of eight bytes mixed one after the other, by the last step of splitmix64; these numbers stand on disk."""
     lengths = np.diff(offsets)
     found = np.empty(len(lengths), np.uint64)
-    for length in np.unique(lengths).tolist():
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():  # `unique` would load numpy.ma
         mine = np.flatnonzero(lengths == length)
         for part in np.array_split(mine, len(mine) // 65_536 + 1):
             words = np.zeros((len(part), -(-length // 8) * 8), np.uint8)

@@ -19,7 +19,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
-from eyespot.gallery.picture_index import Failure, PictureIndex
 from eyespot.parallel import ordered_map
 from eyespot.photos.places import NotReread, full_path, reread
 from eyespot.storage import sqlite
@@ -27,6 +26,8 @@ from eyespot.types import Progress, TextBox, TextReader
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from eyespot.gallery.picture_index import Failure, PictureIndex
 
 WORDS, BOXES, READ_BY = COLUMNS = ("text_in_picture", "text_boxes", "text_read_by")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no table holds
@@ -95,6 +96,8 @@ def summary(index: PictureIndex, before: int) -> TextSummary:
 
 def failures(index: PictureIndex) -> list[Failure]:
     """Pictures whose text could not be read, by root and path."""
+    from eyespot.gallery.picture_index import Failure  # and with it all that writes a gallery
+
     return [Failure(root, path, f"its text: {reason}") for root, path, reason in index.sql.execute(_FAILED)]
 
 

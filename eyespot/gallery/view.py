@@ -18,14 +18,13 @@ from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_da
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.kernels.rows import unit_rows
-from eyespot.models.table import full_names
 from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.places import Root, full_path
 from eyespot.photos.videos.addresses import file_of
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
-FEW_ROWS = 100_000  # of which the ids are read one by one
+MOST_KNOWN = 100_000  # ids of rows that are at hand
 
 
 def place_of(root: Root, path: str) -> str:
@@ -60,7 +59,11 @@ class Gallery:
         encoder = None if encoder == "auto" else encoder
         if encoder is None and self.header.default in self.header.spaces:
             return self.header.default
-        names = [] if encoder is None else [*full_names(encoder), encoder]
+        names = []
+        if encoder is not None:
+            from eyespot.models.table import full_names
+
+            names = [*full_names(encoder), encoder]
         # The newest space of that name is the one that can still be searched: its encoder is the one installed.
         stems = [stem for name in names for stem, space in self.header.spaces.items() if space.encoder == name]
         if stems:
@@ -194,11 +197,19 @@ class View:
         """What is known of these rows, in their order; `path` is the first place where the picture lies."""
         facts: dict[int, dict[str, Any]] = {}
         shards = np.searchsorted(self.starts, rows, side="right") - 1
-        for shard in np.unique(shards).tolist():
+        for shard in sorted(set(shards.tolist())):
             inside = [int(row) for row, number in zip(rows, shards, strict=True) if number == shard]
             found = take_rows(self.shards[shard], [row - int(self.starts[shard]) for row in inside])
             facts |= dict(zip(inside, map(self._row_facts, found), strict=True))
+        if len(self._row_of) > MOST_KNOWN:
+            self._row_of.clear()
+        self._row_of.update((str(known["id"]), row) for row, known in facts.items())
         return [facts[int(row)] for row in rows]
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        """Rows whose facts were read last, by their ids: a search asks for the rows of its hits again and again."""
+        return {}
 
     def _row_facts(self, row: dict[str, Any]) -> dict[str, Any]:
         places = [
@@ -270,14 +281,10 @@ class View:
 
     def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The rows of pictures by their ids, (ids,); -1 for an id that is not here."""
-        if int(self.starts[-1]) < FEW_ROWS:  # without `pyarrow.compute`, which takes longer to load than this takes
-            row_of: dict[str, int] = {}
-            for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-                for row, name in enumerate(items_table.read_items(shard, ["id"])["id"].to_pylist(), start):
-                    row_of.setdefault(str(name), row)
-            return np.array([row_of.get(str(id), -1) for id in ids], np.int64)
-        at = np.full(len(ids), -1, np.int64)
+        at = np.array([self._row_of.get(id, -1) for id in ids], np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            if (at >= 0).all():
+                break
             found = find_rows(shard, ids)
             there = (found >= 0) & (at < 0)
             at[there] = found[there] + int(start)

@@ -16,18 +16,20 @@ from contextlib import closing, suppress
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.postings import ArrayStore, KeyList, PostingList, read_keys, read_postings
-from eyespot.gallery.taxonomy.name_index import NameIndex
-from eyespot.gallery.word_table import ROWS, fill, fill_some, source_names, stamp_of, text_columns
+from eyespot.gallery.postings import ROWS, ArrayStore, KeyList, PostingList, read_keys, read_postings
 from eyespot.storage import sqlite
 
+if TYPE_CHECKING:
+    from eyespot.gallery.taxonomy.name_index import NameIndex
+
 NAME = "words.sqlite"
+VERSION = "2"  # of the table; another one makes it again
 NAMES_AT_ONCE = 500  # of one question
 LISTED = 40  # columns; of more, a page of rows is read instead of the lists of each
 STORED, RECENT = 64 << 20, 32 << 20  # bytes of posting lists, and of what the last queries made of them
@@ -35,6 +37,18 @@ STORED, RECENT = 64 << 20, 32 << 20  # bytes of posting lists, and of what the l
 
 Answered = TypeVar("Answered")
 Lists = TypeVar("Lists", PostingList, KeyList)
+
+
+def stamp_of(gallery: Path) -> str:
+    """What changes whenever a shard's facts or the names of the roots do."""
+    parts = [VERSION, repr(sorted(disk.read_header(gallery).roots.items()))]
+    for shard in disk.shard_paths(gallery):
+        status = (shard / disk.ITEMS).stat()
+        parts.append(f"{shard.name} {status.st_mtime_ns} {status.st_size}")
+    with suppress(FileNotFoundError):
+        status = (gallery / disk.NAMES).stat()
+        parts.append(f"names {status.st_mtime_ns} {status.st_size}")
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class QueryWord(NamedTuple):
@@ -81,6 +95,8 @@ class WordIndex:
         return [self.gallery / NAME]
 
     def _made(self, stamp: str) -> Path | bytes:
+        from eyespot.gallery.word_table import fill  # with all that reads texts, which a search does not need
+
         for place in self._places:
             with suppress(OSError), sqlite.new_database(place) as table:
                 fill(table, self.gallery, stamp)
@@ -138,6 +154,10 @@ class WordIndex:
     @cached_property
     def names(self) -> NameIndex | None:
         """The names in other languages that the gallery was given; None if there are none."""
+        if not (self.gallery / disk.NAMES).is_file():
+            return None
+        from eyespot.gallery.taxonomy.name_index import NameIndex
+
         return NameIndex.of(self.gallery)
 
     def borne(self, taxa: Sequence[int]) -> list[str]:
@@ -183,6 +203,8 @@ class WordIndex:
         layout = self._current
         if layout.distinct <= self._listed and not any(word.names for word in words):
             return self._listed_sources(words, found, layout)
+        from eyespot.gallery.word_table import fill_some
+
         roots = disk.read_header(self.gallery).roots
         by_shard: dict[int, list[int]] = {}
         for key in found:
@@ -232,6 +254,8 @@ class _SourceColumns(NamedTuple):
     def order(self, gallery: Path, shard: int) -> list[str]:
         """The columns of a shard, then any others."""
         if shard not in self.orders:
+            from eyespot.gallery.word_table import source_names, text_columns
+
             own: list[str] = []
             with suppress(FileNotFoundError):  # a shard may be gone by now
                 own = source_names(text_columns(disk.shard_path(gallery, shard)))
@@ -253,10 +277,10 @@ def _joined(of_words: Sequence[Sequence[PostingList]], of_names: Sequence[Sequen
     for parts, names in zip(each, of_names, strict=True):
         parts[:] = [part for part in [*parts, *names] if len(part.keys)]
     distinct = {id(part.keys): part.keys for parts in each for part in parts}
-    if len(distinct) == 1:
-        (keys,) = distinct.values()
-    else:
-        keys = np.unique(np.concatenate([*distinct.values(), np.zeros(0, np.int64)]))
+    # `unique` loads numpy.ma, and most words of most queries stand nowhere
+    keys = next(iter(distinct.values()), np.zeros(0, np.int64))
+    if len(distinct) > 1:
+        keys = np.unique(np.concatenate([*distinct.values()]))
     holds, bm25 = np.zeros((len(of_words), len(keys)), bool).T, np.zeros(len(keys))  # each word's rows lie together
     places = {name: slice(None) if its is keys else np.searchsorted(keys, its) for name, its in distinct.items()}
     for word, parts in enumerate(each):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sqlite3
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.gallery import disk, items_table
-from eyespot.gallery.taxonomy import name_index
+from eyespot.gallery.postings import ROWS
 from eyespot.gallery.taxonomy.name_index import BorneNames
 from eyespot.photos import sidecars
 from eyespot.photos.embedded_facts import EMBEDDED
@@ -23,8 +22,6 @@ from eyespot.photos.provenance import COLUMNS as SOURCES
 from eyespot.photos.videos.addresses import file_of
 from eyespot.storage import sqlite
 
-VERSION = "2"  # of the table; another one makes it again
-ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
 FILE, FOLDER = "file name", "folder name"
 COLUMNS = 1_900  # SQLite takes 2,000
 OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
@@ -34,18 +31,6 @@ _SKIPPED = frozenset(
     {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES, *SOURCES))}
 )
 _HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
-
-
-def stamp_of(gallery: Path) -> str:
-    """What changes whenever a shard's facts or the names of the roots do."""
-    parts = [VERSION, repr(sorted(disk.read_header(gallery).roots.items()))]
-    for shard in disk.shard_paths(gallery):
-        status = (shard / disk.ITEMS).stat()
-        parts.append(f"{shard.name} {status.st_mtime_ns} {status.st_size}")
-    with suppress(FileNotFoundError):
-        status = (gallery / name_index.NAME).stat()
-        parts.append(f"names {status.st_mtime_ns} {status.st_size}")
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
@@ -60,7 +45,7 @@ def fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
     table.execute("BEGIN")
     rows = 0
     with ExitStack() as opened:
-        borne, place = None, gallery / name_index.NAME
+        borne, place = None, gallery / disk.NAMES
         with suppress(sqlite3.Error):  # names that cannot be read are none
             if place.is_file():
                 borne = BorneNames(opened.enter_context(closing(sqlite.connect_to_read(place))))

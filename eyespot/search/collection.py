@@ -271,7 +271,7 @@ class Collection:
                 f"{damaged[0]} is missing or damaged, so its shard was searched more slowly; repair it with: {line}"
             )
         notes += self.view.notes
-        if settings is not None:
+        if settings is not None and settings.filters:
             from eyespot.gallery.filters import mask
             from eyespot.search.parts import filter_notes
 

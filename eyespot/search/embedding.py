@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.places import read_again
 from eyespot.rooms import needs
 from eyespot.search.query_language import refuse_halves
@@ -121,6 +120,8 @@ def _pixels(picture: Path, encoder: Encoder) -> Pixels:
 
 def read_picture(picture: Path, min_side: int | None) -> Image:
     """A query's picture, upright in RGB; `UsageError` if it cannot be read."""
+    from eyespot.photos.pictures import BadPicture, open_picture  # which words do not need
+
     try:
         with needs(str(picture)):  # a frame of a video
             return open_picture(read_again(str(picture)), min_side).image

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
-from eyespot.gallery.taxonomy.name_forms import folded, forms, name_words
 from eyespot.gallery.taxonomy.name_index import NamedTaxon
+from eyespot.gallery.taxonomy.name_tables import folded, forms, name_words
 from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
 from eyespot.search.word_matches import STOP_WORDS, label_words
 from eyespot.types import Encoder, Note, Query, Term, Vectors

@@ -24,7 +24,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
-from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import place_alike
 from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.types import Query, Term, UsageError
@@ -124,8 +123,13 @@ def _unquoted(body: str) -> tuple[str, str]:
 
 
 def _is_place(bare: str) -> bool:
-    named = Path(bare).suffix.lower() in SUFFIXES or frame_of(bare) is not None
-    return named or bool(_PLACE.match(bare) or _ADDRESS.match(bare))
+    if _PLACE.match(bare) or _ADDRESS.match(bare) or frame_of(bare) is not None:
+        return True
+    if not (suffix := Path(bare).suffix.lower()):
+        return False
+    from eyespot.photos.pictures import SUFFIXES  # with all that reads pictures, which most words do not need
+
+    return suffix in SUFFIXES
 
 
 def _existing(place: str, way_out: str) -> Path:

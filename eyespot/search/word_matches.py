@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
+from eyespot.gallery.postings import ROWS
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import MatchingRows, QueryWord, WordIndex, words_of
-from eyespot.gallery.word_table import ROWS
 from eyespot.types import Mask, Query
 
 ReadWords = Callable[[str], Sequence[QueryWord]]

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.systems import lock_now
@@ -20,16 +18,15 @@ from eyespot.types import EyespotError
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One writer at a time; `EyespotError` if another eyespot is writing here."""
+    from filelock import FileLock, Timeout  # for those who write
+
     make_folder(folder)
-    lock = FileLock(folder / "lock", blocking=False, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise EyespotError(f"another eyespot is writing to {folder}; wait for it to end and run again") from None
-    try:
+    with ExitStack() as held:
+        try:
+            held.enter_context(FileLock(folder / "lock", blocking=False, fallback_to_soft=False))
+        except Timeout:
+            raise EyespotError(f"another eyespot is writing to {folder}; wait for it to end and run again") from None
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager
@@ -56,5 +53,7 @@ def locked_for_children(folder: Path) -> Iterator[list[int]]:
 @contextmanager
 def in_turn(path: Path) -> Iterator[None]:
     """Whoever appends to a file waits here for the others; the lock is a hidden file next to it."""
+    from filelock import FileLock
+
     with FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False, poll_interval=0.005):
         yield

@@ -21,7 +21,7 @@ from PIL import Image
 from eyespot import rooms, sample
 from eyespot.encoders.starter import DATA, Starter, likeliest, load, unit
 from eyespot.encoders.starter.networks import threads
-from eyespot.encoders.starter.words import LEAST_SHARE, unframed, visible_nouns, weakest_match
+from eyespot.encoders.starter.words import CLASSES, LEAST_SHARE, unframed, visible_nouns, weakest_match
 from eyespot.types import Localizer, UsageError
 from scripts.build_starter import REFERENCE_TEXTS, drawn_pictures
 from tests.examples import examples
@@ -185,6 +185,8 @@ def test_an_ideal_picture_of_a_class_is_a_match_for_its_name(starter: Starter) -
 
 
 def test_ideal_pictures_are_unit_vectors_of_meaning_and_looks(starter: Starter) -> None:
+    nouns = [visible_nouns(name, starter.lexicon) for name in (starter.data / "classes.txt").read_text().splitlines()]
+    assert [concepts[-1][0] if concepts else -1 for concepts in nouns] == CLASSES
     np.testing.assert_allclose(np.linalg.norm(starter.ideal_pictures, axis=1), 1, atol=1e-6)
     looks = np.linalg.norm(starter.ideal_pictures[:, 256:], axis=1)  # a class without looks would be all meaning
     assert len(looks) > 990 and looks.min() > 0.8

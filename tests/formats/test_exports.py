@@ -21,7 +21,7 @@ from PIL import Image, ImageSequence
 
 from eyespot import rooms
 from eyespot.formats.exporting import ExportOptions, ExportReport, export
-from eyespot.formats.exports._names import FileNames, safe_name
+from eyespot.formats.folders import FileNames, safe_name
 from eyespot.formats.pictures import bare_gif, bare_jpeg, picture_of
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.sources import roots_of

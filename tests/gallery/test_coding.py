@@ -22,7 +22,7 @@ from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
-from eyespot.gallery.int8_codes import write_missing
+from eyespot.gallery.making import write_missing_codes
 from eyespot.gallery.picture_index import StoredRow
 from eyespot.gallery.view import Gallery
 from eyespot.indexes.exact import Exact
@@ -319,7 +319,7 @@ def many_shards_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
         items_table.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
         disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
     disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {STEM: SPACE}, STEM, SHARDS))
-    write_missing(Gallery(folder).view(STEM), no_progress)
+    write_missing_codes(Gallery(folder).view(STEM), no_progress)
     return folder
 
 

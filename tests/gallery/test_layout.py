@@ -17,7 +17,6 @@ from eyespot.gallery.layout.stored import (
     APART,
     TOGETHER,
     Landmarks,
-    LayoutOptions,
     extend_layout,
     make_layout,
     place_of_layout,
@@ -154,7 +153,7 @@ def opened(folder: Path) -> View:
 
 
 def test_every_photo_gets_a_point_and_the_map_is_read_as_it_was_stored(folder: Path) -> None:
-    made = make_layout(opened(folder), LayoutOptions(sample=6))
+    made = make_layout(opened(folder), sample=6)
     known = read_layout(opened(folder))
     assert known is not None
     assert known.notes == made.notes and known.notes.computed == 6

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery.taxonomy import name_index
-from eyespot.gallery.taxonomy.name_forms import folded, single_names
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names, remove_names
-from eyespot.gallery.taxonomy.name_tables import NameFailure, NameRow, TaxonRow, read_names
+from eyespot.gallery.taxonomy.name_tables import NameFailure, NameRow, TaxonRow, folded, read_names, single_names
 from eyespot.gallery.word_index import WordIndex
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples

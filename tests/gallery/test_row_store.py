@@ -163,12 +163,30 @@ def test_segments_have_them_and_whoever_fetches_them_and_older_segments_get_them
         assert facts_of(gallery) == before
 
 
+@pytest.mark.parametrize("segments", [False, True])
+def test_rows_are_found_by_their_ids_in_any_order_also_once_their_facts_were_read(
+    gallery: Path, segments: bool
+) -> None:
+    if segments:
+        compact(gallery, grace=0)
+    view = Gallery(gallery).view(Gallery(gallery).stem())
+    rows = [5, 31, 0, 17]
+    ids = [str(items["id"]) for items in Gallery(gallery).view(view.stem).facts(rows)]
+
+    assert view.rows_by_id([*ids, "none", ids[1]]).tolist() == [*rows, -1, 31]
+    assert [items["id"] for items in view.facts(rows)] == ids
+    assert view.rows_by_id([ids[2], "none", *ids]).tolist() == [0, -1, *rows]
+    for shard in disk.shard_paths(gallery):
+        shutil.rmtree(shard)
+    assert view.rows_by_id(ids).tolist() == rows
+
+
 def facts_of(gallery: Path) -> list[dict[str, Any]]:
     """Of all rows, each found by its id."""
     known = Gallery(gallery)
     view = known.view(known.stem())
     found = view.facts(range(int(view.starts[-1])))
-    assert view.rows_of([row["id"] for row in found]) == list(range(len(found)))
+    assert known.view(view.stem).rows_of([row["id"] for row in found]) == list(range(len(found)))
     return found
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, postings, word_table
+from eyespot.gallery import disk, postings
 from eyespot.gallery.postings import ENTRY, ArrayStore, KeyList
 from eyespot.gallery.word_index import NAME, QueryWord, WordIndex, words_of
 from tests.examples import examples
@@ -163,7 +163,7 @@ def test_a_table_that_changes_while_it_is_in_use_answers_as_a_new_one(tmp_path: 
 def test_a_shard_that_is_gone_by_now_hinders_no_reasons(copied: Path) -> None:
     words = WordIndex(copied)
     keys = words.matching(["ardea"]).keys.tolist()
-    shutil.rmtree(disk.shard_path(copied, keys[0] // word_table.ROWS))
+    shutil.rmtree(disk.shard_path(copied, keys[0] // postings.ROWS))
 
     assert words.sources(["ardea"], keys) == {key: ["label species"] for key in keys}
 

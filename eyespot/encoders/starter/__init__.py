@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders.starter.networks import Floats, TextNetwork, open_with_cells, session_of, slopes
-from eyespot.encoders.starter.words import Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
+from eyespot.encoders.starter.words import CLASSES, Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
 from eyespot.models.text_caveats import cut_by, joined
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
@@ -131,11 +131,10 @@ class Starter:
         """What a picture of each class would be if nothing else were in it, unit rows (n, dim)."""
         # Only classes that are a visible thing: an ideal picture without looks would be all meaning, and no real
         # picture could ever score a fair share of it.
-        names = (self.data / "classes.txt").read_text().splitlines()
-        nouns = [visible_nouns(name, self.lexicon) for name in names]
-        classes = [number for number, concepts in enumerate(nouns) if concepts]
+        concepts = np.array(CLASSES, np.int64)
+        classes = np.flatnonzero(concepts >= 0)
         meanings = self.joint["class_texts"][classes]
-        looks = self.joint["concept_looks"][[nouns[number][-1][0] for number in classes]]
+        looks = self.joint["concept_looks"][concepts[classes]]
         return unit(np.hstack([unit(meanings), LOOK_WEIGHT * unit(looks)]))
 
 

@@ -21,6 +21,7 @@ MORE_ENDINGS = (("'s", ""), ("iest", "y"), ("ier", "y"), ("ly", ""), ("ness", ""
 
 LISTS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 FUNCTION_WORDS, FOREIGN_WORDS = (frozenset(LISTS[name].split()) for name in ("function", "foreign"))
+CLASSES = [int(number) for number in LISTS["class_concepts"].split()]
 UNSEEN = {kind: frozenset(words.split()) for kind, words in LISTS["unseen"].items()}
 PERSON = [5]  # the concept of all words that mean people and nothing else
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

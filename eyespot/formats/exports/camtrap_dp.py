@@ -15,6 +15,7 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eyespot.formats.folders import FileNames
 from eyespot.photos.provenance import DATE_SOURCE, ROUGH
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import csv_bytes
@@ -71,7 +72,6 @@ class TrapPhoto(NamedTuple):
 def write(rows: ExportRows, folder: Path) -> int:
     """`datapackage.json`, three tables, and the pictures in `media/`."""
     from eyespot.formats.exporting import ExportFailure, known_facts
-    from eyespot.formats.exports._names import FileNames
 
     if not rows.options.all_columns:
         raise UsageError("a Camtrap DP package holds positions; export it with --all-columns")

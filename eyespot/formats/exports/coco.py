@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from eyespot.formats.folders import FileNames
+
 if TYPE_CHECKING:
     from eyespot.formats.exporting import ExportRows
 
@@ -19,7 +21,6 @@ _HELD = ("id", "width", "height", "licence", "boxes", *_RENAMED)  # which COCO h
 def write(rows: ExportRows, folder: Path) -> int:
     """`images/` and `annotations.json`; an image's number is its place, and its id in the gallery is `eyespot_id`."""
     from eyespot.formats.exporting import boxes_of, known_facts
-    from eyespot.formats.exports._names import FileNames
 
     column = rows.column(rows.options.category) if rows.options.category else None
     names, images = FileNames(), list[dict[str, Any]]()

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.formats.folders import FileNames, write_card
+
 if TYPE_CHECKING:
     from eyespot.formats.exporting import ExportRows
 
@@ -15,8 +17,6 @@ OPTIONS = ("category", "split")
 
 def write(rows: ExportRows, folder: Path) -> int:
     """A folder for each value of the column `split` (else `train`), in it one for each value of `category`."""
-    from eyespot.formats.hub import write_card
-
     splits: dict[str, _Split] = {}
     licences: set[str] = set()
     column = rows.column(rows.options.split) if rows.options.split else None
@@ -49,12 +49,10 @@ class _Split:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from eyespot.formats.exports._names import FileNames
-
         self.folder, self.names, self.folders = folder, FileNames(), FileNames()
         self.category = rows.column(rows.options.category) if rows.options.category else None
         self.of_category: dict[Any, str] = {}
-        facts = [field for field in rows.columns.schema if field.name not in ("paths", "file_name")]
+        facts = [field for field in rows.schema if field.name not in ("paths", "file_name")]
         self.schema = pa.schema([pa.field("file_name", pa.string()), *facts])
         self.held: list[dict[str, Any]] = []
         folder.mkdir()

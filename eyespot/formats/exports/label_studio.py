@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from eyespot.formats.folders import FileNames
 from eyespot.storage.atomic import write_whole
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ def write(rows: ExportRows, folder: Path) -> int:
 
 def _addresses(rows: ExportRows, folder: Path, wanted: set[str]) -> Iterator[tuple[Any, str]]:
     """The wanted pictures, all if none is named, with where Label Studio finds them."""
-    from eyespot.formats.exports._names import FileNames
-
     names, base = FileNames(), rows.options.images_at
     if base is None:
         (folder / "images").mkdir()

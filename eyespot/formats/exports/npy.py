@@ -20,7 +20,7 @@ def write(rows: ExportRows, folder: Path) -> int:
 
     with (
         (folder / "vectors.npy").open("wb") as vectors,
-        pq.ParquetWriter(folder / "items.parquet", rows.columns.schema) as table,
+        pq.ParquetWriter(folder / "items.parquet", rows.schema) as table,
     ):
         arrays.begin(vectors, (len(rows), rows.view.space.dim), rows.dtype)
         for chunk in rows.chunks():

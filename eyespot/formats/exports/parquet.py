@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.formats.folders import SHOWN, FileNames, features, write_card
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -23,9 +25,7 @@ def write(rows: ExportRows, folder: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from eyespot.formats.hub import write_card
-
-    facts = [field for field in rows.columns.schema if field.name != VECTOR]
+    facts = [field for field in rows.schema if field.name != VECTOR]
     vector = pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(rows.dtype), rows.view.space.dim))
     schema = pa.schema([*facts, vector])
     licences: set[str] = set()
@@ -47,8 +47,6 @@ def write(rows: ExportRows, folder: Path) -> int:
 def shown_schema(plain: pa.Schema) -> pa.Schema:
     """The same with the picture in place of its paths, so that `datasets` knows it for one."""
     import pyarrow as pa
-
-    from eyespot.formats.hub import SHOWN, features
 
     picture = pa.field(IMAGE, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     fields = [picture, *(field for field in plain if field.name not in (IMAGE, "paths"))]
@@ -77,8 +75,6 @@ def _batches(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def picture_batches(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The pictures that can be read with their facts, in a schema of `shown_schema`."""
     import pyarrow as pa
-
-    from eyespot.formats.exports._names import FileNames
 
     names = FileNames()
     pictures = rows.pictures()

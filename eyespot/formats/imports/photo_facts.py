@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from eyespot.formats.exports._names import safe_name
+from eyespot.formats.folders import safe_name
 from eyespot.gallery.disk import FACTS, is_imported
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import Gallery

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -132,33 +132,33 @@ class _Writer:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise UsageError(_TOO_DEEP)
-        writes = _FORMS.get(node["class"])
+        writes = getattr(self, f"write_{node['class'].lower()}", None)  # for each class of nodes that is allowed
         if writes is None or node.get("alias"):
             raise UsageError(f"{node['class'].lower().replace('_', ' ')} is not allowed in a filter; {_MAY}")
-        written = writes(self, node)
+        written: str = writes(node)
         self.depth -= 1
         return written
 
-    def _comparison(self, node: _Node) -> str:
+    def write_comparison(self, node: _Node) -> str:
         sign = _listed(_COMPARISONS, node["type"])
         return f"({self.write(node['left'])} {sign} {self.write(node['right'])})"
 
-    def _conjunction(self, node: _Node) -> str:
+    def write_conjunction(self, node: _Node) -> str:
         return "(" + _listed(_CONJUNCTIONS, node["type"]).join(map(self.write, node["children"])) + ")"
 
-    def _between(self, node: _Node) -> str:
+    def write_between(self, node: _Node) -> str:
         return f"({self.write(node['input'])} BETWEEN {self.write(node['lower'])} AND {self.write(node['upper'])})"
 
-    def _operator(self, node: _Node) -> str:
+    def write_operator(self, node: _Node) -> str:
         form, parts = _listed(_OPERATORS, node["type"]), [self.write(child) for child in node["children"]]
         return form.format(parts[0], all=", ".join(parts), rest=", ".join(parts[1:]))
 
-    def _column(self, node: _Node) -> str:
+    def write_column_ref(self, node: _Node) -> str:
         column = find_column(".".join(node["column_names"]), self.columns)
         self.used[column] = None
         return name_in_sql(column)
 
-    def _constant(self, node: _Node) -> str:
+    def write_constant(self, node: _Node) -> str:
         kind: str = node["literal"]["kind"]
         text: str = node["literal"]["text"]
         if kind == "STRING":
@@ -171,13 +171,13 @@ class _Writer:
             f"a value in a filter is a text in 'single quotes', a number, true, false or NULL, not {text[:40]!r}"
         )
 
-    def _cast(self, node: _Node) -> str:
+    def write_cast(self, node: _Node) -> str:
         kind, wanted = node["type_expr"]["type_name"].upper(), node["type_expr"]
         if kind not in _TYPES or wanted["children"] or len(wanted["qualified_name"]["path"]) != 1:
             raise UsageError(f"a filter casts only to {', '.join(sorted(_TYPES))}")
         return f"{'TRY_CAST' if node['try_cast'] else 'CAST'}({self.write(node['child'])} AS {kind})"
 
-    def _function(self, node: _Node) -> str:
+    def write_function(self, node: _Node) -> str:
         name = node["function_name"].lower()
         counts = _ARGUMENTS.get(name)
         if counts is None or len(node["qualified_name"]["path"]) != 1:
@@ -195,18 +195,6 @@ class _Writer:
         if name in _SYMBOLS:
             return f"({f' {_SYMBOLS[name]} '.join(parts)})" if len(parts) == 2 else f"({_SYMBOLS[name]} {parts[0]})"
         return f"{name_in_sql(name)}({', '.join(parts)})"
-
-
-_FORMS: Mapping[str, Callable[[_Writer, _Node], str]] = {
-    "COMPARISON": _Writer._comparison,
-    "CONJUNCTION": _Writer._conjunction,
-    "BETWEEN": _Writer._between,
-    "OPERATOR": _Writer._operator,
-    "COLUMN_REF": _Writer._column,
-    "CONSTANT": _Writer._constant,
-    "CAST": _Writer._cast,
-    "FUNCTION": _Writer._function,
-}
 
 
 def _listed(forms: Mapping[str, str], kind: str) -> str:

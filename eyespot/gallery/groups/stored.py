@@ -17,13 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
-from eyespot.gallery.groups.details import comparer
 from eyespot.gallery.groups.near_duplicates import HASHES, Families, read_hashes, read_numbers
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
-from eyespot.photos import sidecars
-from eyespot.photos.embedded_facts import EMBEDDED
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import archive_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT
@@ -72,6 +69,8 @@ def _numbers(view: View) -> Numbers:
 
 def _frames_of(view: View, shards: int) -> Frames:
     """What the rule compares, for each row of the first shards of a view."""
+    from eyespot.gallery.groups.details import comparer  # with all that reads pictures, which a search does not
+
     signs, seconds, cameras = [], [], []
     known: dict[str, int] = {}
     for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
@@ -107,6 +106,9 @@ DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords
 
 def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
     """Which of `VIRTUES` a picture has, by its facts."""
+    from eyespot.photos import sidecars
+    from eyespot.photos.embedded_facts import EMBEDDED
+
     texts = any(facts.get(name) for name in (*EMBEDDED, *sidecars.TEXTS))
     dated = facts.get("taken") is not None and facts.get(DATE_SOURCE) in EXACT
     has = (dated, facts.get("latitude") is not None, texts, not is_grey)
@@ -207,8 +209,8 @@ class Groups:
 
         A frame of a video stays: all of its group are one file, and this is the moment that was found.
         """
-        numbers = np.unique(self.numbers[rows])
-        members = np.flatnonzero(mask & np.isin(self.numbers, numbers[numbers >= 0]) & (self._videos == ALONE))
+        own = self.numbers[rows]
+        members = np.flatnonzero(mask & np.isin(self.numbers, own[own >= 0]) & (self._videos == ALONE))
         if not len(members):
             return rows
         best: dict[int, tuple[tuple[Any, ...], int]] = {}

@@ -112,35 +112,28 @@ def place_of_layout(view: View) -> Path:
 # -- making -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LayoutOptions:
-    """How a map is made: the seed, and how many photos at most it is computed with."""
-
-    seed: int = 0
-    sample: int = SAMPLE
-
-
-def make_layout(view: View, how: LayoutOptions | None = None, progress: Progress = no_progress) -> MapLayout:
+def make_layout(view: View, *, seed: int = 0, sample: int = SAMPLE, progress: Progress = no_progress) -> MapLayout:
     """Compute the map of a gallery anew and store it. One photo of each group of copies and bursts counts.
+
+    sample: with how many photos at most it is computed.
 
     Raises `NothingFound` for an empty gallery, `UsageError` where the library is missing, `EyespotError` if another
     process is making a map.
     """
-    how = how or LayoutOptions()
     with locked(view.gallery.path / FOLDER):
         rows = np.flatnonzero(view.live)
         if not len(rows):
             raise NothingFound(f"{view.gallery.path} has no photo to lay out; add some with: eyespot index PHOTOS")
         rows = rows[Groups(view).first(rows)]
-        rows = rows[sample_rows(len(rows), how.sample, how.seed)]
+        rows = rows[sample_rows(len(rows), sample, seed)]
         vectors = view.vectors(rows)
-        base = flat_map(vectors, how.seed, progress)
+        base = flat_map(vectors, seed, progress)
         points = _nowhere(int(view.starts[-1]))
         points[rows] = base
-        trust = round(trustworthiness(vectors, base, how.seed), 4)
+        trust = round(trustworthiness(vectors, base, seed), 4)
         now = time.time()
-        id = text_digest(view.stem, str(how.seed), str(now), str(len(rows)))[:12]
-        notes = LayoutNotes(id, how.seed, len(rows), now, trust)
+        id = text_digest(view.stem, str(seed), str(now), str(len(rows)))[:12]
+        notes = LayoutNotes(id, seed, len(rows), now, trust)
         layout = MapLayout(notes, shard_keys(view), points, rows, cluster_cells(base))
         return _stored(view, with_all(view, layout, progress))
 

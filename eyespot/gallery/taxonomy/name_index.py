@@ -16,14 +16,24 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from eyespot.gallery.taxonomy.name_forms import LONGEST, folded, forms, name_words
-from eyespot.gallery.taxonomy.name_tables import Found, NameFailure, NameRow, TaxonRow, read_names
+from eyespot.gallery import disk
+from eyespot.gallery.taxonomy.name_tables import (
+    LONGEST,
+    Found,
+    NameFailure,
+    NameRow,
+    TaxonRow,
+    folded,
+    forms,
+    name_words,
+    read_names,
+)
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import make_folder, put_file, trouble
 from eyespot.storage.locks import in_turn
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
-NAME = "names.sqlite"
+NAME = disk.NAMES
 BATCH = 50_000  # rows
 _AGAIN = "move it away, and give the names again: eyespot names FILE"
 MOST_TAXA = 200  # of one name

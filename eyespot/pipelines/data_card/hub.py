@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.formats.hub import configurations
+from eyespot.formats.folders import configurations
 from eyespot.pipelines.data_card.content import Card
 from eyespot.pipelines.data_card.datasheet import QUESTIONS
 from eyespot.storage.atomic import write_whole
