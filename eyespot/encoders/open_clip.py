@@ -7,6 +7,7 @@ Preprocessing and tokenizer are the library's own, so vectors equal its `encode_
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
+from eyespot.models.downloads import download
 from eyespot.models.text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.types import Pixels, Space, UsageError
 
@@ -235,11 +237,11 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
 
 
 def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
-    from open_clip import pretrained as tags
-
     repo, _, file = config.get("hf_hub", "").rpartition("/")
     if not repo:
-        weights = Path(tags.download_pretrained_from_url(config["url"]))
+        promised = re.search("/([0-9a-f]{64})/", config["url"])  # as OpenAI's addresses do
+        cache = Path("~/.cache/clip").expanduser()  # open_clip's own
+        weights = download(config["url"], cache, sha256=promised[1] if promised else None).place
         return hub.Checkpoint(weights.parent, [weights], "")
     safe = Path(file).with_suffix(".safetensors").name if file else ""
     return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)

@@ -19,7 +19,7 @@ import tiny_models
 
 from eyespot import rooms
 from eyespot.encoders import _installing
-from eyespot.models import downloads, installed, table
+from eyespot.models import installed, table, web
 from eyespot.models.repository import listed
 from eyespot.models.table import Entry
 from eyespot.storage.toml import toml_text
@@ -109,7 +109,7 @@ def test_a_run_that_was_killed_goes_on(
     models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At two fifths; the next run fetches the other three."""
-    monkeypatch.setattr(downloads, "PIECE", 1 << 10)
+    monkeypatch.setattr(web, "PIECE", 1 << 10)
     wanted = entry("siglip", models)
     offered = _installing.offer(wanted, "fp32")
 
