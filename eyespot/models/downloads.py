@@ -30,7 +30,7 @@ LONGEST_WAIT = 60.0  # seconds between two of them
 
 @dataclass(frozen=True)
 class Downloaded:
-    """Where it lies, the commit of the hub ("" elsewhere), how many bytes came now, and the SHA-256 of a single file."""
+    """Where it lies, the commit of the hub ("" elsewhere), the bytes that came now, the SHA-256 of a single file."""
 
     place: Path
     revision: str

@@ -66,7 +66,7 @@ def described(repo: str, revision: str | None) -> Path:
 
 def _brought(repository: Repository, revision: str | None, patterns: Sequence[str]) -> Path:
     """The folder of a commit in the hub's cache with those of its files that match; a bar on a terminal."""
-    from huggingface_hub.utils import tqdm as library
+    from huggingface_hub.utils.tqdm import tqdm as library
 
     chosen = [one for one in repository.files if any(fnmatchcase(one.path, pattern) for pattern in patterns)]
     wanted, tqdm = [one for one in chosen if "/" not in one.path], cast("Any", library)

@@ -66,18 +66,14 @@ def listed(name: str, revision: str | None = None, *, kind: Kind = "models", ins
     try:
         commit = str(_answer(f"{api}/revision/{quote(revision or 'main', safe='')}", name, instead)[0]["sha"])
         if not re.fullmatch("[0-9a-f]{40}", commit):
-            raise EyespotError(
-                f"{web.shown(endpoint())} names no commit of {name}; it does not speak the hub's protocol"
-            )
+            raise EyespotError(f"{_host()} names no commit of {name}; it does not speak the hub's protocol")
         files, page, read = [], f"{api}/tree/{commit}?recursive=true", set[str]()
         while page and page not in read and len(read) < PAGES:
             read.add(page)
             entries, page = _answer(page, name, instead)
             files += [_file(name, entry) for entry in entries if entry.get("type") == "file"]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # of JSON that is another's
-        raise EyespotError(
-            f"{urlsplit(web.shown(api)).netloc} does not speak the hub's protocol; check HF_ENDPOINT"
-        ) from None
+        raise EyespotError(f"{_host()} does not speak the hub's protocol; check HF_ENDPOINT") from None
     return Repository(name, kind, commit, tuple(files))
 
 
@@ -95,9 +91,7 @@ def _file(name: str, entry: Any) -> HubFile:
     if not is_inside(path):
         raise EyespotError(f"{name} names a file outside its folder, {path!r}; nothing was fetched")
     if not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", digest) or type(entry.get("size")) is not int or entry["size"] < 0:
-        raise EyespotError(
-            f"{web.shown(endpoint())} promises no digest for {path} of {name}; fetch it from another mirror"
-        )
+        raise EyespotError(f"{_host()} promises no digest for {path} of {name}; fetch it from another mirror")
     return HubFile(path, entry["size"], digest)
 
 
@@ -117,3 +111,7 @@ def authorization() -> dict[str, str]:
 
     found = get_token()
     return {"Authorization": f"Bearer {found}"} if found else {}
+
+
+def _host() -> str:
+    return urlsplit(web.shown(endpoint())).netloc
