@@ -1,22 +1,17 @@
 """Plain values out of a pickle, without unpickling: no name in it is looked up and nothing in it is called.
 
 The opcodes are read by `pickletools`, and only those that make dicts, lists, tuples, texts, bytes, numbers, and numpy's
-arrays and scalars of them are followed. Anything else is refused by its name, but for the calls of `TENSORS`: a tensor
-of torch that is pickled by itself holds its numbers as torch's older file format: five pickles (a magic number, the
-version, the machine, the storage, its key), the count as eight bytes, and the bytes of the numbers.
+arrays and scalars of them are followed. Anything else is refused by its name.
 """
 
 from __future__ import annotations
 
-import io
 import pickletools
 import re
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 NUMBERS = re.compile(r"[<>=|]?[biuf][1248]")
 NUMPY = re.compile(r"numpy\.(?:_?core\.)?(?:multiarray)?\.?")
@@ -55,12 +50,9 @@ class _NumberKind:
         return np.dtype(code)
 
 
-def read(data: bytes, calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-    """The value that a pickle describes; `NotPlain` names what it holds besides plain values, or that it is damaged.
-
-    `calls` are further names that it may hold, each with the function of ours that stands for it.
-    """
-    machine = _Machine(calls or {})
+def read(data: bytes) -> Any:
+    """The value that a pickle describes; `NotPlain` names what it holds besides plain values, or that it is damaged."""
+    machine = _Machine()
     try:
         for opcode, argument, _ in pickletools.genops(data):
             machine.follow(opcode.name, argument)
@@ -75,9 +67,7 @@ def read(data: bytes, calls: Mapping[str, Callable[..., Any]] | None = None) -> 
 class _Machine:
     """The stack and the memo of a pickle."""
 
-    def __init__(self, calls: Mapping[str, Callable[..., Any]]) -> None:
-        self.calls = {**CALLS, **calls}
-        self.more = set(calls)
+    def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
@@ -132,9 +122,6 @@ class _Machine:
         words = self.pop(2) if argument is None else str(argument).split(" ")
         name = ".".join(map(_text, words))
         short = NUMPY.sub("", name)
-        if name in self.more:
-            self.stack.append(_Name(name))
-            return
         if name != "_codecs.encode" and (short == name or short not in CALLS):
             raise NotPlain(name)
         self.stack.append(_Name(short))
@@ -143,7 +130,7 @@ class _Machine:
         function, arguments = self.pop(2)
         if not isinstance(function, _Name) or not isinstance(arguments, tuple):
             raise NotPlain("a call of what is no name")
-        self.stack.append(self.calls[function.name](*arguments))
+        self.stack.append(CALLS[function.name](*arguments))
 
     def build(self, _: Any) -> None:
         state = self.pop(1)[0]
@@ -212,46 +199,4 @@ STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "DICT": lambda machine, _: machine.stack.append(_pairs(machine.pop_to_mark())),
     **{"GLOBAL": _Machine.global_name, "STACK_GLOBAL": _Machine.global_name},
     **{"REDUCE": _Machine.reduce, "BUILD": _Machine.build},
-}
-
-
-# -- tensors of torch, without torch -----------------------------------------------------------------------------
-
-PICKLES = 5
-KINDS = {
-    **{"torch HalfStorage": "<f2", "torch FloatStorage": "<f4", "torch DoubleStorage": "<f8"},
-    **{"torch LongStorage": "<i8", "torch IntStorage": "<i4"},
-}
-
-
-def _storage(data: bytes) -> NDArray[Any]:
-    """The numbers of a storage, (n,)."""
-    file, names = io.BytesIO(data), []
-    for _ in range(PICKLES):
-        names += [argument for opcode, argument, _ in pickletools.genops(file) if opcode.name == "GLOBAL"]
-    kind = next((KINDS[name] for name in names if name in KINDS), None)
-    if kind is None:
-        raise NotPlain(f"a tensor of {', '.join(map(str, names)) or 'no numbers'}")
-    count_bytes, numbers = file.read(8), file.read()
-    if len(count_bytes) != 8 or struct.unpack("<q", count_bytes)[0] * np.dtype(kind).itemsize != len(numbers):
-        raise NotPlain("a tensor that is cut off")
-    return np.frombuffer(numbers, kind)
-
-
-def _tensor(storage: NDArray[Any], offset: int, size: Sequence[int], stride: Sequence[int], *_: object) -> NDArray[Any]:
-    """A tensor of one dimension, (n,)."""
-    if len(size) != 1 or tuple(stride) != (1,) or not 0 <= offset <= offset + size[0] <= len(storage):
-        raise NotPlain("a tensor whose shape is not a flat list of numbers")  # its shape may take gigabytes as a text
-    return storage[offset : offset + size[0]]
-
-
-def _no_hooks() -> dict[Any, Any]:
-    """The hooks of a tensor; what the pickle gives could have keys that break Python while they are hashed."""
-    return {}
-
-
-TENSORS: dict[str, Callable[..., Any]] = {
-    "torch._utils._rebuild_tensor_v2": _tensor,
-    "torch.storage._load_from_bytes": _storage,
-    "collections.OrderedDict": _no_hooks,
 }
