@@ -10,7 +10,7 @@ import sys
 
 from eyespot.encoders import offer
 from eyespot.models.table import entries
-from eyespot.storage.toml import toml_text
+from eyespot.storage.text_files import toml_text
 from eyespot.types import EyespotError
 
 

@@ -19,7 +19,7 @@ from eyespot.models.table import Entry, entry
 from eyespot.storage.atomic import make_folder, put_file, write_whole
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.locks import in_turn
-from eyespot.storage.toml import toml_of, toml_text
+from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 SAMPLES = ("a heron at the water's edge", "two red bicycles", "an empty street at night", "a bowl of soup")

@@ -53,7 +53,6 @@ _IMMICH = (
     "textual/tokenizer_config.json",
     "textual/special_tokens_map.json",
 )
-TOKENIZER = "tokenizer.json"
 LAYOUTS = (
     ExportLayout(
         "transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json", _TRANSFORMERS

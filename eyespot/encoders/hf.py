@@ -43,7 +43,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
     with hub.loading(f"hf:{spec}"):
         where = Device(device)
         spec, mark, side = spec.partition("#long=")
-        checkpoint, name = checkpoint_of("hf", spec)
+        checkpoint, name = hub.checkpoint_of("hf", spec, WEIGHTS)
         towers = Transformer.create(name + mark + side, checkpoint.folder, where)
         if mark and (towers.patch is None or not side.isdecimal() or int(side) < towers.patch):
             raise UsageError(
@@ -220,17 +220,6 @@ def _rows(features: Any) -> torch.Tensor:
     # transformers 5 gives an output object whose pooler_output is projected already; 4 gave the tensor
     rows: torch.Tensor = getattr(features, "pooler_output", features)
     return rows
-
-
-def checkpoint_of(kind: str, spec: str, weights: Sequence[str] = WEIGHTS) -> tuple[hub.Checkpoint, str]:
-    """The files of FOLDER or ORG/NAME[@REVISION], and the name that loads them again by an encoder of this kind."""
-    folder = Path(spec).expanduser()
-    if folder.is_dir():
-        return hub.local_checkpoint(folder, weights), f"{kind}:{folder.resolve()}"
-    repo, _, revision = spec.partition("@")
-    if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
-        raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
-    return hub.fetch(repo, revision or None, weights), f"{kind}:{spec}"
 
 
 def _preprocessing(towers: Transformer, folder: Path) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from eyespot.encoders import _lora as lora
 from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
 from eyespot.encoders._torch import Device
-from eyespot.encoders.hf import WEIGHTS, checkpoint_of, licence_of
+from eyespot.encoders.hf import WEIGHTS, licence_of
 from eyespot.models import device as devices
 from eyespot.models import hub
 from eyespot.models.pretrained import model_of, on_device, processor_of
@@ -42,7 +42,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
     """
     with hub.loading(f"mllm:{spec}"):
         where = Device(device)
-        checkpoint, name = checkpoint_of("mllm", spec, (*WEIGHTS, lora.WEIGHTS))
+        checkpoint, name = hub.checkpoint_of("mllm", spec, (*WEIGHTS, lora.WEIGHTS))
         network, processor, weights = _opened(checkpoint, name, where)
         vocabulary = processor.tokenizer.get_vocab()
         chosen = settled(family(name, network.config.model_type, vocabulary), checkpoint.folder)
@@ -219,7 +219,7 @@ def _continued(inputs: dict[str, torch.Tensor], suffixes: Sequence[list[int]]) -
 def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> tuple[Any, Any, str]:
     """The network in its place, its processor, and a digest of the weights."""
     adapter = lora.settings_of(checkpoint.folder)
-    base = checkpoint if adapter is None else checkpoint_of("mllm", adapter["base_model_name_or_path"])[0]
+    base = checkpoint if adapter is None else hub.checkpoint_of("mllm", adapter["base_model_name_or_path"], WEIGHTS)[0]
     # `UsageError` for a kind that cannot embed, before the library tries to load it
     found = (
         json.loads((base.folder / "config.json").read_text("utf-8")) if (base.folder / "config.json").is_file() else {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import string
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -22,6 +21,7 @@ from eyespot.encoders._graphs import UnreadableGraph, read_graph
 from eyespot.encoders._layouts import described
 from eyespot.models import hub
 from eyespot.models.text_caveats import cut_by, joined, mostly_unknown, of_contrastive
+from eyespot.storage.text_files import toml_of
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def load(spec: str, *, batch: int | None = None, threads: int = 0) -> OnnxEncode
         return found
     folder = Path(spec).expanduser()
     has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
-    settings = read_settings(folder) if has_settings else checked(described(folder), folder)
+    settings = checked(toml_of(folder / SETTINGS) if has_settings else described(folder), folder)
     for name in (settings.image.file, settings.text.file, settings.text.tokenizer):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}; put it there or name another file in {SETTINGS}")
@@ -119,17 +119,6 @@ class OnnxSettings(_Strict):
     match_floor: float | None = None
     image: ImageSettings
     text: TextSettings
-
-
-def read_settings(folder: Path) -> OnnxSettings:
-    """The folder's eyespot.toml, checked. Raises: UsageError that names the file and the line at fault."""
-    file = folder / SETTINGS
-    try:
-        return checked(tomllib.loads(file.read_text("utf-8")), folder)
-    except OSError as error:
-        raise UsageError(f"cannot read {file} ({error.strerror}); docs/encoders.md shows what it holds") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not TOML: {error}") from error
 
 
 def checked(values: Mapping[str, Any], folder: Path) -> OnnxSettings:

@@ -21,7 +21,7 @@ from eyespot.models.downloads import cache_of, to_cache
 from eyespot.models.repository import Repository, listed
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.digests import file_sha256
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, UsageError
 
 HAND = "copy the weights by hand and name the folder"
 LARGE = 1 << 20  # bytes from which on a digest is remembered
@@ -87,13 +87,28 @@ def cached_commit(repo: str) -> str | None:
     return max(commits, key=lambda folder: folder.stat().st_mtime).name if commits else None
 
 
+def checkpoint_of(kind: str, spec: str, weights: Sequence[str]) -> tuple[Checkpoint, str]:
+    """The files of FOLDER or ORG/NAME[@REVISION], and the name KIND:… that loads them again."""
+    folder = Path(spec).expanduser()
+    if folder.is_dir():
+        return local_checkpoint(folder, weights), f"{kind}:{folder.resolve()}"
+    return fetch(*repository_of(spec), weights), f"{kind}:{spec}"
+
+
+def repository_of(spec: str) -> tuple[str, str | None]:
+    """The repository and the revision of ORG/NAME[@REVISION]; `UsageError` if it is none."""
+    repo, _, revision = spec.partition("@")
+    if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
+        raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
+    return repo, revision or None
+
+
 def local_checkpoint(folder: Path, weights: Sequence[str]) -> Checkpoint:
     """A model in a folder of one's own."""
-    for pattern in weights:
-        found = _weights(folder, pattern)
-        if found:
-            return Checkpoint(folder, found, "")
-    raise EyespotError(f"{folder} holds no weights named {' or '.join(weights)}")
+    found = next((found for pattern in weights if (found := _weights(folder, pattern))), None)
+    if found is None:
+        raise EyespotError(f"{folder} holds no weights named {' or '.join(weights)}")
+    return Checkpoint(folder, found, "")
 
 
 def digest(files: Sequence[Path]) -> str:

@@ -22,7 +22,7 @@ from eyespot.encoders import _installing
 from eyespot.models import installed, table, web
 from eyespot.models.repository import listed
 from eyespot.models.table import Entry
-from eyespot.storage.toml import toml_text
+from eyespot.storage.text_files import toml_text
 from eyespot.types import EyespotError, Space, UsageError
 from tests.command import refuses, run_eyespot
 from tests.models import exports

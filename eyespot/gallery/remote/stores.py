@@ -20,7 +20,7 @@ from eyespot.gallery.remote.manifest import mended
 from eyespot.models import web
 from eyespot.storage.atomic import make_folder, new_file, trouble
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, Progress, UsageError
 
 PIECE = 1 << 22  # bytes
 LARGEST = 1 << 28  # bytes of `gallery.json`
@@ -150,10 +150,10 @@ class Store:
             except FileNotFoundError:
                 raise self._missing(name) from None
 
-    def bring(self, name: str, part: Path, size: int) -> int:
-        """A file of a web server to one that grows here, on from where it was cut; how many bytes came now."""
+    def bring(self, name: str, part: Path, size: int, tell: Progress) -> None:
+        """A file of a web server to one that grows here, on from where it was cut."""
         try:
-            return web.grow(part, self._at(name), f"{self.shown}/{name}", size=size)
+            web.grow(part, self._at(name), f"{self.shown}/{name}", size=size, tell=tell)
         except web.NotThere:
             raise self._missing(name) from None
 
