@@ -19,7 +19,17 @@ PANELS = {
     "Everyday": ("demo", "index", "search", "serve", "lists", "tag", "map", "duplicates", "names", "failures"),
     "Galleries": ("compact", "describe", "tune", "doctor", "plan", "publish", "import", "export"),
     "Models": ("models", "encoders", "adapters", "judges"),
-    "Measuring": ("metrics", "eval", "compare", "convert", "fuse", "stats", "reproduce", "download"),
+    "Measuring": (
+        "metrics",
+        "eval",
+        "compare",
+        "compare-encoders",
+        "convert",
+        "fuse",
+        "stats",
+        "reproduce",
+        "download",
+    ),
     "Building and training": ("build", "annotate", "mine", "train", "adapt"),
 }
 VERBS = tuple(name for names in PANELS.values() for name in names)
@@ -43,6 +53,7 @@ SHARED = {
     **{name: ("galleries", name) for name in ("compact", "describe", "failures", "names", "publish")},
     "map": ("galleries", "lay_out"),
     "download": ("reproduce", "download"),
+    "compare-encoders": ("compare", "encoders"),
     "fuse": ("convert", "fuse"),
     "import": ("transfer", "importing"),
     "export": ("transfer", "exporting"),

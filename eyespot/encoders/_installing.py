@@ -15,14 +15,15 @@ from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
 from eyespot.models.downloads import fetch
 from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
 from eyespot.models.repository import HubFile, Repository, listed
-from eyespot.models.table import Entry, entry
+from eyespot.models.table import Entry, entries, entry
 from eyespot.storage.atomic import make_folder, put_file, write_whole
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.locks import in_turn
 from eyespot.storage.text_files import toml_of, toml_text
-from eyespot.types import EyespotError, Progress, UsageError, no_progress
+from eyespot.types import EyespotError, Progress, UsageError, Vectors, no_progress
 
 SAMPLES = ("a heron at the water's edge", "two red bicycles", "an empty street at night", "a bowl of soup")
+GOLDEN, APART = 32, 0.05  # numbers of a vector in the table of models, and how far off they may be, as a share
 _ABOUT = ("LICENSE", "LICENSE.md", "LICENSE.txt", "README.md")
 
 
@@ -149,7 +150,7 @@ def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installe
     digests = {name: file_sha256(folder / name) for name in names}
     made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests)
     try:
-        try_out(encoder_of(made))
+        try_out(made)
     except EyespotError as error:
         raise EyespotError(f"{entry.name} was fetched whole and does not work: {error}") from error
     made.record()
@@ -162,15 +163,32 @@ def encoder_of(model: Installed, *, batch: int | None = None, threads: int = 0) 
     return OnnxEncoder(model.folder, settings, model.encoder, batch=batch, threads=threads)
 
 
-def try_out(encoder: OnnxEncoder) -> None:
-    """`EyespotError` unless two pictures and four texts get vectors that are finite and differ."""
+def probe(encoder: OnnxEncoder) -> Vectors:
+    """The vectors of two built-in pictures and four texts, (6, dim)."""
     from PIL import Image
 
     pictures = [Image.linear_gradient("L").convert("RGB"), Image.radial_gradient("L").convert("RGB").resize((300, 200))]
-    made = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in pictures]))
-    for rows in (made, encoder.encode_texts(SAMPLES)):
-        if not np.isfinite(rows).all() or np.allclose(rows[0], rows[1], atol=1e-4):
-            raise EyespotError(f"{encoder.space.encoder} gives different pictures or texts the same vector, or none")
+    seen = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in pictures]))
+    return np.concatenate([seen, encoder.encode_texts(SAMPLES)])
+
+
+def try_out(model: Installed) -> bool:
+    """Whether the table of models has vectors to compare with.
+
+    Raises: EyespotError unless the pictures and texts of `probe` get vectors that are finite, differ, and are those of
+    the table.
+    """
+    made = probe(encoder_of(model))
+    if not np.isfinite(made).all() or any(np.allclose(made[at], made[at + 1], atol=1e-4) for at in (0, 2)):
+        raise EyespotError(f"{model.encoder} gives different pictures or texts the same vector, or none")
+    known = entries().get(model.name)
+    golden = np.array(known.golden.get(model.variant, []) if known and known.revision == model.revision else [])
+    apart = (
+        np.linalg.norm(made[:, :GOLDEN] - golden, axis=1) / np.linalg.norm(golden, axis=1) if len(golden) else golden
+    )
+    if (apart > APART).any():
+        raise EyespotError(f"{model.encoder} gives other vectors than the table of models; get it again, or report it")
+    return len(golden) > 0
 
 
 def model_here(name: str, variant: str) -> Installed:

@@ -22,7 +22,7 @@ from eyespot.encoders import _installing
 from eyespot.models import installed, table, web
 from eyespot.models.repository import listed
 from eyespot.models.table import Entry
-from eyespot.storage.text_files import toml_text
+from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import EyespotError, Space, UsageError
 from tests.command import refuses, run_eyespot
 from tests.models import exports
@@ -192,6 +192,24 @@ def test_a_model_moves_with_its_name(
     (copied / "tokenizer.json").write_bytes(b" ")
     with raises(EyespotError):
         _installing.bring(table.entry("org/clip"), "fp32", copied)
+
+
+def test_a_model_is_compared_with_the_vectors_of_the_table(
+    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `scripts/pin_models.py` writes them; another mean of the pixels shows."""
+    made = get("clip", models)
+    golden = _installing.probe(_installing.encoder_of(made))[:, : _installing.GOLDEN].round(5).tolist()
+    assert not _installing.try_out(made)
+    pinned = entry("clip", models).model_copy(update={"revision": made.revision, "golden": {"fp32": golden}})
+    monkeypatch.setattr(_installing, "entries", lambda: {made.name: pinned})
+
+    assert _installing.try_out(made) and [len(row) for row in golden] == [32] * 6
+    values = toml_of(made.folder / "eyespot.toml")
+    values["image"]["mean"] = [0.9, 0.1, 0.9]
+    (made.folder / "eyespot.toml").write_text(toml_text(values))
+    with raises(EyespotError):
+        _installing.try_out(made)
 
 
 OTHER = {"name": "org/other"}
