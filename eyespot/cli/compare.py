@@ -125,8 +125,6 @@ def encoders(
     from eyespot.metrics import Resampling, Rules, compare, parse
 
     place = gallery_here(gallery)
-    if len(set(encoder)) < 2:
-        raise UsageError("a comparison needs two encoders: eyespot compare-encoders -e starter -e siglip2-base")
     if not (place / "ledger.sqlite").is_file():
         raise NothingFound(f"nobody has judged photos of {place} yet; do so with: eyespot serve -g {place}")
     with Judgements(place / "ledger.sqlite") as ledger:

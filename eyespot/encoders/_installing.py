@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from eyespot.encoders._graphs import read_graph
-from eyespot.encoders._layouts import VARIANTS, ExportLayout, described, layout_of
+from eyespot.encoders._layouts import ExportLayout, described, layout_of
 from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
 from eyespot.models.downloads import fetch
 from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
@@ -46,12 +46,7 @@ def offer(entry: Entry, variant: str) -> Offer:
     repository = listed(entry.repo, entry.revision or None, instead="name a folder that has it: --from FOLDER")
     root = f"{entry.folder}/" if entry.folder else ""
     paths = [file.path.removeprefix(root) for file in repository.files if file.path.startswith(root)]
-    found = layout_of(paths, variant)
-    if found is None:
-        there = [name for name in VARIANTS if layout_of(paths, name)]
-        towers = f"it has {', '.join(there)}" if there else f"it has {_onnx_files(paths)}"
-        raise UsageError(f"{entry.repo} has no pair of towers in {variant} that eyespot knows; {towers}")
-    wanted = {root + name for name in _needed(*found, paths)} | set(_ABOUT)
+    wanted = {root + name for name in _needed(*layout_of(paths, variant, entry.repo), paths)} | set(_ABOUT)
     chosen = tuple(file for file in repository.files if file.path in wanted)
     for file in chosen:
         pinned = entry.sha256.get(file.path)
@@ -60,10 +55,6 @@ def offer(entry: Entry, variant: str) -> Offer:
                 f"{entry.repo} has another {file.path} than the table of models names; nothing was fetched"
             )
     return Offer(repository, chosen, sum(file.size for file in chosen))
-
-
-def _onnx_files(paths: Sequence[str]) -> str:
-    return ", ".join(path for path in paths if path.endswith(".onnx")) or "no .onnx file"
 
 
 def _needed(layout: ExportLayout, towers: tuple[str, str], paths: Sequence[str]) -> list[str]:
@@ -85,15 +76,14 @@ def _fetch_all(entry: Entry, offered: Offer, folder: Path, tell: Progress) -> No
     """The files of an offer, and the weights that its towers name."""
     repository = offered.repository
     root = f"{entry.folder}/" if entry.folder else ""
-    inside = [HubFile(file.path.removeprefix(root), file.size, file.digest) for file in offered.files]
+    there = [replace(file, path=file.path.removeprefix(root)) for file in repository.files]
+    inside = [replace(file, path=file.path.removeprefix(root)) for file in offered.files]
     coming = sum(file.size for file in inside if not (folder / file.path).is_file())
     if coming > (free := shutil.disk_usage(folder).free):
         raise EyespotError(f"{folder} has room for {free / 1e6:,.0f} MB, not for {coming / 1e6:,.0f} MB; make room")
     fetch(repository, inside, folder, tell, root=root)
     missing = [name for name in _external(folder) if not (folder / name).is_file()]
-    named = [file for file in repository.files if file.path.removeprefix(root) in missing]
-    more = [HubFile(one.path.removeprefix(root), one.size, one.digest) for one in named]
-    fetch(repository, more, folder, tell, root=root)
+    fetch(repository, [file for file in there if file.path in missing], folder, tell, root=root)
     if entry.tokenizer and not any(file.path.endswith("tokenizer.json") for file in inside):
         other = listed(entry.tokenizer)
         fetch(other, [file for file in other.files if file.path in ("tokenizer.json", "tokenizer_config.json")], folder)
@@ -116,11 +106,9 @@ def bring(entry: Entry, variant: str, source: Path) -> Installed:
     if (origin / entry.folder).is_dir():
         origin /= entry.folder
     paths = [path.relative_to(origin).as_posix() for path in sorted(origin.rglob("*")) if path.is_file()]
-    found = layout_of(paths, variant)
-    if found is None:
-        raise UsageError(f"{origin} has no pair of towers in {variant} that eyespot knows; it has {_onnx_files(paths)}")
+    needed = _needed(*layout_of(paths, variant, origin), paths)
     folder = place_of(entry.name, variant)
-    for name in sorted({*_needed(*found, paths), *_external(origin), *_ABOUT}.intersection(paths)):
+    for name in sorted({*needed, *_external(origin), *_ABOUT}.intersection(paths)):
         make_folder((folder / name).parent)
         part = folder.joinpath(name).with_name(f".{Path(name).name}.part")
         shutil.copyfile(origin / name, part)

@@ -277,26 +277,22 @@ def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
-    wanted = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in _providers().split(",")]
+    named = os.environ.get("EYESPOT_PROVIDERS") or "CUDA,CPU"
+    wanted = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in named.split(",")]
     providers = [name for name in wanted if name in onnxruntime.get_available_providers()]
     try:
         tower = onnxruntime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:  # onnxruntime's errors share no other base
-        raise UsageError(f"{file} is no model that onnxruntime opens: {_first_line(error)}") from error
-    _promised(file, "input", inputs, tower.get_inputs())
-    _promised(file, "output", [output], tower.get_outputs())
+        newer = "; this export needs a newer onnxruntime: pip install -U onnxruntime"
+        is_newer = any(word in str(error).lower() for word in ("opset", "ir version"))
+        why = f"{_first_line(error)}{newer if is_newer else ''}"
+        raise UsageError(f"{file} is no model that onnxruntime opens: {why}") from error
+    for kind, names, ports in (("input", inputs, tower.get_inputs()), ("output", [output], tower.get_outputs())):
+        known = [one.name for one in ports]
+        if lacking := [name for name in names if name not in known]:
+            there = ", ".join(known)
+            raise UsageError(f"{file} has no {kind} {lacking[0]!r}; there are: {there}; set it in {SETTINGS}")
     return tower
-
-
-def _providers() -> str:
-    return os.environ.get("EYESPOT_PROVIDERS") or "CUDA,CPU"
-
-
-def _promised(file: Path, kind: str, names: list[str], present: list[Any]) -> None:
-    known = [one.name for one in present]
-    for name in names:
-        if name not in known:
-            raise UsageError(f"{file} has no {kind} {name!r}; there are: {', '.join(known)}; set it in {SETTINGS}")
 
 
 def _tokenizer(file: Path, settings: TextSettings) -> Any:

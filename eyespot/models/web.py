@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -20,7 +20,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
-    HTTPHandler,
     HTTPRedirectHandler,
     HTTPSHandler,
     OpenerDirector,
@@ -59,6 +58,10 @@ class HostBusy(EyespotError):
 
 class NotThere(EyespotError):
     """The host has nothing at this address."""
+
+
+class TooMuch(EyespotError):
+    """The host sends more than was promised."""
 
 
 # -- credentials ------------------------------------------------------------------------------------------------
@@ -119,14 +122,18 @@ class _BoundedTls(_Bounded, HTTPSConnection):
     pass
 
 
-class _Http(HTTPHandler):
+class _Connections(HTTPSHandler):
+    http_request = HTTPSHandler.https_request
+
     def http_open(self, req: Request) -> HTTPResponse:
         return self.do_open(_Bounded, req)
 
-
-class _Https(HTTPSHandler):
     def https_open(self, req: Request) -> HTTPResponse:
         return self.do_open(_BoundedTls, req)
+
+
+# Not those of files and FTP: a redirect leads to neither
+HANDLERS = ProxyHandler, _Connections, _Redirects, HTTPDefaultErrorHandler, HTTPErrorProcessor, UnknownHandler
 
 
 @contextmanager
@@ -142,11 +149,16 @@ def opened(
     about = {"User-Agent": "eyespot", "Accept-Encoding": "identity", **headers}
     if login:
         about["Authorization"] = f"Basic {base64.b64encode(unquote(login).encode()).decode()}"
-    # No handler of files or FTP: a redirect leads to neither
-    handlers = ProxyHandler(), _Http(), _Https(), _Redirects(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()
-    opener = OpenerDirector()
-    for handler in (*handlers, UnknownHandler()):
-        opener.add_handler(handler)
+    opener = OpenerDirector()  # without a handler of files or FTP: a redirect leads to neither
+    for handler in (
+        ProxyHandler,
+        _Connections,
+        _Redirects,
+        HTTPDefaultErrorHandler,
+        HTTPErrorProcessor,
+        UnknownHandler,
+    ):
+        opener.add_handler(handler())
     answer: HTTPResponse | HTTPError
     try:
         answer = opener.open(Request(parts._replace(netloc=host).geturl(), headers=about), timeout=SILENCE)
@@ -199,7 +211,7 @@ def pieces(answer: HTTPResponse | HTTPError, source: str, most: int | None = Non
         if got <= limit:
             yield piece
     else:
-        raise EyespotError(f"{source} sends more than the {limit:,} bytes that it should have; nothing of it is used")
+        raise TooMuch(f"{source} sends more than the {limit:,} bytes that it should have; nothing of it is used")
     raise HostBusy(f"{source} was cut after {got:,} bytes; run the same line again to go on")
 
 
@@ -238,29 +250,12 @@ def grow(
                 leftover.unlink(missing_ok=True)
             raise EyespotError(f"{source} has changed meanwhile; run the same line again to get it whole")
         start = _begun(answer, source, part, tag, before)
-        left = None if size is None else size - start
         total = size or start + int(answer.headers.get("Content-Length") or -start)
+        left = None if size is None else size - start
         return _written(part, pieces(answer, source, left), lambda got: tell("bytes", start + got, total))
 
 
-def _begun(answer: Any, source: str, part: Path, tag: Path | None, before: int) -> int:
-    """The byte that the host begins with; what is here goes if that is the first."""
-    resumed = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {before}-")
-    if answer.status == 206 and not resumed:
-        part.unlink(missing_ok=True)
-        raise EyespotError(
-            f"{source} sends another part than the one it lacks; run the same line again to get it whole"
-        )
-    if not resumed:  # the tag goes first: a kill in between must not leave old bytes under a new tag
-        for old in filter(None, (tag, part)):
-            old.unlink(missing_ok=True)
-    etag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-    if tag is not None and etag and not etag.startswith("W/"):
-        tag.write_text(etag, "utf-8")
-    return before if resumed else 0
-
-
-def _written(part: Path, coming: Iterator[bytes], tell: Any) -> int:
+def _written(part: Path, coming: Iterator[bytes], tell: Callable[[int], None]) -> int:
     got = 0
     try:
         with part.open("ab") as file:
@@ -270,9 +265,23 @@ def _written(part: Path, coming: Iterator[bytes], tell: Any) -> int:
                 tell(got)
     except OSError as error:
         raise EyespotError(f"{part.parent} cannot be written {trouble(error)}") from None
-    except HostBusy:
-        raise
-    except EyespotError:  # more than was promised: none of it can be right
+    except TooMuch:  # none of it can be right
         part.unlink()
         raise
     return got
+
+
+def _begun(answer: Any, source: str, part: Path, tag: Path | None, before: int) -> int:
+    """The byte that the host begins with; what is here goes if that is the first."""
+    if answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {before}-"):
+        return before
+    for old in filter(None, (tag, part)):  # the tag goes first: a kill between must leave no old bytes under a new tag
+        old.unlink(missing_ok=True)
+    if answer.status == 206:
+        raise EyespotError(
+            f"{source} sends another part than the one it lacks; run the same line again to get it whole"
+        )
+    etag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+    if tag is not None and etag and not etag.startswith("W/"):
+        tag.write_text(etag, "utf-8")
+    return 0

@@ -138,34 +138,24 @@ class Store:
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         """The first `size` bytes of a file, some at a time, and no more; `EyespotError` if it is not there."""
-        with _explain_errors(self.url):
-            if size <= PIECE:  # one request, where a file that is opened costs two
-                yield self.range(name, 0, size)
-                return
-            try:
-                with self.fs.open(self._at(self._plain(name)), "rb") as file:
-                    while size and (piece := file.read(min(size, PIECE))):
-                        size -= len(piece)
-                        yield piece
-            except FileNotFoundError:
-                raise self._missing(name) from None
+        if size <= PIECE:  # one request, where a file that is opened costs two
+            yield self.range(name, 0, size)
+            return
+        with _explain_errors(self.url, name), self.fs.open(self._at(self._plain(name)), "rb") as file:
+            while size and (piece := file.read(min(size, PIECE))):
+                size -= len(piece)
+                yield piece
 
     def bring(self, name: str, part: Path, size: int, tell: Progress) -> None:
         """A file of a web server to one that grows here, on from where it was cut."""
-        try:
+        with _explain_errors(self.url, name):
             web.grow(part, self._at(name), f"{self.shown}/{name}", size=size, tell=tell)
-        except web.NotThere:
-            raise self._missing(name) from None
 
     def range(self, name: str, start: int, stop: int) -> bytes:
         """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""
-        with _explain_errors(self.url):
-            try:
-                return (
-                    bytes(self.fs.cat_file(self._at(self._plain(name)), start=start, end=stop)) if stop > start else b""
-                )
-            except FileNotFoundError:
-                raise self._missing(name) from None
+        with _explain_errors(self.url, name):
+            at = self._at(self._plain(name))
+            return bytes(self.fs.cat_file(at, start=start, end=stop)) if stop > start else b""
 
     def _plain(self, name: str) -> str:
         """The name, of a folder if it is a file: a device or a pipe may have no end, or no beginning."""
@@ -190,9 +180,6 @@ class Store:
                     stack.enter_context(locked(self.folder))
             yield
 
-    def _missing(self, name: str) -> EyespotError:
-        return EyespotError(f"{self.shown}/{name} is missing; {mended(self.shown)}")
-
     def _version(self, name: str) -> str:
         facts = self.fs.info(self._at(name))
         return str(facts.get("ETag") or facts["size"])
@@ -215,10 +202,15 @@ class Store:
 
 
 @contextmanager
-def _explain_errors(url: str) -> Iterator[None]:
+def _explain_errors(url: str, name: str = "") -> Iterator[None]:
+    """name: of a file that must be there."""
     place = web.shown(url)
     try:
         yield
+    except (FileNotFoundError, web.NotThere) as error:
+        if name:
+            raise EyespotError(f"{place}/{name} is missing; {mended(place)}") from None
+        raise EyespotError(f"{place} cannot be used {trouble(error, elsewhere=_ADDRESS, other=_ADDRESS)}") from None
     except (EyespotError, Conflict):
         raise
     except ImportError as error:  # fsspec says which package knows this protocol
