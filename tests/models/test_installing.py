@@ -204,7 +204,7 @@ def test_a_model_is_compared_with_the_vectors_of_the_table(
     pinned = entry("clip", models).model_copy(update={"revision": made.revision, "golden": {"fp32": golden}})
     monkeypatch.setattr(_installing, "entries", lambda: {made.name: pinned})
 
-    assert _installing.try_out(made) and [len(row) for row in golden] == [32] * 6
+    assert _installing.try_out(made) and len(golden) == 6
     values = toml_of(made.folder / "eyespot.toml")
     values["image"]["mean"] = [0.9, 0.1, 0.9]
     (made.folder / "eyespot.toml").write_text(toml_text(values))
