@@ -33,11 +33,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
         {
             "VARIANTS": "_layouts",
             **dict.fromkeys(("bring", "encoder_of", "get", "model_here", "offer", "probe", "try_out"), "_installing"),
-            "Device": "_torch",
-            "TorchEncoder": "_torch",
-            "name_in": "_saving",
-            "refuse_if_lost": "_saving",
-            "save": "_saving",
-            "trainable": "_saving",
+            **dict.fromkeys(("Device", "TorchEncoder"), "_torch"),
+            **dict.fromkeys(("name_in", "refuse_if_lost", "save", "trainable"), "_saving"),
         },
     )

@@ -20,7 +20,7 @@ from eyespot.storage.atomic import make_folder, put_file, write_whole
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.locks import in_turn
 from eyespot.storage.text_files import toml_of, toml_text
-from eyespot.types import EyespotError, Progress, UsageError, Vectors, no_progress
+from eyespot.types import Encoder, EyespotError, Progress, UsageError, Vectors, no_progress
 
 SAMPLES = ("a heron at the water's edge", "two red bicycles", "an empty street at night", "a bowl of soup")
 GOLDEN, APART = 32, 0.05  # numbers of a vector in the table of models, and how far off they may be, as a share
@@ -151,7 +151,7 @@ def encoder_of(model: Installed, *, batch: int | None = None, threads: int = 0) 
     return OnnxEncoder(model.folder, settings, model.encoder, batch=batch, threads=threads)
 
 
-def probe(encoder: OnnxEncoder) -> Vectors:
+def probe(encoder: Encoder) -> Vectors:
     """The vectors of two built-in pictures and four texts, (6, dim)."""
     from PIL import Image
 

@@ -63,11 +63,6 @@ class Family:
     thought: str = ""
     positions: str = "grid"
 
-    @property
-    def preprocessing(self) -> dict[str, Any]:
-        """All of it, as a space's preprocessing is told."""
-        return asdict(self)
-
 
 ANSWER = Instructions(
     "Name what this picture shows in one word:",

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, centre_crop
+from eyespot.encoders._text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
 from eyespot.models.pretrained import model_of
-from eyespot.models.text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -55,10 +55,8 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
 
         with torch.inference_mode():
             probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
-        weights = hub.digest(checkpoint.weights)
-        space = Space(
-            towers.name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1]
-        )
+        weights, read = hub.digest(checkpoint.weights), _preprocessing(towers, checkpoint.folder)
+        space = Space(towers.name, checkpoint.revision, weights, read, probe.shape[1])
         return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
 
 

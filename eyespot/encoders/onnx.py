@@ -19,8 +19,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
 from eyespot.encoders._layouts import described
+from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
-from eyespot.models.text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.storage.text_files import toml_of
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.encoders._patches import PatchGrid, centre_crop
+from eyespot.encoders._text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
 from eyespot.models.downloads import download
-from eyespot.models.text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SPELLING = "open_clip:MODEL/PRETRAINED"
 NEEDS = "the extra [torch]; weights from the model hub or a file"
 HUB = "hf-hub:"
+SITE = "https://huggingface.co"
 HUB_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "open_clip_pytorch_model.bin")
 
 
@@ -204,7 +205,7 @@ def _on_hub(spec: str) -> OpenClipSource:
         weights=checkpoint.weights,
         tokenizer=folder if brings_tokenizer else HUB + repo,
         revision=checkpoint.revision,
-        licence=_see(repo),
+        licence=f"see {SITE}/{repo}",
     )
 
 
@@ -217,11 +218,10 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
     if not config:
         known = tags.list_pretrained_tags_by_model(model)
         if not known:
-            no_tag = f"{model} has no published weights; name a checkpoint file: open_clip:{model}/FILE"
-        else:
-            no_tag = f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}"
-        raise UsageError(no_tag)
+            raise UsageError(f"{model} has no published weights; name a checkpoint file: open_clip:{model}/FILE")
+        raise UsageError(f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}")
     checkpoint = _tag_files(config, revision or None)
+    place = f"{SITE}/{config['hf_hub'].rpartition('/')[0]}" if config.get("hf_hub") else config["url"]
     keys = ("mean", "std", "interpolation", "resize_mode", "fill_color")
     preprocess = {key: config[key] for key in keys if key in config}
     tag_settings = {"force_preprocess_cfg": preprocess, "force_quick_gelu": bool(config.get("quick_gelu"))}
@@ -232,7 +232,7 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
         tokenizer=model,
         revision=checkpoint.revision,
         settings=tag_settings,
-        licence=_see(config["hf_hub"].rpartition("/")[0]) if config.get("hf_hub") else f"see {config['url']}",
+        licence=f"see {place}",
     )
 
 
@@ -245,7 +245,3 @@ def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
         return hub.Checkpoint(weights.parent, [weights], "")
     safe = Path(file).with_suffix(".safetensors").name if file else ""
     return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)
-
-
-def _see(repo: str) -> str:
-    return f"see https://huggingface.co/{repo}"

@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.manifest import (
-    MANIFEST,
-    OURS,
-    DamagedManifest,
-    File,
-    Manifest,
-    published_name,
-)
+from eyespot.gallery.remote.manifest import MANIFEST, OURS, DamagedManifest, File, Manifest, published_name
 from eyespot.gallery.remote.stores import Conflict, Store, store_at
 from eyespot.parallel import ordered_map
 from eyespot.storage.digests import BLAKE2B
