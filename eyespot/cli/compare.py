@@ -120,26 +120,18 @@ def encoders(
 ) -> None:
     """Compare encoders of a gallery by your own verdicts: which ranks what you judged better, and how sure that is."""
     import eyespot
-    from eyespot.ledger.export import Reading, qrels, voters
-    from eyespot.ledger.judgements import Judgements
     from eyespot.metrics import Resampling, Rules, compare, parse
 
     place = gallery_here(gallery)
-    if not (place / "ledger.sqlite").is_file():
-        raise NothingFound(f"nobody has judged photos of {place} yet; do so with: eyespot serve -g {place}")
-    with Judgements(place / "ledger.sqlite") as ledger:
-        queries = {digest: query for digest, query in ledger.queries().items() if query is not None}
-        whose = voters(ledger.judges(), by)
-        rows = (row for row in ledger.rows() if row.judgement.judge in whose)
-        judged = qrels(rows, {digest: digest for digest in queries}, Reading())
+    queries, judged = _verdicts(place, by)
     runs = {name: _of_judged(eyespot.open(place, name), queries, judged) for name in encoder}
-    ranked = {
-        query: set.intersection(*({hit.image for hit in run[query]} for run in runs.values())) for query in judged
-    }
-    grades = {query: {one: grade for one, grade in judged[query].items() if one in ranked[query]} for query in judged}
-    mixed = Qrels(
-        {query: each for query, each in grades.items() if max(each.values(), default=0) > 0 >= min(each.values())}
-    )
+    grades: dict[str, dict[str, float]] = {}
+    for query, given in judged.items():
+        in_all = set.intersection(*({hit.image for hit in run[query]} for run in runs.values()))
+        each = {image: grade for image, grade in given.items() if image in in_all}
+        if each and max(each.values()) > 0 >= min(each.values()):
+            grades[query] = each
+    mixed = Qrels(grades)
     if not len(mixed):
         raise NothingFound("no query has photos that fit and photos that do not; judge some of both")
     measures = [parse("AP"), parse("nDCG")]
@@ -149,13 +141,23 @@ def encoders(
     lines = list(_lines(comparison, 0, False))
     for pair in _first_measure(comparison):
         better = pair.run if pair.interval[0] > 0 else comparison.baseline if pair.interval[1] < 0 else ""
-        said = (
-            f"{better} ranks them better"
-            if better
-            else f"no difference of {pair.run} and {comparison.baseline} is shown"
-        )
+        said = f"{better} ranks them better" if better else f"no difference from {pair.run} is shown"
         lines.append(f"{said}, by {len(mixed)} queries with {sum(map(len, mixed.values()))} verdicts")
     print_result(comparison.as_json(0, False) | {"queries": len(mixed)}, lines, json)
+
+
+def _verdicts(place: Path, by: list[str]) -> tuple[dict[str, Query], Qrels]:
+    """The queries that were judged in a gallery, and their verdicts, by digest."""
+    from eyespot.ledger.export import Reading, qrels, voters
+    from eyespot.ledger.judgements import Judgements
+
+    if not (place / "ledger.sqlite").is_file():
+        raise NothingFound(f"nobody has judged photos of {place} yet; do so with: eyespot serve -g {place}")
+    with Judgements(place / "ledger.sqlite") as ledger:
+        queries = {digest: query for digest, query in ledger.queries().items() if query is not None}
+        whose = voters(ledger.judges(), by)
+        rows = (row for row in ledger.rows() if row.judgement.judge in whose)
+        return queries, qrels(rows, {digest: digest for digest in queries}, Reading())
 
 
 def _of_judged(collection: Collection, queries: Mapping[str, Query], judged: Qrels) -> Run:
