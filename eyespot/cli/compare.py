@@ -113,8 +113,12 @@ def _first_measure(comparison: Comparison) -> list[Compared]:
 
 def encoders(
     gallery: Path | None = gallery_option("The gallery, which has vectors of each of them."),
-    encoder: list[str] = typer.Option(..., "-e", "--encoder", help="Two encoders or more, the one in use first."),
-    by: list[str] = typer.Option([], help="Only verdicts of this judge; several judges vote; `all` for every judge."),
+    encoder: list[str] = typer.Option(
+        ..., "-e", "--encoder", metavar="NAME", help="Two encoders or more, the one in use first."
+    ),
+    by: list[str] = typer.Option(
+        [], metavar="JUDGE", help="Only verdicts of this judge; several judges vote; `all` for every judge."
+    ),
     samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
     json: bool = json_option(),
 ) -> None:

@@ -99,6 +99,8 @@ def bring(entry: Entry, variant: str, source: Path) -> Installed:
     """Install from a folder: an export as the hub lays it out, the hub's cache, or another machine's model folder."""
     if not source.is_dir():
         raise UsageError(f"{source} is no folder; name one that holds the export")
+    cached = source / f"models--{entry.repo.replace('/', '--')}"
+    source = cached if cached.is_dir() else source  # below the hub's cache as a whole
     snapshots = sorted(source.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
     origin, commit = (snapshots[-1], snapshots[-1].name) if snapshots else (source, "")
     if records := sorted(source.rglob(RECORD)):

@@ -283,10 +283,9 @@ def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
     try:
         tower = onnxruntime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:  # onnxruntime's errors share no other base
-        newer = "; this export needs a newer onnxruntime: pip install -U onnxruntime"
         is_newer = any(word in str(error).lower() for word in ("opset", "ir version"))
-        why = f"{_first_line(error)}{newer if is_newer else ''}"
-        raise UsageError(f"{file} is no model that onnxruntime opens: {why}") from error
+        way_out = "; this export needs a newer onnxruntime: pip install -U onnxruntime" if is_newer else ""
+        raise UsageError(f"{file} is no model that onnxruntime opens: {_first_line(error)}{way_out}") from error
     for kind, names, ports in (("input", inputs, tower.get_inputs()), ("output", [output], tower.get_outputs())):
         known = [one.name for one in ports]
         if lacking := [name for name in names if name not in known]:

@@ -161,6 +161,16 @@ def test_pictures_of_the_wrong_size_fail_in_one_sentence(folder: Path) -> None:
         encoder.encode_pixels(pixels(encoder))
 
 
+def test_an_export_that_is_too_new_says_what_to_upgrade(folder: Path) -> None:
+    import onnx
+
+    graph = onnx.load(str(folder / "text.onnx"))
+    graph.opset_import[0].version = 99
+    onnx.save(graph, str(folder / "text.onnx"))
+    with pytest.raises(UsageError, match="pip install -U onnxruntime"):
+        rooms.load("encoders", f"onnx:{folder}").encode_texts(["a heron"])
+
+
 def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -> None:
     from eyespot.encoders.onnx import ImageSettings, OnnxSettings, TextSettings, checked
     from eyespot.storage.text_files import toml_of
