@@ -194,7 +194,7 @@ def _padding(files: Mapping[str, Any]) -> dict[str, Any]:
 def _of_immich(files: Mapping[str, Any], tokens: Port) -> tuple[dict[str, Any], dict[str, Any]]:
     seen, config = files.get("preprocess_cfg.json", {}), files.get("config.json", {}).get("text_cfg", {})
     names = {name: name for name in ("size", "mean", "std", "interpolation")} | {"resize": "resize_mode"}
-    pictures = {name: seen[theirs] for name, theirs in names.items() if seen.get(theirs)}
+    pictures = {name: seen[key] for name, key in names.items() if seen.get(key)}
     limit = next((one for one in tokens.shape[1:2] if one), config.get("context_length", CLIP_LENGTH))
     words: dict[str, Any] = {"length": limit, **_padding(files)}
     if config.get("tokenizer_kwargs", {}).get("clean") == "canonicalize":
