@@ -61,7 +61,7 @@ def download(
         return Downloaded(out, repository.commit, fetch(repository, chosen, out, tell))
     if urlsplit(source).scheme not in ("http", "https"):
         raise UsageError(
-            f"{web.bare_address(source)} is no address; give https://…, hub:OWNER/NAME or hub:datasets/OWNER/NAME@REVISION"
+            f"{web.public(source)} is no address; give https://…, hub:OWNER/NAME or hub:datasets/OWNER/NAME@REVISION"
         )
     if patterns:
         raise UsageError("--files chooses among the files of a repository of the hub; leave it out for an address")
@@ -167,7 +167,7 @@ def _of_hub(repository: Repository, file: HubFile, place: Path, tell: Progress) 
 
 
 def _of_host(source: str, out: Path, tell: Progress) -> Downloaded:
-    name, said = unquote(PurePosixPath(urlsplit(source).path).name), web.bare_address(source)
+    name, said = unquote(PurePosixPath(urlsplit(source).path).name), web.public(source)
     if not name or name in (".", "..") or any(mark in name for mark in "/\\\0"):
         raise UsageError(f"{said} does not end with the name of a file; give the address of the file itself")
     make_folder(out)

@@ -101,7 +101,7 @@ def endpoint() -> str:
 
     address = str(os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).netloc:
-        raise UsageError(f"{web.bare_address(address)} is no address of a hub; give https://… in HF_ENDPOINT or --from")
+        raise UsageError(f"{web.public(address)} is no address of a hub; give https://… in HF_ENDPOINT or --from")
     return address
 
 
@@ -114,4 +114,4 @@ def authorization() -> dict[str, str]:
 
 
 def _host() -> str:
-    return urlsplit(web.bare_address(endpoint())).netloc
+    return urlsplit(web.public(endpoint())).netloc

@@ -67,7 +67,7 @@ class TooMuch(EyespotError):
 # -- credentials ------------------------------------------------------------------------------------------------
 
 
-def bare_address(url: str) -> str:
+def public(url: str) -> str:
     """An address for a sentence: without user, password and query."""
     head, slashes, rest = url.partition("://")
     place, slash, path = rest.partition("?")[0].partition("#")[0].partition("/")
@@ -144,7 +144,7 @@ def opened(
 
     source: what to call it in a sentence, and `way` how else it can be had. Raises: HostBusy, NotThere, EyespotError.
     """
-    source, parts = source or bare_address(url), urlsplit(url)
+    source, parts = source or public(url), urlsplit(url)
     login, _, host = parts.netloc.rpartition("@")
     about = {"User-Agent": "eyespot", "Accept-Encoding": "identity", **headers}
     if login:
@@ -218,7 +218,7 @@ def pieces(answer: HTTPResponse | HTTPError, source: str, most: int | None = Non
 def read(url: str, most: int, source: str = "", headers: Mapping[str, str] = {}, *, way: str = WAY) -> bytes:
     """A small answer, whole."""
     with opened(url, source, headers, way=way) as answer:
-        return b"".join(pieces(answer, source or bare_address(url), most))
+        return b"".join(pieces(answer, source or public(url), most))
 
 
 def grow(

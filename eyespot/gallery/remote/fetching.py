@@ -22,7 +22,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.remote.downloads import ByteProgress, Downloads, part_of
 from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, OURS, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
-from eyespot.models.web import bare_address
+from eyespot.models.web import public
 from eyespot.storage.atomic import FULL, new_file, put_folder
 from eyespot.storage.digests import BLAKE2B, DIGESTS, sound_digests
 from eyespot.storage.locks import locked
@@ -76,7 +76,7 @@ def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:
     with locked(copy):
         origin = read_origin(copy) or origin
         text = origin.text(copy)
-        manifest = Manifest.of(text, bare_address(origin.url))
+        manifest = Manifest.of(text, public(origin.url))
         if not (parts := manifest.parts_of(part)) <= origin.parts:
             Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts, text)
 
@@ -192,9 +192,7 @@ class CopyOrigin(NamedTuple):
         with suppress(OSError):
             if name_of(text := (copy / self.published).read_bytes()) == self.published:
                 return text
-        raise EyespotError(
-            f"{copy} does not know any more what it has; name its address, as in: -g {bare_address(self.url)}"
-        )
+        raise EyespotError(f"{copy} does not know any more what it has; name its address, as in: -g {public(self.url)}")
 
 
 def read_origin(copy: Path) -> CopyOrigin | None:

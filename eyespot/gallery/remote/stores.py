@@ -74,7 +74,7 @@ class Store:
     """
 
     def __init__(self, url: str, fs: Any, root: str) -> None:
-        self.url, self.shown, self.fs, self.root, self.transfers = url, web.bare_address(url), fs, root, transfers()
+        self.url, self.shown, self.fs, self.root, self.transfers = url, web.public(url), fs, root, transfers()
         kinds = url.partition(":")[0] if fs is None else fs.protocol
         protocols = {kinds} if isinstance(kinds, str) else set(kinds)
         self.folder = None if protocols.isdisjoint(HERE) else Path(root)  # which publishers lock
@@ -204,7 +204,7 @@ class Store:
 @contextmanager
 def _explain_errors(url: str, name: str = "") -> Iterator[None]:
     """name: of a file that must be there."""
-    place = web.bare_address(url)
+    place = web.public(url)
     try:
         yield
     except (FileNotFoundError, web.NotThere) as error:
