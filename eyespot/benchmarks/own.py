@@ -9,9 +9,8 @@ from eyespot.benchmarks._evaluating import ByColumn
 from eyespot.metrics import parse
 from eyespot.runs import read_qrels
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.ids import required
 from eyespot.storage.tables import rows_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import refuse, required
 from eyespot.types import UsageError
 
 MEASURES = ("AP(norm='min-k', ties='average')@50", "nDCG(ties='average')@50", "RR(ties='average')@50", "R@20", "P@10")

@@ -25,6 +25,7 @@ SHARED = {
     **{name: ("galleries", name) for name in ("compact", "describe", "failures", "names", "publish")},
     "map": ("galleries", "lay_out"),
     "download": ("reproduce", "download"),
+    "compare-encoders": ("compare", "encoders"),
     "fuse": ("convert", "fuse"),
     "import": ("transfer", "importing"),
     "export": ("transfer", "exporting"),

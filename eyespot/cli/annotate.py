@@ -139,9 +139,8 @@ def mark(
     # By photo; a table without the column takes no mark back, it is refused
     import eyespot
     from eyespot.search.matching import matched
-    from eyespot.storage.ids import required
     from eyespot.storage.tables import rows_of
-    from eyespot.storage.text_files import refuse
+    from eyespot.storage.text_files import refuse, required
 
     given: list[tuple[str, str | None]] = []
     for at, row in rows_of(file):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,13 @@ from eyespot.cli.console import escaped, print_result, warn, warn_all
 from eyespot.cli.metrics import itself_aside, scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.measure import PageSettings, ScoringSettings
-from eyespot.types import UsageError
+from eyespot.types import NothingFound, Qrels, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.metrics import Compared, Comparison
     from eyespot.reports.moved import Section
+    from eyespot.search.collection import Collection
+    from eyespot.types import Query
 
 
 def run(
@@ -107,6 +109,75 @@ def _lines(comparison: Comparison, moved: int, per_query: bool) -> Iterator[str]
 
 def _first_measure(comparison: Comparison) -> list[Compared]:
     return [pair for pair in comparison.pairs if pair.measure == comparison.pairs[0].measure]
+
+
+def encoders(
+    gallery: Path | None = gallery_option("The gallery, which has vectors of each of them."),
+    encoder: list[str] = typer.Option(
+        ..., "-e", "--encoder", metavar="NAME", help="Two encoders or more, the one in use first."
+    ),
+    by: list[str] = typer.Option(
+        [], metavar="JUDGE", help="Only verdicts of this judge; several judges vote; `all` for every judge."
+    ),
+    samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
+    json: bool = json_option(),
+) -> None:
+    """Compare encoders of a gallery by your own verdicts: which ranks what you judged better, and how sure that is."""
+    import eyespot
+    from eyespot.metrics import Resampling, Rules, compare, parse
+
+    place = gallery_here(gallery)
+    queries, judged = _verdicts(place, by)
+    runs = {name: _of_judged(eyespot.open(place, name), queries, judged) for name in encoder}
+    grades: dict[str, dict[str, float]] = {}
+    for query, given in judged.items():
+        in_all = set.intersection(*({hit.image for hit in run[query]} for run in runs.values()))
+        each = {image: grade for image, grade in given.items() if image in in_all}
+        if each and max(each.values()) > 0 >= min(each.values()):
+            grades[query] = each
+    mixed = Qrels(grades)
+    if not len(mixed):
+        raise NothingFound("no query has photos that fit and photos that do not; judge some of both")
+    measures = [parse("AP"), parse("nDCG")]
+    scores = {name: scored(run, mixed, (measures, Rules()), name) for name, run in runs.items()}
+    comparison = compare(scores, Resampling(samples))
+    warn_all(comparison.notes)
+    lines = list(_lines(comparison, 0, False))
+    for pair in _first_measure(comparison):
+        better = pair.run if pair.interval[0] > 0 else comparison.baseline if pair.interval[1] < 0 else ""
+        said = f"{better} ranks them better" if better else f"no difference from {pair.run} is shown"
+        lines.append(f"{said}, by {len(mixed)} queries with {sum(map(len, mixed.values()))} verdicts")
+    print_result(comparison.as_json(0, False) | {"queries": len(mixed)}, lines, json)
+
+
+def _verdicts(place: Path, by: list[str]) -> tuple[dict[str, Query], Qrels]:
+    """The queries that were judged in a gallery, and their verdicts, by digest."""
+    from eyespot.ledger.export import Reading, qrels, voters
+    from eyespot.ledger.judgements import Judgements
+
+    if not (place / "ledger.sqlite").is_file():
+        raise NothingFound(f"nobody has judged photos of {place} yet; do so with: eyespot serve -g {place}")
+    with Judgements(place / "ledger.sqlite") as ledger:
+        queries = {digest: query for digest, query in ledger.queries().items() if query is not None}
+        whose = voters(ledger.judges(), by)
+        rows = (row for row in ledger.rows() if row.judgement.judge in whose)
+        return queries, qrels(rows, {digest: digest for digest in queries}, Reading())
+
+
+def _of_judged(collection: Collection, queries: Mapping[str, Query], judged: Qrels) -> Run:
+    """The judged photos of each query alone, in the order that an encoder gives them."""
+    import numpy as np
+
+    from eyespot.settings.search import SearchSettings
+
+    found = {}
+    for query in judged:
+        rows = collection.view.rows_by_id(list(judged[query]))
+        mask = np.zeros(int(collection.view.starts[-1]), bool)
+        mask[rows[rows >= 0]] = True
+        stage = collection.stage(SearchSettings.read(by="look"), k=len(rows), mask=mask & collection.view.live)
+        found[query] = stage([queries[query]])[query]
+    return Run(found)
 
 
 def _write_page(

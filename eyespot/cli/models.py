@@ -31,7 +31,7 @@ def listing(json: bool = json_option()) -> None:
     for model in installed():
         here.setdefault(model.name, []).append(model.variant)
     rows = [
-        one.model_dump(exclude={"image", "text", "sha256", "folder", "tokenizer"}, exclude_defaults=True)
+        one.model_dump(exclude={"image", "text", "sha256", "golden", "folder", "tokenizer"}, exclude_defaults=True)
         | {"here": here.get(name, []), "pinned": bool(one.revision)}
         for name, one in entries().items()
     ]
@@ -92,12 +92,11 @@ def check(name: str = NAME, variant: str = VARIANT, json: bool = json_option()) 
 
     found = encoders.model_here(name, variant)
     damaged = found.damaged()
-    if not damaged:
-        encoders.try_out(encoders.encoder_of(found))
+    compared = not damaged and encoders.try_out(found)
     lines = [f"{one} is not what was installed; get it again: eyespot models get {name}" for one in damaged]
-    print_result(
-        _row(found) | {"damaged": damaged}, lines or [f"{name}: {len(found.files)} files, whole; it works"], json
-    )
+    works = "its vectors are those of the table" if compared else "it works"
+    lines = lines or [f"{name}: {len(found.files)} files, whole; {works}"]
+    print_result(_row(found) | {"damaged": damaged, "compared": compared}, lines, json)
     if damaged:
         raise typer.Exit(GATE_FAILED)
 

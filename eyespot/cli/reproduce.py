@@ -115,7 +115,7 @@ def download(
     json: bool = json_option(),
 ) -> None:
     """Download a repository of the hub, or one file; run it again to go on where it was cut."""
-    from eyespot.models.downloads import HUB, verify
+    from eyespot.models.downloads import HUB
     from eyespot.models.downloads import download as fetched
 
     if sha256 and HUB.fullmatch(source):
@@ -123,7 +123,6 @@ def download(
             "--sha256 is the digest of a single file; those of a repository are checked with the hub's own digests"
         )
     with progress_bar("bytes") as progress:
-        done = fetched(source, out, files, progress)
-    if sha256:
-        verify(done.place, sha256)
-    print_result({"place": str(done.place), "revision": done.revision, "bytes": done.bytes}, [str(done.place)], json)
+        done = fetched(source, out, files, progress, sha256=sha256)
+    made = {"place": str(done.place), "revision": done.revision, "bytes": done.bytes, "sha256": done.sha256}
+    print_result(made, [str(done.place)], json)

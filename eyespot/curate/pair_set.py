@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from eyespot.curate.set_folder import TEXT, new_table
 from eyespot.storage.atomic import make_folder, whole_folder, write_whole
 from eyespot.storage.digests import text_digest
-from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import json_of
 from eyespot.types import NothingFound, Progress, UsageError
 
 NOTE = "pairs.json"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,14 +33,7 @@ def load(spec: str = DEFAULT, *, device: str = "auto") -> Dinov2:
     """
     with hub.loading(f"dinov2:{spec}"):
         where = Device(device)
-        folder = Path(spec).expanduser()
-        if folder.is_dir():
-            checkpoint, name = hub.local_checkpoint(folder, WEIGHTS), f"dinov2:{folder.resolve()}"
-        else:
-            repo, _, revision = spec.partition("@")
-            if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
-                raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, as in dinov2:{DEFAULT}")
-            checkpoint, name = hub.fetch(repo, revision or None, WEIGHTS), f"dinov2:{spec}"
+        checkpoint, name = hub.checkpoint_of("dinov2", spec, WEIGHTS)
         return Dinov2.create(name, checkpoint, where)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.encoders._installing import bring, encoder_of, get, model_here, offer, try_out
+    from eyespot.encoders._installing import bring, encoder_of, get, model_here, offer, probe, try_out
     from eyespot.encoders._layouts import VARIANTS
     from eyespot.encoders._saving import name_in, refuse_if_lost, save, trainable
     from eyespot.encoders._torch import Device, TorchEncoder
@@ -20,6 +20,7 @@ __all__ = [
     "model_here",
     "name_in",
     "offer",
+    "probe",
     "refuse_if_lost",
     "save",
     "trainable",
@@ -31,12 +32,8 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
         __name__,
         {
             "VARIANTS": "_layouts",
-            **dict.fromkeys(("bring", "encoder_of", "get", "model_here", "offer", "try_out"), "_installing"),
-            "Device": "_torch",
-            "TorchEncoder": "_torch",
-            "name_in": "_saving",
-            "refuse_if_lost": "_saving",
-            "save": "_saving",
-            "trainable": "_saving",
+            **dict.fromkeys(("bring", "encoder_of", "get", "model_here", "offer", "probe", "try_out"), "_installing"),
+            **dict.fromkeys(("Device", "TorchEncoder"), "_torch"),
+            **dict.fromkeys(("name_in", "refuse_if_lost", "save", "trainable"), "_saving"),
         },
     )

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from eyespot.encoders._graphs import read_graph
-from eyespot.encoders._layouts import VARIANTS, ExportLayout, described, layout_of
+from eyespot.encoders._layouts import ExportLayout, described, layout_of
 from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
 from eyespot.models.downloads import fetch
 from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
 from eyespot.models.repository import HubFile, Repository, listed
-from eyespot.models.table import Entry, entry
+from eyespot.models.table import Entry, entries, entry
 from eyespot.storage.atomic import make_folder, put_file, write_whole
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.locks import in_turn
-from eyespot.storage.toml import toml_of, toml_text
-from eyespot.types import EyespotError, Progress, UsageError, no_progress
+from eyespot.storage.text_files import toml_of, toml_text
+from eyespot.types import Encoder, EyespotError, Progress, UsageError, Vectors, no_progress
 
 SAMPLES = ("a heron at the water's edge", "two red bicycles", "an empty street at night", "a bowl of soup")
+GOLDEN, APART = 32, 0.05  # numbers of a vector in the table of models, and how far off they may be, as a share
 _ABOUT = ("LICENSE", "LICENSE.md", "LICENSE.txt", "README.md")
 
 
@@ -45,12 +46,7 @@ def offer(entry: Entry, variant: str) -> Offer:
     repository = listed(entry.repo, entry.revision or None, instead="name a folder that has it: --from FOLDER")
     root = f"{entry.folder}/" if entry.folder else ""
     paths = [file.path.removeprefix(root) for file in repository.files if file.path.startswith(root)]
-    found = layout_of(paths, variant)
-    if found is None:
-        there = [name for name in VARIANTS if layout_of(paths, name)]
-        towers = f"it has {', '.join(there)}" if there else f"it has {_onnx_files(paths)}"
-        raise UsageError(f"{entry.repo} has no pair of towers in {variant} that eyespot knows; {towers}")
-    wanted = {root + name for name in _needed(*found, paths)} | set(_ABOUT)
+    wanted = {root + name for name in _needed(*layout_of(paths, variant, entry.repo), paths)} | set(_ABOUT)
     chosen = tuple(file for file in repository.files if file.path in wanted)
     for file in chosen:
         pinned = entry.sha256.get(file.path)
@@ -59,10 +55,6 @@ def offer(entry: Entry, variant: str) -> Offer:
                 f"{entry.repo} has another {file.path} than the table of models names; nothing was fetched"
             )
     return Offer(repository, chosen, sum(file.size for file in chosen))
-
-
-def _onnx_files(paths: Sequence[str]) -> str:
-    return ", ".join(path for path in paths if path.endswith(".onnx")) or "no .onnx file"
 
 
 def _needed(layout: ExportLayout, towers: tuple[str, str], paths: Sequence[str]) -> list[str]:
@@ -84,15 +76,14 @@ def _fetch_all(entry: Entry, offered: Offer, folder: Path, tell: Progress) -> No
     """The files of an offer, and the weights that its towers name."""
     repository = offered.repository
     root = f"{entry.folder}/" if entry.folder else ""
-    inside = [HubFile(file.path.removeprefix(root), file.size, file.digest) for file in offered.files]
+    there = [replace(file, path=file.path.removeprefix(root)) for file in repository.files]
+    inside = [replace(file, path=file.path.removeprefix(root)) for file in offered.files]
     coming = sum(file.size for file in inside if not (folder / file.path).is_file())
     if coming > (free := shutil.disk_usage(folder).free):
         raise EyespotError(f"{folder} has room for {free / 1e6:,.0f} MB, not for {coming / 1e6:,.0f} MB; make room")
     fetch(repository, inside, folder, tell, root=root)
     missing = [name for name in _external(folder) if not (folder / name).is_file()]
-    named = [file for file in repository.files if file.path.removeprefix(root) in missing]
-    more = [HubFile(one.path.removeprefix(root), one.size, one.digest) for one in named]
-    fetch(repository, more, folder, tell, root=root)
+    fetch(repository, [file for file in there if file.path in missing], folder, tell, root=root)
     if entry.tokenizer and not any(file.path.endswith("tokenizer.json") for file in inside):
         other = listed(entry.tokenizer)
         fetch(other, [file for file in other.files if file.path in ("tokenizer.json", "tokenizer_config.json")], folder)
@@ -108,6 +99,8 @@ def bring(entry: Entry, variant: str, source: Path) -> Installed:
     """Install from a folder: an export as the hub lays it out, the hub's cache, or another machine's model folder."""
     if not source.is_dir():
         raise UsageError(f"{source} is no folder; name one that holds the export")
+    cached = source / f"models--{entry.repo.replace('/', '--')}"
+    source = cached if cached.is_dir() else source  # below the hub's cache as a whole
     snapshots = sorted(source.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
     origin, commit = (snapshots[-1], snapshots[-1].name) if snapshots else (source, "")
     if records := sorted(source.rglob(RECORD)):
@@ -115,11 +108,9 @@ def bring(entry: Entry, variant: str, source: Path) -> Installed:
     if (origin / entry.folder).is_dir():
         origin /= entry.folder
     paths = [path.relative_to(origin).as_posix() for path in sorted(origin.rglob("*")) if path.is_file()]
-    found = layout_of(paths, variant)
-    if found is None:
-        raise UsageError(f"{origin} has no pair of towers in {variant} that eyespot knows; it has {_onnx_files(paths)}")
+    needed = _needed(*layout_of(paths, variant, origin), paths)
     folder = place_of(entry.name, variant)
-    for name in sorted({*_needed(*found, paths), *_external(origin), *_ABOUT}.intersection(paths)):
+    for name in sorted({*needed, *_external(origin), *_ABOUT}.intersection(paths)):
         make_folder((folder / name).parent)
         part = folder.joinpath(name).with_name(f".{Path(name).name}.part")
         shutil.copyfile(origin / name, part)
@@ -149,7 +140,7 @@ def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installe
     digests = {name: file_sha256(folder / name) for name in names}
     made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests)
     try:
-        try_out(encoder_of(made))
+        try_out(made)
     except EyespotError as error:
         raise EyespotError(f"{entry.name} was fetched whole and does not work: {error}") from error
     made.record()
@@ -162,15 +153,32 @@ def encoder_of(model: Installed, *, batch: int | None = None, threads: int = 0) 
     return OnnxEncoder(model.folder, settings, model.encoder, batch=batch, threads=threads)
 
 
-def try_out(encoder: OnnxEncoder) -> None:
-    """`EyespotError` unless two pictures and four texts get vectors that are finite and differ."""
+def probe(encoder: Encoder) -> Vectors:
+    """The vectors of two built-in pictures and four texts, (6, dim)."""
     from PIL import Image
 
     pictures = [Image.linear_gradient("L").convert("RGB"), Image.radial_gradient("L").convert("RGB").resize((300, 200))]
-    made = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in pictures]))
-    for rows in (made, encoder.encode_texts(SAMPLES)):
-        if not np.isfinite(rows).all() or np.allclose(rows[0], rows[1], atol=1e-4):
-            raise EyespotError(f"{encoder.space.encoder} gives different pictures or texts the same vector, or none")
+    seen = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in pictures]))
+    return np.concatenate([seen, encoder.encode_texts(SAMPLES)])
+
+
+def try_out(model: Installed) -> bool:
+    """Whether the table of models has vectors to compare with.
+
+    Raises: EyespotError unless the pictures and texts of `probe` get vectors that are finite, differ, and are those of
+    the table.
+    """
+    made = probe(encoder_of(model))
+    if not np.isfinite(made).all() or any(np.allclose(made[at], made[at + 1], atol=1e-4) for at in (0, 2)):
+        raise EyespotError(f"{model.encoder} gives different pictures or texts the same vector, or none")
+    known = entries().get(model.name)
+    golden = np.array(known.golden.get(model.variant, []) if known and known.revision == model.revision else [])
+    apart = (
+        np.linalg.norm(made[:, :GOLDEN] - golden, axis=1) / np.linalg.norm(golden, axis=1) if len(golden) else golden
+    )
+    if (apart > APART).any():
+        raise EyespotError(f"{model.encoder} gives other vectors than the table of models; get it again, or report it")
+    return len(golden) > 0
 
 
 def model_here(name: str, variant: str) -> Installed:

@@ -37,14 +37,6 @@ class ExportLayout:
     tokenizer: str
     beside: tuple[str, ...] = ()
 
-    def towers(self, paths: Sequence[str], variant: str = "fp32") -> tuple[str, str] | None:
-        """The two towers among the files of an export; None if they are not there."""
-        for suffix in VARIANTS[variant]:
-            both = self.image.format(suffix), self.text.format(suffix)
-            if all(name in paths for name in both):
-                return both
-        return None
-
 
 _TRANSFORMERS = ("config.json", "preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json")
 _IMMICH = (
@@ -53,7 +45,6 @@ _IMMICH = (
     "textual/tokenizer_config.json",
     "textual/special_tokens_map.json",
 )
-TOKENIZER = "tokenizer.json"
 LAYOUTS = (
     ExportLayout(
         "transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json", _TRANSFORMERS
@@ -64,13 +55,23 @@ LAYOUTS = (
 )
 
 
-def layout_of(paths: Sequence[str], variant: str = "fp32") -> tuple[ExportLayout, tuple[str, str]] | None:
-    """The layout of an export by the names of its files, and its towers; None if it is of none."""
-    for layout in LAYOUTS:
-        towers = layout.towers(paths, variant)
-        if towers is not None:
-            return layout, towers
-    return None
+def layout_of(paths: Sequence[str], variant: str, place: object) -> tuple[ExportLayout, tuple[str, str]]:
+    """The layout of an export by the names of its files, and its towers.
+
+    Raises: UsageError if it is of none, with what `place` has instead.
+    """
+    for name in (variant, *VARIANTS):
+        for layout in LAYOUTS:
+            for suffix in VARIANTS[name]:
+                towers = layout.image.format(suffix), layout.text.format(suffix)
+                if towers[0] in paths and towers[1] in paths:
+                    if name == variant:
+                        return layout, towers
+                    raise UsageError(f"{place} has no pair of towers in {variant}; it has them in {name}")
+    there = ", ".join(path for path in paths if path.endswith(".onnx")) or "no .onnx file"
+    raise UsageError(
+        f"{place} has no pair of towers that eyespot knows; it has {there}; docs/models.md names the layouts"
+    )
 
 
 def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}) -> dict[str, Any]:
@@ -80,10 +81,7 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     Raises: UsageError that names what no file says.
     """
     paths = [str(path.relative_to(folder).as_posix()) for path in sorted(folder.glob("*")) + sorted(folder.glob("*/*"))]
-    found = layout_of(paths, variant)
-    if found is None:
-        raise UsageError(f"{folder} holds no export that eyespot knows ({variant}); docs/encoders.md names the layouts")
-    layout, (image, text) = found
+    layout, (image, text) = layout_of(paths, variant, folder)
     graphs = read_graph(folder / image), read_graph(folder / text)
     if not all(graph.inputs for graph in graphs):
         raise UsageError(f"{folder} has a tower without an input; it is no pair of towers")
@@ -195,18 +193,13 @@ def _padding(files: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_immich(files: Mapping[str, Any], tokens: Port) -> tuple[dict[str, Any], dict[str, Any]]:
     seen, config = files.get("preprocess_cfg.json", {}), files.get("config.json", {}).get("text_cfg", {})
-    pictures = {
-        "size": seen.get("size"),
-        "mean": seen.get("mean"),
-        "std": seen.get("std"),
-        "interpolation": seen.get("interpolation"),
-        "resize": seen.get("resize_mode"),
-    }
+    names = {name: name for name in ("size", "mean", "std", "interpolation")} | {"resize": "resize_mode"}
+    pictures = {name: seen[key] for name, key in names.items() if seen.get(key)}
     limit = next((one for one in tokens.shape[1:2] if one), config.get("context_length", CLIP_LENGTH))
     words: dict[str, Any] = {"length": limit, **_padding(files)}
     if config.get("tokenizer_kwargs", {}).get("clean") == "canonicalize":
         words |= {"lower_case": True, "strip_punctuation": True}
-    return {name: value for name, value in pictures.items() if value}, words
+    return pictures, words
 
 
 def _json(file: Path) -> Any:

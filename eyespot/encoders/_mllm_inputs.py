@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import Pixels, UsageError
 
 if TYPE_CHECKING:
@@ -62,11 +62,6 @@ class Family:
     marker: str = ""
     thought: str = ""
     positions: str = "grid"
-
-    @property
-    def preprocessing(self) -> dict[str, Any]:
-        """All of it, as a space's preprocessing is told."""
-        return asdict(self)
 
 
 ANSWER = Instructions(

@@ -18,8 +18,6 @@ from eyespot.types import Heat, Vectors
 if TYPE_CHECKING:
     import torch
 
-WHOLE = (0.0, 0.0, 1.0, 1.0)
-
 
 @dataclass(frozen=True)
 class PatchGrid:
@@ -32,7 +30,7 @@ class PatchGrid:
     prefix: int
     rows: int
     columns: int
-    box: tuple[float, float, float, float] = WHOLE
+    box: tuple[float, float, float, float] = (0.0, 0.0, 1.0, 1.0)
 
 
 def patch_heat(tower: Callable[[Any], torch.Tensor], pixels: torch.Tensor, grid: PatchGrid, query: Vectors) -> Heat:

@@ -11,14 +11,15 @@ import base64
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from eyespot.encoders._mllm_inputs import (
     ANSWER,
@@ -120,8 +121,6 @@ def vector_of(answer: Mapping[str, Any]) -> NDArray[np.float32]:
 FILE = "EYESPOT_EMBEDDINGS_SETTINGS"
 URLS = ("EYESPOT_EMBEDDINGS_URL", "OPENAI_BASE_URL")
 KEY = "OPENAI_API_KEY"
-WHOLE = ("workers", "batch", "requests_per_minute", "attempts")
-SECONDS = ("timeout", "first_rest")
 OURS = ("model", "messages", "input", "encoding_format")  # fields of a request that cannot be said otherwise
 
 # Models that were trained to embed take the words as they are.
@@ -129,38 +128,48 @@ PLAIN = Instructions("", WORDS, WORDS)
 FAMILIES = {"plain": PLAIN, "chat": ANSWER, "vlm2vec": REPRESENT}
 
 
-@dataclass(frozen=True)
-class ServedSettings:
+Whole = Annotated[int, Field(gt=0, strict=True)]
+Seconds = Annotated[float, Field(gt=0, strict=True)]
+
+
+class ServedSettings(BaseModel):
     """Options of `load`, with their defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str = ""  # the server's address; "": from the environment
     key: str = ""  # "": from the environment; a server of one's own needs none
     family: str = ""  # whose instructions: plain, chat or vlm2vec; "": by the model's name
-    instructions: Mapping[str, str] = field(default_factory=dict)  # picture, text, both: instead of the family's
+    instructions: dict[str, str] = {}  # picture, text, both: instead of the family's
     system: str = ""  # a message before the input's own; "": none
-    request: Mapping[str, Any] = field(default_factory=dict)  # further fields of each request
-    pictures: str = "jpeg"  # how they are sent, or "png"
-    workers: int = 8  # requests under way at once
-    batch: int = 0  # pictures that are taken at once; 0: two for each worker
-    requests_per_minute: int | None = None
-    timeout: float = 60.0  # seconds without a byte until an answer counts as lost
-    attempts: int = 6  # of one request, the first included
-    first_rest: float = 1.0  # seconds; the rests after it may be twice as long each
+    request: dict[str, Any] = {}  # further fields of each request
+    pictures: Literal["jpeg", "png"] = "jpeg"  # how they are sent
+    workers: Whole = 8  # requests under way at once
+    batch: Whole = 0  # pictures that are taken at once; 0: two for each worker
+    requests_per_minute: Whole | None = None
+    timeout: Seconds = 60.0  # seconds without a byte until an answer counts as lost
+    attempts: Whole = 6  # of one request, the first included
+    first_rest: Seconds = 1.0  # seconds; the rests after it may be twice as long each
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ServedSettings:
         """What the file says and, before that, what is given; `UsageError` for what is unknown or senseless."""
-        known = [one.name for one in fields(cls)]
         path = os.environ.get(FILE)
         config = said_in(Path(path).expanduser()) if path else {}
         if "key" in config:
             raise UsageError(f"{path} says a key; leave keys to {KEY}, which nobody shares by mistake")
         options = {**config, **{name: value for name, value in given.items() if value is not None}}
-        if unknown := [name for name in options if name not in known]:
-            raise UsageError(f"served has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
-        for name, value in options.items():
-            _check(name, value)
-        return cls(**options)
+        if unknown := options.keys() - cls.model_fields:
+            raise UsageError(f"served has no option {min(unknown)!r}; there are: {', '.join(sorted(cls.model_fields))}")
+        try:
+            settings = cls(**options)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            what = ".".join(map(str, fault["loc"]))
+            raise UsageError(f"served: {what} is {fault['input']!r}; {fault['msg'].replace('Input', 'it')}") from None
+        if taken := [one for one in OURS if one in settings.request]:
+            raise UsageError(f"served: request says {taken[0]!r}, which is said already; leave it out")
+        return settings
 
     def wording(self, model: str) -> ServedPrompt:
         """How inputs are put to this model."""
@@ -168,9 +177,7 @@ class ServedSettings:
         if family not in FAMILIES:
             raise UsageError(f"served knows no family {family!r}; there are: {', '.join(FAMILIES)}")
         known = {name: text for name, text in asdict(FAMILIES[family]).items() if name != "reasoning"}
-        if strange := [
-            name for name, text in self.instructions.items() if name not in known or not isinstance(text, str)
-        ]:
+        if strange := [name for name in self.instructions if name not in known]:
             raise UsageError(f"served has no instruction {strange[0]!r} in words; there are: {', '.join(known)}")
         return ServedPrompt(Instructions(**{**known, **self.instructions}), self.system, self.request, self.pictures)
 
@@ -186,17 +193,3 @@ class ServedSettings:
         return Endpoint(
             transport, model, ChatCompletions(), rate_limiter=limiter, retry=retry, breaker=breaker, sleep=sleep
         )
-
-
-def _check(name: str, value: Any) -> None:
-    kinds = {int} if name in WHOLE else {int, float}
-    if name in WHOLE + SECONDS and not (type(value) in kinds and value > 0):
-        raise UsageError(f"served: {name} is {value!r}; give a number above 0")
-    if name in ("instructions", "request") and not isinstance(value, Mapping):
-        raise UsageError(f"served: {name} is {value!r}; give a table of names and values")
-    if name in ("url", "key", "family", "system", "pictures") and not isinstance(value, str):
-        raise UsageError(f"served: {name} is {value!r}; give words")
-    if name == "request" and (taken := [one for one in OURS if one in value]):
-        raise UsageError(f"served: request says {taken[0]!r}, which is said already; leave it out")
-    if name == "pictures" and value not in FORMATS:
-        raise UsageError(f"served: pictures are sent as {' or '.join(FORMATS)}, not as {value!r}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
+from eyespot.encoders._text_caveats import joined, of_contrastive
 from eyespot.models import device
-from eyespot.models.text_caveats import joined, of_contrastive
 from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
 
 if TYPE_CHECKING:

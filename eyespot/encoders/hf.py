@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, centre_crop
+from eyespot.encoders._text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
 from eyespot.models.pretrained import model_of
-from eyespot.models.text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
     with hub.loading(f"hf:{spec}"):
         where = Device(device)
         spec, mark, side = spec.partition("#long=")
-        checkpoint, name = checkpoint_of("hf", spec)
+        checkpoint, name = hub.checkpoint_of("hf", spec, WEIGHTS)
         towers = Transformer.create(name + mark + side, checkpoint.folder, where)
         if mark and (towers.patch is None or not side.isdecimal() or int(side) < towers.patch):
             raise UsageError(
@@ -55,10 +55,8 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
 
         with torch.inference_mode():
             probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
-        weights = hub.digest(checkpoint.weights)
-        space = Space(
-            towers.name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1]
-        )
+        weights, read = hub.digest(checkpoint.weights), _preprocessing(towers, checkpoint.folder)
+        space = Space(towers.name, checkpoint.revision, weights, read, probe.shape[1])
         return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
 
 
@@ -220,17 +218,6 @@ def _rows(features: Any) -> torch.Tensor:
     # transformers 5 gives an output object whose pooler_output is projected already; 4 gave the tensor
     rows: torch.Tensor = getattr(features, "pooler_output", features)
     return rows
-
-
-def checkpoint_of(kind: str, spec: str, weights: Sequence[str] = WEIGHTS) -> tuple[hub.Checkpoint, str]:
-    """The files of FOLDER or ORG/NAME[@REVISION], and the name that loads them again by an encoder of this kind."""
-    folder = Path(spec).expanduser()
-    if folder.is_dir():
-        return hub.local_checkpoint(folder, weights), f"{kind}:{folder.resolve()}"
-    repo, _, revision = spec.partition("@")
-    if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
-        raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
-    return hub.fetch(repo, revision or None, weights), f"{kind}:{spec}"
 
 
 def _preprocessing(towers: Transformer, folder: Path) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from eyespot.encoders import _lora as lora
 from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
 from eyespot.encoders._torch import Device
-from eyespot.encoders.hf import WEIGHTS, checkpoint_of, licence_of
+from eyespot.encoders.hf import WEIGHTS, licence_of
 from eyespot.models import device as devices
 from eyespot.models import hub
 from eyespot.models.pretrained import model_of, on_device, processor_of
@@ -42,7 +41,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
     """
     with hub.loading(f"mllm:{spec}"):
         where = Device(device)
-        checkpoint, name = checkpoint_of("mllm", spec, (*WEIGHTS, lora.WEIGHTS))
+        checkpoint, name = hub.checkpoint_of("mllm", spec, (*WEIGHTS, lora.WEIGHTS))
         network, processor, weights = _opened(checkpoint, name, where)
         vocabulary = processor.tokenizer.get_vocab()
         chosen = settled(family(name, network.config.model_type, vocabulary), checkpoint.folder)
@@ -50,7 +49,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         image = processor.image_processor
         settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
         limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
-        prompt = {"family": chosen.preprocessing, "template": processor.chat_template, **limits}
+        prompt = {"family": asdict(chosen), "template": processor.chat_template, **limits}
         prompt = {"processor": type(image).__name__, "image": settings, **prompt}
         dim = int(network.config.get_text_config().hidden_size)
         space = Space(name, checkpoint.revision, weights, json.dumps(prompt, sort_keys=True, default=str), dim)
@@ -218,31 +217,27 @@ def _continued(inputs: dict[str, torch.Tensor], suffixes: Sequence[list[int]]) -
 
 def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> tuple[Any, Any, str]:
     """The network in its place, its processor, and a digest of the weights."""
+    import torch
+    from transformers import AutoModelForMultimodalLM
+
     adapter = lora.settings_of(checkpoint.folder)
-    base = checkpoint if adapter is None else checkpoint_of("mllm", adapter["base_model_name_or_path"])[0]
+    base = checkpoint if adapter is None else hub.checkpoint_of("mllm", adapter["base_model_name_or_path"], WEIGHTS)[0]
     # `UsageError` for a kind that cannot embed, before the library tries to load it
     found = (
         json.loads((base.folder / "config.json").read_text("utf-8")) if (base.folder / "config.json").is_file() else {}
     )
     family(name, str(found.get("model_type")), ())
-    network = _network(base.folder, name, where)
+    exact = torch.float32 if where.torch.type == "cpu" else devices.half(where.torch)
+    network = model_of(AutoModelForMultimodalLM, base.folder, exact, name)
+    # Phi-4's picture tower looks both ways where some patch is padding, and else, in version 5 of the library,
+    # only back: a picture's vector would hang on its neighbours in the batch
+    for module in network.modules():
+        if type(module).__name__ == "Phi4MultimodalVisionAttention":
+            module.is_causal = False
+    network = network.to(where.torch).eval()
     if adapter is not None:
         lora.merge(network, checkpoint.folder, adapter)
     own = any((checkpoint.folder / file).is_file() for file in PROCESSOR)
     files = checkpoint.weights if adapter is None else [*base.weights, *checkpoint.weights]
     folder = checkpoint.folder if own else base.folder
     return network, processor_of(folder), hub.digest(files)
-
-
-def _network(folder: Path, name: str, where: Device) -> Any:
-    import torch
-    from transformers import AutoModelForMultimodalLM
-
-    exact = torch.float32 if where.torch.type == "cpu" else devices.half(where.torch)
-    network = model_of(AutoModelForMultimodalLM, folder, exact, name)
-    # Phi-4's picture tower looks both ways where some patch is padding, and else, in version 5 of the library,
-    # only back: a picture's vector would hang on its neighbours in the batch
-    for module in network.modules():
-        if type(module).__name__ == "Phi4MultimodalVisionAttention":
-            module.is_causal = False
-    return network.to(where.torch).eval()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import string
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -20,8 +19,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
 from eyespot.encoders._layouts import described
+from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
-from eyespot.models.text_caveats import cut_by, joined, mostly_unknown, of_contrastive
+from eyespot.storage.text_files import toml_of
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def load(spec: str, *, batch: int | None = None, threads: int = 0) -> OnnxEncode
         return found
     folder = Path(spec).expanduser()
     has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
-    settings = read_settings(folder) if has_settings else checked(described(folder), folder)
+    settings = checked(toml_of(folder / SETTINGS) if has_settings else described(folder), folder)
     for name in (settings.image.file, settings.text.file, settings.text.tokenizer):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}; put it there or name another file in {SETTINGS}")
@@ -119,17 +119,6 @@ class OnnxSettings(_Strict):
     match_floor: float | None = None
     image: ImageSettings
     text: TextSettings
-
-
-def read_settings(folder: Path) -> OnnxSettings:
-    """The folder's eyespot.toml, checked. Raises: UsageError that names the file and the line at fault."""
-    file = folder / SETTINGS
-    try:
-        return checked(tomllib.loads(file.read_text("utf-8")), folder)
-    except OSError as error:
-        raise UsageError(f"cannot read {file} ({error.strerror}); docs/encoders.md shows what it holds") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not TOML: {error}") from error
 
 
 def checked(values: Mapping[str, Any], folder: Path) -> OnnxSettings:
@@ -288,26 +277,21 @@ def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
-    wanted = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in _providers().split(",")]
+    named = os.environ.get("EYESPOT_PROVIDERS") or "CUDA,CPU"
+    wanted = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in named.split(",")]
     providers = [name for name in wanted if name in onnxruntime.get_available_providers()]
     try:
         tower = onnxruntime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:  # onnxruntime's errors share no other base
-        raise UsageError(f"{file} is no model that onnxruntime opens: {_first_line(error)}") from error
-    _promised(file, "input", inputs, tower.get_inputs())
-    _promised(file, "output", [output], tower.get_outputs())
+        is_newer = any(word in str(error).lower() for word in ("opset", "ir version"))
+        way_out = "; this export needs a newer onnxruntime: pip install -U onnxruntime" if is_newer else ""
+        raise UsageError(f"{file} is no model that onnxruntime opens: {_first_line(error)}{way_out}") from error
+    for kind, names, ports in (("input", inputs, tower.get_inputs()), ("output", [output], tower.get_outputs())):
+        known = [one.name for one in ports]
+        if lacking := [name for name in names if name not in known]:
+            there = ", ".join(known)
+            raise UsageError(f"{file} has no {kind} {lacking[0]!r}; there are: {there}; set it in {SETTINGS}")
     return tower
-
-
-def _providers() -> str:
-    return os.environ.get("EYESPOT_PROVIDERS") or "CUDA,CPU"
-
-
-def _promised(file: Path, kind: str, names: list[str], present: list[Any]) -> None:
-    known = [one.name for one in present]
-    for name in names:
-        if name not in known:
-            raise UsageError(f"{file} has no {kind} {name!r}; there are: {', '.join(known)}; set it in {SETTINGS}")
 
 
 def _tokenizer(file: Path, settings: TextSettings) -> Any:

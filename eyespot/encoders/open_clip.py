@@ -7,6 +7,7 @@ Preprocessing and tokenizer are the library's own, so vectors equal its `encode_
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.encoders._patches import PatchGrid, centre_crop
+from eyespot.encoders._text_caveats import cut_text, latin_only, mostly_unknown
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
-from eyespot.models.text_caveats import cut_text, latin_only, mostly_unknown
+from eyespot.models.downloads import download
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 SPELLING = "open_clip:MODEL/PRETRAINED"
 NEEDS = "the extra [torch]; weights from the model hub or a file"
 HUB = "hf-hub:"
+SITE = "https://huggingface.co"
 HUB_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "open_clip_pytorch_model.bin")
 
 
@@ -202,7 +205,7 @@ def _on_hub(spec: str) -> OpenClipSource:
         weights=checkpoint.weights,
         tokenizer=folder if brings_tokenizer else HUB + repo,
         revision=checkpoint.revision,
-        licence=_see(repo),
+        licence=f"see {SITE}/{repo}",
     )
 
 
@@ -215,11 +218,10 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
     if not config:
         known = tags.list_pretrained_tags_by_model(model)
         if not known:
-            no_tag = f"{model} has no published weights; name a checkpoint file: open_clip:{model}/FILE"
-        else:
-            no_tag = f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}"
-        raise UsageError(no_tag)
+            raise UsageError(f"{model} has no published weights; name a checkpoint file: open_clip:{model}/FILE")
+        raise UsageError(f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}")
     checkpoint = _tag_files(config, revision or None)
+    place = f"{SITE}/{config['hf_hub'].rpartition('/')[0]}" if config.get("hf_hub") else config["url"]
     keys = ("mean", "std", "interpolation", "resize_mode", "fill_color")
     preprocess = {key: config[key] for key in keys if key in config}
     tag_settings = {"force_preprocess_cfg": preprocess, "force_quick_gelu": bool(config.get("quick_gelu"))}
@@ -230,20 +232,16 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
         tokenizer=model,
         revision=checkpoint.revision,
         settings=tag_settings,
-        licence=_see(config["hf_hub"].rpartition("/")[0]) if config.get("hf_hub") else f"see {config['url']}",
+        licence=f"see {place}",
     )
 
 
 def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
-    from open_clip import pretrained as tags
-
     repo, _, file = config.get("hf_hub", "").rpartition("/")
     if not repo:
-        weights = Path(tags.download_pretrained_from_url(config["url"]))
+        promised = re.search("/([0-9a-f]{64})/", config["url"])  # as OpenAI's addresses do
+        cache = Path("~/.cache/clip").expanduser()  # open_clip's own
+        weights = download(config["url"], cache, sha256=promised[1] if promised else None).place
         return hub.Checkpoint(weights.parent, [weights], "")
     safe = Path(file).with_suffix(".safetensors").name if file else ""
     return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)
-
-
-def _see(repo: str) -> str:
-    return f"see https://huggingface.co/{repo}"

@@ -34,7 +34,7 @@ from eyespot.photos.found import reason
 from eyespot.photos.names import stored_name
 from eyespot.photos.places import Root
 from eyespot.storage.digests import GONE, damaged_files, new_digested
-from eyespot.storage.toml import toml_text
+from eyespot.storage.text_files import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 T = TypeVar("T")

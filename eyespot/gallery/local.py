@@ -28,7 +28,7 @@ from eyespot.gallery.view import View
 from eyespot.storage.arrays import append, begin
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.digests import add_digests, damaged_at_a_glance, sound_digests
-from eyespot.storage.toml import toml_text
+from eyespot.storage.text_files import toml_text
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
 Settings: TypeAlias = Mapping[str, str | int | float]

@@ -32,7 +32,7 @@ from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import RowBlocks
 from eyespot.rooms import needs
 from eyespot.storage.atomic import flush, write_whole
-from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import json_of
 from eyespot.types import EyespotError, Mask, UsageError
 
 KINDS = ("pq", "ivf", "rabitq", "hnsw")

@@ -127,10 +127,8 @@ def source(kind: str, spec: str) -> ModelSource:
             weights = hub.local_checkpoint(folder, WEIGHTS).weights
             config = _config(folder / "config.json")
             return ModelSource(kind, folder.name, hub.digest(weights)[:16], str(folder), config)
-        repo, _, revision = spec.partition("@")
-        if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
-            raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
-        file = hub.described(repo, revision or None)
+        repo, revision = hub.repository_of(spec)
+        file = hub.described(repo, revision)
         return ModelSource(kind, repo, file.parent.name, repo, _config(file))
 
 

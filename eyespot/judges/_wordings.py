@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eyespot.judges._prompt import PLAIN, QUERY, JudgePrompt
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 KEYS = ("name", "system", "question", "yes", "no")

@@ -104,9 +104,7 @@ def write_table(
         for row in rows:
             count += 1
             one, verdict = row.judgement, row.judgement.verdict
-            fields = {
-                name: verdict and getattr(verdict, name) for name in ("probability", "grade", "reason", "confidence")
-            }
+            fields = {name: verdict and getattr(verdict, name) for name in SAID}
             found = {name: getattr(one, name, None) for name in KINDS} | fields | one.spent._asdict()
             found |= {"name": names.get(one.query), "turn": row.turn}
             yield found if ledger is None else found | {"exchanges": _exchanges(ledger.exchanges([one], row.turn))}

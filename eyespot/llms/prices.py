@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import Price, UsageError
 
 FIELDS = {"input", "output", "cached", "date"}

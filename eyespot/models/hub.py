@@ -5,20 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import pickle
-import re
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from eyespot.extras import causes, misfit
+from eyespot.models.downloads import cache_of, to_cache
+from eyespot.models.repository import Repository, listed
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.digests import file_sha256
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, UsageError
 
-SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja")  # settings, vocabularies, chat templates of a model
+HAND = "copy the weights by hand and name the folder"
+LARGE = 1 << 20  # bytes from which on a digest is remembered
+SETTLED = 2_000_000_000  # nanoseconds
+SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.yml")  # settings, vocabularies, chat templates of a model
 
 
 class Checkpoint(NamedTuple):
@@ -32,75 +40,111 @@ class Checkpoint(NamedTuple):
 def fetch(repo: str, revision: str | None, weights: Sequence[str]) -> Checkpoint:
     """A model from the hub's cache, or from the hub; `weights` are file patterns, the preferred one first.
 
-    What is cached is not asked for again: a gallery's vectors must not change because a model was updated.
+    What is cached is not fetched again: a gallery's vectors must not change because a model was updated. What is
+    fetched goes on where it was cut, and has the digests that the hub promises.
     """
-    for local in (True, False):
-        for pattern in weights:
-            folder = _fetched(repo, revision, [*SMALL_FILES, pattern], local)
-            snapshot_found = [] if folder is None else _weights(folder, pattern)
-            found = Checkpoint(folder, snapshot_found, folder.name) if folder is not None and snapshot_found else None
-            if found is not None:
-                return found
-    names = " or ".join(weights)  # without a connection the client hands out a cached copy, whole or not
-    raise EyespotError(f"{repo} has no weights named {names}, or its cached copy is cut short; fetch it while online")
+    cached = _cached(repo, revision)
+    for pattern in weights if cached else ():
+        if cached and (found := _weights(cached, pattern)):
+            return Checkpoint(cached, found, cached.name)
+    repository = listed(repo, revision, instead="its cached copy is cut short" if cached else HAND)
+    for pattern in weights:
+        if any(fnmatchcase(file.path, pattern) for file in repository.files):
+            folder = _brought(repository, revision, (*SMALL_FILES, pattern))
+            if found := _weights(folder, pattern):
+                return Checkpoint(folder, found, folder.name)
+    raise EyespotError(f"{repo} has no whole weights named {' or '.join(weights)}; name another model")
 
 
 def described(repo: str, revision: str | None) -> Path:
     """A model's config.json alone, from the hub's cache or the hub; its folder bears the commit as its name."""
-    for local in (True, False):
-        folder = _fetched(repo, revision, ["config.json"], local)
-        if folder is not None and (folder / "config.json").is_file():
-            return folder / "config.json"
-    raise EyespotError(f"{repo} has no config.json, or its cached copy is cut short; fetch it while online")
+    cached = _cached(repo, revision)
+    if cached is None or not (cached / "config.json").is_file():
+        cached = _brought(listed(repo, revision, instead=HAND), revision, ["config.json"])
+    return cached / "config.json"
+
+
+def _brought(repository: Repository, revision: str | None, patterns: Sequence[str]) -> Path:
+    """The folder of a commit in the hub's cache with those of its files that match; a bar on a terminal."""
+    from huggingface_hub.utils.tqdm import tqdm as library
+
+    chosen = [one for one in repository.files if any(fnmatchcase(one.path, pattern) for pattern in patterns)]
+    wanted, tqdm = [one for one in chosen if "/" not in one.path], cast("Any", library)
+    if not wanted:
+        raise EyespotError(f"{repository.name} has no {' or '.join(patterns)}; name another model")
+    total = sum(one.size for one in wanted)
+    with tqdm(desc=repository.name, total=total, unit="B", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+        return to_cache(repository, wanted, revision, lambda _unit, done, _total: bar.update(done - bar.n))
 
 
 def cached_commit(repo: str) -> str | None:
     """The newest commit of a model in the hub's cache; None if there is none, or no client of the hub."""
     try:
-        from huggingface_hub.constants import HF_HUB_CACHE
+        snapshots = cache_of(repo) / "snapshots"
     except ModuleNotFoundError:
         return None
-    snapshots = Path(HF_HUB_CACHE) / f"models--{repo.replace('/', '--')}" / "snapshots"
     commits = [folder for folder in snapshots.glob("*") if any(folder.iterdir())] if snapshots.is_dir() else []
     return max(commits, key=lambda folder: folder.stat().st_mtime).name if commits else None
 
 
+def checkpoint_of(kind: str, spec: str, weights: Sequence[str]) -> tuple[Checkpoint, str]:
+    """The files of FOLDER or ORG/NAME[@REVISION], and the name KIND:… that loads them again."""
+    folder = Path(spec).expanduser()
+    if folder.is_dir():
+        return local_checkpoint(folder, weights), f"{kind}:{folder.resolve()}"
+    return fetch(*repository_of(spec), weights), f"{kind}:{spec}"
+
+
+def repository_of(spec: str) -> tuple[str, str | None]:
+    """The repository and the revision of ORG/NAME[@REVISION]; `UsageError` if it is none."""
+    repo, _, revision = spec.partition("@")
+    if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
+        raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
+    return repo, revision or None
+
+
 def local_checkpoint(folder: Path, weights: Sequence[str]) -> Checkpoint:
     """A model in a folder of one's own."""
-    for pattern in weights:
-        found = _weights(folder, pattern)
-        if found:
-            return Checkpoint(folder, found, "")
-    raise EyespotError(f"{folder} holds no weights named {' or '.join(weights)}")
+    found = next((found for pattern in weights if (found := _weights(folder, pattern))), None)
+    if found is None:
+        raise EyespotError(f"{folder} holds no weights named {' or '.join(weights)}")
+    return Checkpoint(folder, found, "")
 
 
 def digest(files: Sequence[Path]) -> str:
-    """SHA-256 over the contents of files; a file in the hub's cache bears its own as its name and is not read again."""
-    contents = []
-    for file in files:
-        blob = file.resolve()
-        if blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
-            content = blob.name
-        else:
-            content = file_sha256(file)
-        contents.append(content)
-    return hashlib.sha256("".join(contents).encode()).hexdigest()
+    """SHA-256 over the contents of files; of large ones it is remembered, as long as the system knows no change."""
+    return hashlib.sha256("".join(map(_content, files)).encode()).hexdigest()
 
 
-def _fetched(repo: str, revision: str | None, wanted: Sequence[str], local: bool) -> Path | None:
-    """The folder of a commit with these files, or None if it was to be in the cache and is not."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+def _content(file: Path) -> str:
+    found = file.stat()
+    state = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    if found.st_size < LARGE:
+        return file_sha256(file)
+    memory = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "eyespot" / "digests.json"
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        known = dict(json.loads(memory.read_bytes()))
+    place = str(file.resolve())
+    match known.get(place):
+        case [size, changed, noted, str(digest)] if [size, changed, noted] == state:
+            return digest
+    digest = file_sha256(file)
+    if time.time_ns() - max(state[1:]) > SETTLED:  # within a tick of the clock another change would not show
+        with suppress(OSError):
+            make_folder(memory.parent)
+            known = {name: one for name, one in known.items() if os.path.exists(name)} | {place: [*state, digest]}
+            write_whole(memory, lambda out: out.write(json.dumps(known).encode()))
+    return digest
 
-    try:
-        folder = snapshot_download(
-            repo, revision=revision, allow_patterns=list(wanted), ignore_patterns="*/*", local_files_only=local
-        )
-    except LocalEntryNotFoundError:
-        if local:
-            return None
-        raise
-    return Path(folder)
+
+def _cached(repo: str, revision: str | None) -> Path | None:
+    """The folder of a commit in the hub's cache, None if it is not there."""
+    home, commit = cache_of(repo), revision or "main"
+    with suppress(OSError):
+        commit = (home / "refs" / commit).read_text("utf-8").strip()
+    folder = home / "snapshots" / commit
+    return folder if folder.is_dir() else None
 
 
 def _weights(folder: Path, pattern: str) -> list[Path]:
@@ -129,44 +173,29 @@ def loading(name: str, instead: str = "use the built-in encoder: -e starter") ->
         raise EyespotError(_sentence(name, error, instead)) from error
 
 
-_HUB = {  # exception of the hub's client, of httpx, of urllib → what it means
-    "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set",
-    "GatedRepoError": "its terms are not accepted yet",
-    "RepositoryNotFoundError": "there is no such model, or it is private",
-    "RevisionNotFoundError": "there is no such revision",
-    "ConnectError": "no connection",
-    "ConnectTimeout": "no answer",
-    "ReadTimeout": "no answer",
-    "URLError": "no connection",
-    "LocalEntryNotFoundError": "no connection",
-}
-_WAY_OUT = {
-    "GatedRepoError": "accept them there, then log in with: hf auth login",
-    "RepositoryNotFoundError": "check the name",
-    "RevisionNotFoundError": "check the revision",
+# Exceptions of the hub's client, which some libraries use by themselves, and of what it asks by
+_HUB = {
+    "HfHubHTTPError",
+    "OfflineModeIsEnabled",
+    "LocalEntryNotFoundError",
+    "ConnectError",
+    "TimeoutException",
+    "URLError",
 }
 
 
 def _sentence(name: str, error: BaseException, instead: str) -> str:
-    # The names of the exceptions behind an error, innermost first: the innermost knows the reason
     chain = list(causes(error))
-    kinds = [kind.__name__ for link in reversed(chain) for kind in type(link).__mro__]
-    kind = next((kind for kind in kinds if kind in _HUB), None)
-    if kind is not None:
-        way_out = _WAY_OUT.get(kind, "copy the weights by hand and name the folder")
-        return f"could not get {name} from the model hub ({_HUB[kind]}); {way_out}, or {instead}"
+    first_line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    if any(kind.__name__ in _HUB for link in chain for kind in type(link).__mro__):
+        return f"could not get {name} from the model hub ({first_line}); {HAND}, or {instead}"
     if why := misfit(error):
         return why
-    if "weights_only" in _error_chain_text(error).lower() or isinstance(error, pickle.UnpicklingError):
+    if any("weights_only" in str(link).lower() for link in chain) or isinstance(error, pickle.UnpicklingError):
         return f"{name} holds more than weights, and code in it is not run; save its state dict alone"
     if isinstance(error, LookupError | EOFError | AttributeError | TypeError):
         return f"could not load {name}: its files are not those of a model, or are cut short"
-    first_line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     return f"could not load {name}: {first_line}"
-
-
-def _error_chain_text(error: BaseException) -> str:
-    return " ".join(str(link) for link in causes(error))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.toml import toml_of, toml_text
+from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import EyespotError, UsageError
 
 RECORD = "model.toml"

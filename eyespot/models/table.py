@@ -16,23 +16,15 @@ from eyespot.types import UsageError
 
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 RECOMMENDED = "siglip2-base"
-FIGURES = {  # of the table, as people read them
-    "imagenet": "ImageNet zero-shot, %",
-    "coco_r1": "COCO text→image Recall@1, %",
-    "xm3600_en": "XM3600 English, mean of Recall@1, 5, 10, %",
-    "xm3600_de": "XM3600 German, mean of Recall@1, 5, 10, %",
-    "xm3600_th": "XM3600 Thai, mean of Recall@1, 5, 10, %",
-    "inquire_map50": "INQUIRE mAP@50, %",
-    "ilias_map1k": "ILIAS text→image mAP@1k (5M), %",
-}
 
 
 class Entry(BaseModel):
     """What is known of a model; "", None and an empty table mean that it is not.
 
-    folder: of the repository, where it holds several models. sha256: digests of files by their names there. mb:
-    megabytes to download in fp32. ram: MiB while both towers are open. tokenizer: the repository that has it, where
-    this one has none. image, text: settings of `eyespot.toml` that no file of the export says.
+    folder: of the repository, where it holds several models. sha256: digests of files by their names there. golden: by
+    variant, the first numbers of the vectors of two pictures and four texts. mb: megabytes to download in fp32. ram:
+    MiB while both towers are open. tokenizer: the repository that has it, where this one has none. image, text:
+    settings of `eyespot.toml` that no file of the export says.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,6 +46,7 @@ class Entry(BaseModel):
     ram: int | None = None
     figures: dict[str, float] = {}
     sha256: dict[str, str] = {}
+    golden: dict[str, list[list[float]]] = {}
     image: dict[str, Any] = {}
     text: dict[str, Any] = {}
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.photos.json_lists import lists_of
-from eyespot.storage.ids import id_of
+from eyespot.storage.text_files import id_of
 
 _DATES = ("date", "date_captured")
 _CATEGORY_COLUMNS = {"id": "category_id", "name": "category"}  # columns of a category beside those of an image

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.llms.budget import CostLimits
 from eyespot.pipelines.step import BatchStep, MapStep, SqlStep, Step, digest_of
-from eyespot.storage.text_files import refuse, text_of
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import refuse, text_of, toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from eyespot.pipelines.outcomes import (
 from eyespot.pipelines.step import Step, digest_of
 from eyespot.storage.atomic import put_folder
 from eyespot.storage.systems import usable_cores
-from eyespot.storage.toml import toml_text
+from eyespot.storage.text_files import toml_text
 from eyespot.types import EyespotError
 
 KEPT, DROPPED, MANIFEST = "kept", "dropped", "step.toml"

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.storage.text_files import refuse
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import refuse, toml_of
 from eyespot.types import UsageError
 
 UNKNOWN = "not known"

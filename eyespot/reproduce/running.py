@@ -18,9 +18,8 @@ from typing import Any
 
 from eyespot.reproduce.recipes import TableCommand
 from eyespot.storage.atomic import make_folder, write_whole
-from eyespot.storage.json_files import json_of
 from eyespot.storage.locks import locked_for_children
-from eyespot.storage.text_files import holds_something
+from eyespot.storage.text_files import holds_something, json_of
 from eyespot.types import EyespotError
 
 STATE = "state.json"

@@ -13,9 +13,8 @@ from typing import Any
 
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.storage.atomic import write_whole
-from eyespot.storage.ids import required
 from eyespot.storage.tables import opened_parquet, rows_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import refuse, required
 from eyespot.types import Qrels, UsageError
 
 ID = ("_id", "id", "query-id", "corpus-id")

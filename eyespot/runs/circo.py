@@ -12,9 +12,7 @@ from typing import Any
 from eyespot.runs.json_scores import ids_of
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.storage.atomic import write_whole
-from eyespot.storage.ids import id_of
-from eyespot.storage.json_files import json_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import id_of, json_of, refuse
 from eyespot.types import Qrels, Run, UsageError
 
 DEPTH = 50

@@ -12,8 +12,7 @@ from pathlib import Path
 from eyespot.runs.json_scores import ids_of, queries_of
 from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.matrix import ids_in_npy
-from eyespot.storage.json_files import json_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import json_of, refuse
 from eyespot.types import Qrels, UsageError
 
 FILES = {"coco": "original", "cxc": "cxc", "eccv": "eccv", "pm": "pm"}

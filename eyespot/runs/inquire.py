@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.ids import required
 from eyespot.storage.tables import rows_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import refuse, required
 from eyespot.types import Qrels, RankedImage, Run
 
 HUB_QUERY = ("query_id", "query", "supercategory", "category", "iconic_group")

@@ -14,9 +14,7 @@ from typing import Any
 
 from eyespot.runs.table import IMAGE, QUERY, SCORE
 from eyespot.storage.atomic import write_whole
-from eyespot.storage.ids import id_of, required
-from eyespot.storage.json_files import json_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import id_of, json_of, refuse, required
 from eyespot.types import Qrels, RankedImage, Run
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eyespot.storage.ids import required
 from eyespot.storage.tables import rows_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import refuse, required
 from eyespot.types import Qrels, Run, UsageError
 
 Columns = dict[str, Any]

@@ -15,9 +15,7 @@ from typing import Any
 
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.runs.matrix import ids_in_npy
-from eyespot.storage.ids import id_of
-from eyespot.storage.json_files import json_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import id_of, json_of, refuse
 from eyespot.types import Qrels
 
 CAPTIONS = 5

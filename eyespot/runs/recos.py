@@ -15,9 +15,8 @@ from typing import Any
 
 from eyespot.runs import karpathy
 from eyespot.runs.judged import Columns
-from eyespot.storage.ids import required
 from eyespot.storage.tables import rows_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import refuse, required
 from eyespot.types import UsageError
 
 VERSIONS = ("v0", "v1", "v2")

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.ids import id_of, required
-from eyespot.storage.json_files import json_of
 from eyespot.storage.tables import rows_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import id_of, json_of, refuse, required
 from eyespot.types import Qrels, UsageError
 
 UNKNOWN = -1

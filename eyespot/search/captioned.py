@@ -19,10 +19,9 @@ from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
-from eyespot.storage.ids import required
 from eyespot.storage.systems import usable_cores, with_slashes
 from eyespot.storage.tables import rows_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import refuse, required
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:

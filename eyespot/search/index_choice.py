@@ -28,8 +28,8 @@ from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
 from eyespot.storage.digests import DIGESTS, GONE, add_digests, damaged_at_a_glance, damaged_files, sound_digests
-from eyespot.storage.json_files import json_of
 from eyespot.storage.locks import locked
+from eyespot.storage.text_files import json_of
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.kernels.codes import padded
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 
 TABLE = Path(__file__).parent / "plan.toml"
 BILLION, GIB, HOUR = 1e9, 1 << 30, 3600.0

@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 from eyespot import llms
 from eyespot.llms import Budget, Declined, NoReply, text_message
 from eyespot.storage import sqlite
-from eyespot.storage.json_files import json_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import json_of, refuse
 from eyespot.types import EyespotError, Query, Term, UsageError
 
 Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones

@@ -1,43 +1,60 @@
-"""Plain values out of a pickle, without unpickling: no name in it is looked up and nothing in it is called.
+"""Plain values out of a pickle: nothing that it names is looked up or called, but for stand-ins of numpy's own.
 
-The opcodes are read by `pickletools`, and only those that make dicts, lists, tuples, texts, bytes, numbers, and numpy's
-arrays and scalars of them are followed. Anything else is refused by its name, but for the calls of `TENSORS`: a tensor
-of torch that is pickled by itself holds its numbers as torch's older file format: five pickles (a magic number, the
-version, the machine, the storage, its key), the count as eight bytes, and the bytes of the numbers.
+Python's own reader of pickles (`pickle._Unpickler`) gets only the opcodes that make dicts, lists, tuples, texts, bytes,
+numbers, and numpy's arrays and scalars of them. Anything else is refused by its name.
 """
 
 from __future__ import annotations
 
 import io
+import pickle
 import pickletools
 import re
-import struct
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 NUMBERS = re.compile(r"[<>=|]?[biuf][1248]")
 NUMPY = re.compile(r"numpy\.(?:_?core\.)?(?:multiarray)?\.?")
-MARK = object()
+OPCODES = {
+    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
+    *("STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "NONE", "NEWTRUE", "NEWFALSE"),
+    *("EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "MARK", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "LIST", "DICT"),
+    *("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE", "GET", "BINGET", "LONG_BINGET"),
+    *("APPEND", "APPENDS", "SETITEM", "SETITEMS", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD"),
+    *("PROTO", "FRAME", "STOP"),
+}
 
 
 class NotPlain(ValueError):
     """What stands in a pickle and is no plain value."""
 
 
-class _Name(NamedTuple):
-    """What the pickle would look up."""
-
-    name: str
+def read(data: bytes) -> Any:
+    """The value that a pickle describes; `NotPlain` names what it holds besides plain values, or that it is damaged."""
+    reader = _Reader(io.BytesIO(data))
+    try:
+        value = reader.load()
+    except NotPlain:
+        raise
+    except Exception as error:  # damaged data can end in nearly any of Python's own errors
+        raise NotPlain(f"damaged data ({error})") from None
+    return value.value if isinstance(value, _Array) else value
 
 
 class _Array:
     """An array that is being read."""
 
-    def __init__(self) -> None:
-        self.value: Any = None
+    value: Any = None
+
+    def build(self, state: Any) -> None:
+        _, shape, kind, fortran, data = state
+        if kind.code.lstrip("|") in ("O", "O8"):
+            self.value = data[0] if shape == () else list(data)
+        else:
+            self.value = np.frombuffer(data, kind.numpy).reshape(shape, order="F" if fortran else "C")
 
 
 class _NumberKind:
@@ -46,6 +63,9 @@ class _NumberKind:
     def __init__(self, code: str) -> None:
         self.code, self.order = code, "<"
 
+    def build(self, state: Any) -> None:
+        self.order = _text(state[1])
+
     @property
     def numpy(self) -> np.dtype[Any]:
         """The dtype; `NotPlain` for one that is no number."""
@@ -53,119 +73,6 @@ class _NumberKind:
         if not NUMBERS.fullmatch(code):
             raise NotPlain(f"an array of {self.code}")
         return np.dtype(code)
-
-
-def read(data: bytes, calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-    """The value that a pickle describes; `NotPlain` names what it holds besides plain values, or that it is damaged.
-
-    `calls` are further names that it may hold, each with the function of ours that stands for it.
-    """
-    machine = _Machine(calls or {})
-    try:
-        for opcode, argument, _ in pickletools.genops(data):
-            machine.follow(opcode.name, argument)
-        (value,) = machine.stack
-    except NotPlain:
-        raise
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError) as error:
-        raise NotPlain(f"damaged data ({error})") from None
-    return value.value if isinstance(value, _Array) else value
-
-
-class _Machine:
-    """The stack and the memo of a pickle."""
-
-    def __init__(self, calls: Mapping[str, Callable[..., Any]]) -> None:
-        self.calls = {**CALLS, **calls}
-        self.more = set(calls)
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
-
-    def follow(self, name: str, argument: Any) -> None:
-        if name in CONSTANTS:
-            self.stack.append(argument)
-        elif name in VALUES:
-            self.stack.append(VALUES[name]())
-        elif name in STEPS:
-            STEPS[name](self, argument)
-        elif name not in ("PROTO", "FRAME", "STOP"):
-            raise NotPlain(f"the opcode {name}")
-
-    def pop_to_mark(self) -> list[Any]:
-        """What lies above the last mark, which goes too."""
-        mark = next((place for place in range(len(self.stack) - 1, -1, -1) if self.stack[place] is MARK), None)
-        if mark is None:
-            raise NotPlain("damaged data (no mark)")
-        values = self.stack[mark + 1 :]
-        del self.stack[mark:]
-        return values
-
-    def pop(self, count: int) -> list[Any]:
-        """The last values."""
-        values = self.stack[-count:]
-        if len(values) < count:
-            raise NotPlain("damaged data (too few values)")
-        del self.stack[-count:]
-        return values
-
-    # -- steps ----------------------------------------------------------------------------------------------
-
-    def put(self, number: Any) -> None:
-        self.memo[len(self.memo) if number is None else int(number)] = self.stack[-1]
-
-    def get(self, number: Any) -> None:
-        self.stack.append(self.memo[int(number)])
-
-    def append(self, values: list[Any]) -> None:
-        target = self.stack[-1]
-        if not isinstance(target, list):
-            raise NotPlain("entries for what is not a list")
-        target.extend(values)
-
-    def set_items(self, values: list[Any]) -> None:
-        target = self.stack[-1]
-        if not isinstance(target, dict):
-            raise NotPlain("items for what is not a dict")
-        target.update(_pairs(values))
-
-    def global_name(self, argument: Any) -> None:
-        words = self.pop(2) if argument is None else str(argument).split(" ")
-        name = ".".join(map(_text, words))
-        short = NUMPY.sub("", name)
-        if name in self.more:
-            self.stack.append(_Name(name))
-            return
-        if name != "_codecs.encode" and (short == name or short not in CALLS):
-            raise NotPlain(name)
-        self.stack.append(_Name(short))
-
-    def reduce(self, _: Any) -> None:
-        function, arguments = self.pop(2)
-        if not isinstance(function, _Name) or not isinstance(arguments, tuple):
-            raise NotPlain("a call of what is no name")
-        self.stack.append(self.calls[function.name](*arguments))
-
-    def build(self, _: Any) -> None:
-        state = self.pop(1)[0]
-        target = self.stack[-1]
-        if isinstance(target, _NumberKind):
-            target.order = _text(state[1])
-        elif isinstance(target, _Array):
-            _, shape, kind, fortran, data = state
-            if kind.code.lstrip("|") in ("O", "O8"):
-                target.value = data[0] if shape == () else list(data)
-            else:
-                target.value = np.frombuffer(data, kind.numpy).reshape(shape, order="F" if fortran else "C")
-        else:
-            raise NotPlain("an object with a state")
-
-
-def _pairs(values: list[Any]) -> dict[Any, Any]:
-    """A dict of keys and values in turn; a key of nested tuples could break Python while it is hashed."""
-    keys = values[::2]
-    if not all(isinstance(key, str | int | float | bytes) for key in keys):
-        raise NotPlain("a dict with a key that is neither a text nor a number")
-    return dict(zip(keys, values[1::2], strict=True))
 
 
 def _text(value: Any) -> str:
@@ -188,70 +95,69 @@ CALLS: dict[str, Callable[..., Any]] = {
     "ndarray": lambda *_: _Array(),
     "_codecs.encode": lambda text, encoding: _text(text).encode("latin1"),
 }
-CONSTANTS = {
-    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-    *("STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
-    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
-}
-VALUES: dict[str, Callable[[], Any]] = {
-    **{"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False},
-    **{"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "MARK": lambda: MARK},
-}
-STEPS: dict[str, Callable[[_Machine, Any], None]] = {
-    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"), _Machine.put),
-    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
-    "APPEND": lambda machine, _: machine.append(machine.pop(1)),
-    "APPENDS": lambda machine, _: machine.append(machine.pop_to_mark()),
-    "SETITEM": lambda machine, _: machine.set_items(machine.pop(2)),
-    "SETITEMS": lambda machine, _: machine.set_items(machine.pop_to_mark()),
-    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.pop_to_mark())),
-    "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.pop(1))),
-    "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.pop(2))),
-    "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.pop(3))),
-    "LIST": lambda machine, _: machine.stack.append(machine.pop_to_mark()),
-    "DICT": lambda machine, _: machine.stack.append(_pairs(machine.pop_to_mark())),
-    **{"GLOBAL": _Machine.global_name, "STACK_GLOBAL": _Machine.global_name},
-    **{"REDUCE": _Machine.reduce, "BUILD": _Machine.build},
-}
 
 
-# -- tensors of torch, without torch -----------------------------------------------------------------------------
+class _Reader(pickle._Unpickler):
+    """It knows OPCODES alone, and of names CALLS."""
 
-PICKLES = 5
-KINDS = {
-    **{"torch HalfStorage": "<f2", "torch FloatStorage": "<f4", "torch DoubleStorage": "<f8"},
-    **{"torch LongStorage": "<i8", "torch IntStorage": "<i4"},
-}
+    dispatch: ClassVar[dict[int, Any]] = {}
+    stack: Any
+    pop_mark: Callable[[], list[Any]]
+
+    def find_class(self, module: str, name: str) -> Callable[..., Any]:
+        """The function of ours that stands for a name."""
+        full = f"{module}.{name}"
+        short = NUMPY.sub("", full)
+        if full != "_codecs.encode" and (short == full or short not in CALLS):
+            raise NotPlain(full)
+        return CALLS[short]
+
+    def add(self) -> None:
+        self.extend([self.stack.pop()])
+
+    def add_all(self) -> None:
+        self.extend(self.pop_mark())
+
+    def extend(self, values: list[Any]) -> None:
+        if not isinstance(self.stack[-1], list):
+            raise NotPlain("entries for what is not a list")
+        self.stack[-1].extend(values)
+
+    def set_item(self) -> None:
+        self.update([self.stack.pop(-2), self.stack.pop()])
+
+    def set_items(self) -> None:
+        self.update(self.pop_mark())
+
+    def make_dict(self) -> None:
+        values = self.pop_mark()
+        self.stack.append({})
+        self.update(values)
+
+    def update(self, values: list[Any]) -> None:
+        """Keys and values in turn; a key of nested tuples could break Python while it is hashed."""
+        if not isinstance(self.stack[-1], dict):
+            raise NotPlain("items for what is not a dict")
+        if not all(isinstance(key, str | int | float | bytes) for key in values[::2]):
+            raise NotPlain("a dict with a key that is neither a text nor a number")
+        self.stack[-1].update(zip(values[::2], values[1::2], strict=True))
+
+    def build(self) -> None:
+        state = self.stack.pop()
+        if not isinstance(self.stack[-1], _Array | _NumberKind):
+            raise NotPlain("an object with a state")
+        self.stack[-1].build(state)
 
 
-def _storage(data: bytes) -> NDArray[Any]:
-    """The numbers of a storage, (n,)."""
-    file, names = io.BytesIO(data), []
-    for _ in range(PICKLES):
-        names += [argument for opcode, argument, _ in pickletools.genops(file) if opcode.name == "GLOBAL"]
-    kind = next((KINDS[name] for name in names if name in KINDS), None)
-    if kind is None:
-        raise NotPlain(f"a tensor of {', '.join(map(str, names)) or 'no numbers'}")
-    count_bytes, numbers = file.read(8), file.read()
-    if len(count_bytes) != 8 or struct.unpack("<q", count_bytes)[0] * np.dtype(kind).itemsize != len(numbers):
-        raise NotPlain("a tensor that is cut off")
-    return np.frombuffer(numbers, kind)
+def _refuse(name: str) -> Callable[[Any], None]:
+    def step(_: Any) -> None:
+        raise NotPlain(f"the opcode {name}")
+
+    return step
 
 
-def _tensor(storage: NDArray[Any], offset: int, size: Sequence[int], stride: Sequence[int], *_: object) -> NDArray[Any]:
-    """A tensor of one dimension, (n,)."""
-    if len(size) != 1 or tuple(stride) != (1,) or not 0 <= offset <= offset + size[0] <= len(storage):
-        raise NotPlain("a tensor whose shape is not a flat list of numbers")  # its shape may take gigabytes as a text
-    return storage[offset : offset + size[0]]
-
-
-def _no_hooks() -> dict[Any, Any]:
-    """The hooks of a tensor; what the pickle gives could have keys that break Python while they are hashed."""
-    return {}
-
-
-TENSORS: dict[str, Callable[..., Any]] = {
-    "torch._utils._rebuild_tensor_v2": _tensor,
-    "torch.storage._load_from_bytes": _storage,
-    "collections.OrderedDict": _no_hooks,
-}
+_STEPS = {"APPEND": _Reader.add, "APPENDS": _Reader.add_all, "SETITEM": _Reader.set_item}
+_STEPS |= {"SETITEMS": _Reader.set_items, "DICT": _Reader.make_dict, "BUILD": _Reader.build}
+for one in pickletools.opcodes:
+    usual = pickle._Unpickler.dispatch.get(ord(one.code))
+    _Reader.dispatch[ord(one.code)] = _STEPS.get(one.name, usual) if one.name in OPCODES else _refuse(one.name)

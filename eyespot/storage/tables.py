@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyespot.storage.atomic import write_whole
-from eyespot.storage.json_files import distinct_keys, no_constant
-from eyespot.storage.text_files import refuse, text_of
+from eyespot.storage.text_files import distinct_keys, no_constant, refuse, text_of
 from eyespot.types import UsageError
 
 MAX_FIELD = 1 << 24

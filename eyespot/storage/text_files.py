@@ -1,12 +1,17 @@
-"""Files that people give: gzipped or not, UTF-8, bounded; errors name the file and the line."""
+"""Files that people give, texts, JSON and TOML: gzipped or not, UTF-8, bounded; errors name the file and the line."""
 
 from __future__ import annotations
 
 import gzip
+import json
+import tomllib
 import zlib
+from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import tomli_w
 
 from eyespot.types import UsageError
 
@@ -62,3 +67,71 @@ def decoded(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         refuse(path, f"line {line}", "is not UTF-8; save the file as UTF-8")
+
+
+# -- JSON: distinct keys and finite numbers; TOML; ids ------------------------------------------------------------
+
+
+def json_of(path: Path) -> Any:
+    """A JSON file's value; `UsageError` for bad JSON, a key that stands twice in one object, and NaN."""
+    text = text_of(path)
+    try:
+        return json.loads(text, object_pairs_hook=distinct_keys, parse_constant=no_constant)
+    except json.JSONDecodeError as error:
+        refuse(path, f"line {error.lineno}", f"is no JSON ({error.msg})")
+    except RecursionError:
+        refuse(path, "", "is nested too deeply for JSON of rankings")
+    except ValueError as error:
+        refuse(path, "", str(error))
+
+
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise ValueError(f"has the key {twice!r} twice in one object; keep one of the two")
+    return fields
+
+
+def no_constant(name: str) -> NoReturn:
+    raise ValueError(f"holds {name}, which ranks nothing; write finite numbers")
+
+
+def toml_of(path: Path) -> dict[str, Any]:
+    """What a TOML file says; `UsageError` if it is not there or is none."""
+    try:
+        return tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} cannot be read as TOML ({error}); fix the file") from None
+
+
+def toml_text(values: Mapping[str, Any]) -> str:
+    """Texts, numbers, lists and tables as TOML. What is None has no form there and is left out, also within lists."""
+    return tomli_w.dumps(_without_none(values))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_none(one) for name, one in value.items() if one is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(one) for one in value if one is not None]
+    return value
+
+
+def id_of(value: Any) -> str | None:
+    """An id as text: what is a string or a whole number and not empty; else None."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return str(value) or None
+
+
+def required(path: Path, line: int, row: dict[str, Any], *names: str) -> str:
+    """The id that stands in the first of these columns that is there; `UsageError` names file and line."""
+    name = next((name for name in names if name in row), None)
+    if name is None:
+        refuse(path, f"line {line}", f"has no column {names[0]}; there are: {', '.join(row) or 'none'}")
+    id = id_of(row[name])
+    if id is None:
+        refuse(path, f"line {line}", f"has {row[name]!r} as {name}; expected an id")
+    return id

@@ -16,7 +16,7 @@ from eyespot.types import Judgement, Query
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.pages import ROOT, run_page
-from tests.worlds import make_gallery
+from tests.worlds import index_gallery, make_gallery
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +114,23 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     *_, last = run_page(ROOT / "docs" / "feedback.md", tmp_path)
 
     assert "moved by 20 yes and 0 no of encoder:starter" in last.stderr
+
+
+def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, gallery: Path) -> None:
+    """Side by side in one gallery; verdicts in the order of the first make that one right, whatever the other says."""
+    refuses("compare-encoders", "-e", "starter", "-e", "crops:4:starter", "-g", gallery)
+    index_gallery(gallery, made.parent / "photos", encoders=("crops:4:starter",))
+    found = {
+        one: [item["id"] for item in search(gallery, "-e", one)["items"]] for one in ("starter", "crops:4:starter")
+    }
+    order = [item["id"] for item in search(gallery, "-e", "starter", "--by", "look")["items"]]
+    for place, image in enumerate(order):
+        record(gallery, image, "y" if place < 6 else "n", "ada")
+    words = ("-g", gallery, "--samples", 100)
+
+    told = run_json("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
+    (pair,) = [one for one in told["comparisons"] if one["measure"].startswith("AP")]
+    assert all(len(one) == 24 for one in found.values())
+    assert pair["baseline"] == 1 and 0 < pair["mean"] <= 1 and told["queries"] == 1
+    assert "verdicts" in done("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words).stdout
+    refuses("compare-encoders", "-e", "starter", "-g", gallery)

@@ -161,14 +161,25 @@ def test_pictures_of_the_wrong_size_fail_in_one_sentence(folder: Path) -> None:
         encoder.encode_pixels(pixels(encoder))
 
 
+def test_an_export_that_is_too_new_says_what_to_upgrade(folder: Path) -> None:
+    import onnx
+
+    graph = onnx.load(str(folder / "text.onnx"))
+    graph.opset_import[0].version = 99
+    onnx.save(graph, str(folder / "text.onnx"))
+    with pytest.raises(UsageError, match="pip install -U onnxruntime"):
+        rooms.load("encoders", f"onnx:{folder}").encode_texts(["a heron"])
+
+
 def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -> None:
-    from eyespot.encoders.onnx import ImageSettings, OnnxSettings, TextSettings, read_settings
+    from eyespot.encoders.onnx import ImageSettings, OnnxSettings, TextSettings, checked
+    from eyespot.storage.text_files import toml_of
 
     page = (Path(__file__).resolve().parents[2] / "docs" / "encoders.md").read_text("utf-8")
     section = page.partition("## An ONNX folder")[2]
     (tmp_path / "eyespot.toml").write_text(section.partition("```toml\n")[2].partition("```")[0])
 
-    shown = read_settings(tmp_path)
+    shown = checked(toml_of(tmp_path / "eyespot.toml"), tmp_path)
 
     assert shown.model_fields_set == set(OnnxSettings.model_fields)
     assert shown.image.model_fields_set == set(ImageSettings.model_fields)

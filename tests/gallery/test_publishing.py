@@ -289,6 +289,41 @@ def test_a_store_without_ranges_sends_large_files_whole(url: str, tmp_path: Path
     assert contents(copy) == contents(gallery)
 
 
+@pytest.mark.parametrize("what", ["/dev/zero", "fifo", "longer", "no list"])
+def test_a_file_that_does_not_end_is_read_no_further_than_its_size(what: str, url: str, tmp_path: Path) -> None:
+    """A device, a pipe, and a file that has grown since; the list of files itself too."""
+    publish(copied(tmp_path, 1), url)
+    sent = tmp_path / "store" / MANIFEST if what == "no list" else next((tmp_path / "store").rglob("starter*.npy"))
+    if what == "longer":
+        sent.write_bytes(sent.read_bytes() + bytes(1 << 20))
+        assert contents(fetch(url, tmp_path / "copy")) == contents(tmp_path / "gallery")
+        return
+    sent.unlink()
+    if what == "fifo":
+        os.mkfifo(sent)
+    else:
+        sent.symlink_to("/dev/zero")
+    with pytest.raises(EyespotError, match="is no plain file"):
+        fetch(url, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_web_server_that_sends_more_or_breaks_leaves_no_wrong_file(cut: bool, url: str, tmp_path: Path) -> None:
+    """And what was sent to it as user, password and query stands in no sentence."""
+    publish(copied(tmp_path, 1), url)
+    sent = next((tmp_path / "store").rglob("starter*.npy"))
+    sent.write_bytes(sent.read_bytes()[: -9 if cut else None] + bytes(0 if cut else 1 << 20))
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://ada:p4ssword@127.0.0.1:{server.server_address[1]}/store?key=s1gnature"
+        with pytest.raises(EyespotError) as refused:
+            fetch(address, tmp_path / "copy")
+        server.shutdown()
+    assert not {word for word in ("ada", "p4ss", "s1gn") if word in str(refused.value)}
+    assert not (tmp_path / "copy" / "gallery.toml").exists() and not list((tmp_path / "copy").rglob("starter*.npy"))
+
+
 # -- shards and the segment that they become ------------------------------------------------------------------
 
 SHARDS = 4

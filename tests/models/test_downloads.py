@@ -13,7 +13,7 @@ import pytest
 
 from eyespot.models import repository
 from eyespot.models.downloads import download
-from eyespot.models.repository import HostBusy
+from eyespot.models.web import HostBusy
 from eyespot.types import EyespotError, UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import check_wording, raises

@@ -19,10 +19,10 @@ import tiny_models
 
 from eyespot import rooms
 from eyespot.encoders import _installing
-from eyespot.models import downloads, installed, table
+from eyespot.models import installed, table, web
 from eyespot.models.repository import listed
 from eyespot.models.table import Entry
-from eyespot.storage.toml import toml_text
+from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import EyespotError, Space, UsageError
 from tests.command import refuses, run_eyespot
 from tests.lazy_import import requires
@@ -109,7 +109,7 @@ def test_a_run_that_was_killed_goes_on(
     models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At two fifths; the next run fetches the other three."""
-    monkeypatch.setattr(downloads, "PIECE", 1 << 10)
+    monkeypatch.setattr(web, "PIECE", 1 << 10)
     wanted = entry("siglip", models)
     offered = _installing.offer(wanted, "fp32")
 
@@ -192,6 +192,24 @@ def test_a_model_moves_with_its_name(
     (copied / "tokenizer.json").write_bytes(b" ")
     with raises(EyespotError):
         _installing.bring(table.entry("org/clip"), "fp32", copied)
+
+
+def test_a_model_is_compared_with_the_vectors_of_the_table(
+    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `scripts/pin_models.py` writes them; another mean of the pixels shows."""
+    made = get("clip", models)
+    golden = _installing.probe(_installing.encoder_of(made))[:, : _installing.GOLDEN].round(5).tolist()
+    assert not _installing.try_out(made)
+    pinned = entry("clip", models).model_copy(update={"revision": made.revision, "golden": {"fp32": golden}})
+    monkeypatch.setattr(_installing, "entries", lambda: {made.name: pinned})
+
+    assert _installing.try_out(made) and len(golden) == 6
+    values = toml_of(made.folder / "eyespot.toml")
+    values["image"]["mean"] = [0.9, 0.1, 0.9]
+    (made.folder / "eyespot.toml").write_text(toml_text(values))
+    with raises(EyespotError):
+        _installing.try_out(made)
 
 
 OTHER = {"name": "org/other"}

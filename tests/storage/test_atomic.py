@@ -23,7 +23,7 @@ from eyespot.storage.atomic import append_line, new_file, new_folder
 from eyespot.storage.digests import file_blake2b, file_sha256, json_sha256, text_digest
 from eyespot.storage.locks import in_turn, locked
 from eyespot.storage.sqlite import DamagedLedger, check, connect, connect_to_read, table_names, transaction
-from eyespot.storage.toml import toml_text
+from eyespot.storage.text_files import toml_text
 from eyespot.types import EyespotError
 from tests.wording import raises
 

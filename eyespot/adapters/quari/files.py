@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.adapters.quari.card import AdapterCard
 from eyespot.adapters.quari.config import Config
+from eyespot.models import hub
 from eyespot.storage.atomic import make_folder, write_whole
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import UsageError
 
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
 Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
@@ -80,12 +81,7 @@ def folder_of(place: Path | str) -> Path:
         return Path(place)
     name = str(place).removeprefix("hub:")
     with rooms.needs("a checkpoint from the hub"):
-        from huggingface_hub import snapshot_download
-    try:
-        return Path(snapshot_download(name, allow_patterns=[CONFIG, OURS, RELEASED]))
-    except Exception as error:  # whatever the network does
-        reason = f"{name} cannot be fetched ({' '.join(str(error).split())[:160]})"
-        raise EyespotError(f"{reason}; fetch its config.yml and weights.pt elsewhere and give the folder") from None
+        return hub.fetch(name, None, (OURS, RELEASED)).folder
 
 
 def card_in(folder: Path) -> AdapterCard | None:

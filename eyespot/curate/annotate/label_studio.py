@@ -19,9 +19,7 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate,
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.formats.exporting import LabelTask
 from eyespot.formats.exports.label_studio import CHOICES, CONTROL
-from eyespot.storage.ids import id_of
-from eyespot.storage.json_files import json_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import id_of, json_of, refuse
 from eyespot.types import UsageError
 
 MARKS = {choice: mark for mark, choice in CHOICES.items()}

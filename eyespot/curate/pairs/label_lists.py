@@ -20,8 +20,7 @@ from eyespot.photos.json_lists import elements_of
 from eyespot.photos.names import stored_name
 from eyespot.photos.places import full_path
 from eyespot.photos.sources import root_of, scan
-from eyespot.storage.ids import id_of
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import id_of, refuse
 from eyespot.types import NothingFound, UsageError
 
 LABEL_COLUMNS = ("label", "class_id", "class", "species", "category")

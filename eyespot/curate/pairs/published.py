@@ -35,10 +35,9 @@ from eyespot.photos.names import stored_name
 from eyespot.photos.places import Root
 from eyespot.photos.sources import scan
 from eyespot.runs import rmir
-from eyespot.storage.ids import id_of
 from eyespot.storage.systems import relative_path
 from eyespot.storage.tables import opened_parquet
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import id_of, refuse
 from eyespot.types import NothingFound, Progress, UsageError
 
 

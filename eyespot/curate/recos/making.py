@@ -58,7 +58,7 @@ from eyespot.pipelines.data_card import (
 from eyespot.pipelines.human_review import DROPPED
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import new_folder
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import NothingFound, UsageError
 
 IMAGES = ("image", "subtask", "version", "path", "source", "stand_in", "of", *RIGHTS)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.encoders._text_caveats import cut_by, joined
 from eyespot.encoders.starter.networks import Floats, TextNetwork, open_with_cells, session_of, slopes
 from eyespot.encoders.starter.words import CLASSES, Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
-from eyespot.models.text_caveats import cut_by, joined
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:

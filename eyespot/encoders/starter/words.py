@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+from eyespot.encoders._text_caveats import counts_in, joined, mostly_other_script, negated, plain_words
 from eyespot.encoders.starter.networks import Floats
-from eyespot.models.text_caveats import counts_in, joined, mostly_other_script, negated, plain_words
 
 LONGEST_PHRASE = 3  # words of a noun phrase: "great grey owl"
 PLURAL = (("s", ""),)

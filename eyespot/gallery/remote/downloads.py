@@ -16,7 +16,7 @@ from eyespot.gallery.remote.manifest import File, mended
 from eyespot.gallery.remote.stores import PIECE, Store
 from eyespot.parallel import ordered_map
 from eyespot.storage.atomic import put_file
-from eyespot.storage.digests import BLAKE2B
+from eyespot.storage.digests import BLAKE2B, file_blake2b
 from eyespot.types import EyespotError, Progress
 
 LARGE = 4 * PIECE  # bytes; a larger file comes in ranges
@@ -48,45 +48,49 @@ class Downloads:
     def bring(self, items: Iterable[Item]) -> Iterator[Item]:
         """Each file once it is in place, small ones first; `EyespotError` for one that is not what was published."""
         items = list(items)
-        small = [item for item in items if item[1].size <= LARGE or not self.store.ranges]
-        for item in ordered_map(self._whole, small, self.store.transfers, 64):
+        small = [item for item in items if not self._is_large(item[1])]
+        for item in ordered_map(self._brought, small, self.store.transfers, 64):
             self.bar.tell()
             yield item
-        for item in items:
-            if item[1].size > LARGE and self.store.ranges:
-                self._in_ranges(*item)
-                yield item
+        yield from (self._brought(item) for item in items if self._is_large(item[1]))
 
-    def _whole(self, item: Item) -> Item:
+    def _is_large(self, file: File) -> bool:
+        return self.store.ranges and file.size > LARGE
+
+    def _brought(self, item: Item) -> Item:
         place, file = item
         place.parent.mkdir(parents=True, exist_ok=True)
-        digest, size, part = BLAKE2B(), 0, place.with_name(f".{place.name}.part")
-        try:
+        part = part_of(place, file)
+        for _ in range(1 + part.exists()):  # what had come of it may be damaged
+            if (self._in_ranges if self._is_large(file) else self._whole)(part, file):
+                os.utime(part, ns=(file.mtime_ns, file.mtime_ns))
+                put_file(part, place)  # a name that a power cut takes comes again
+                return item
+            part.unlink()
+            self.bar.add(-file.size)
+        raise EyespotError(f"{self.store.shown}/{file.at} is not what was published; {mended(self.store.shown)}")
+
+    def _whole(self, part: Path, file: File) -> bool:
+        """Bring a file; whether it is what was published. A web server goes on where it was cut."""
+        came = 0
+
+        def tell(_unit: str, done: int, _total: int) -> None:
+            nonlocal came
+            self.bar.add(done - came)
+            came = done
+
+        if self.store.fs is None:
+            self.store.bring(file.at, part, file.size, tell)
+        else:
             with part.open("wb") as local:
                 for piece in self.store.pieces(file.at, file.size):
                     local.write(piece)
-                    digest.update(piece)
-                    size += len(piece)
-                    self.bar.add(len(piece))
-            if (size, digest.hexdigest()) != (file.size, file.digest):
-                raise self._changed(file)
-            _put(part, item)
-        finally:
-            part.unlink(missing_ok=True)
-        return item
+                    tell("", came + len(piece), file.size)
+        tell("", file.size, file.size)
+        return file_blake2b(part) == file.digest
 
-    def _in_ranges(self, place: Path, file: File) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = part_of(place, file)
-        if not (part.exists() and self._grown(part, file)):
-            part.unlink(missing_ok=True)  # what had come of it was damaged, or nothing had
-            if not self._grown(part, file):
-                part.unlink(missing_ok=True)
-                raise self._changed(file)
-        _put(part, (place, file))
-
-    def _grown(self, part: Path, file: File) -> bool:
-        """Bring the rest of a file; whether it is what was published."""
+    def _in_ranges(self, part: Path, file: File) -> bool:
+        """Bring the rest of a large file; whether it is what was published."""
         digest = BLAKE2B()
         with part.open("a+b") as local:
             start = min(local.tell(), file.size) // PIECE * PIECE
@@ -95,36 +99,18 @@ class Downloads:
             for _ in range(0, start, PIECE):
                 digest.update(local.read(PIECE))
             self.bar.add(start)
-            starts = range(start, file.size, PIECE)
-            read = partial(self._range, file)
+            read, starts = partial(self._range, file), range(start, file.size, PIECE)
             for piece in ordered_map(read, starts, self.store.transfers, 2 * self.store.transfers):
                 local.write(piece)
                 digest.update(piece)
                 self.bar.add(len(piece))
                 self.bar.tell()
-        if digest.hexdigest() == file.digest:
-            return True
-        self.bar.add(-file.size)
-        return False
+        return digest.hexdigest() == file.digest
 
     def _range(self, file: File, start: int) -> bytes:
-        stop = min(start + PIECE, file.size)
-        piece = self.store.range(file.at, start, stop)
-        if len(piece) != stop - start:
-            raise self._changed(file)
-        return piece
-
-    def _changed(self, file: File) -> EyespotError:
-        return EyespotError(f"{self.store.url}/{file.at} is not what was published; {mended(self.store.url)}")
+        return self.store.range(file.at, start, min(start + PIECE, file.size))
 
 
 def part_of(place: Path, file: File) -> Path:
-    """Where a large file grows: a name of its content, so that no other file is continued."""
+    """Where a file grows: a name of its content, so that no other file is continued."""
     return place.with_name(f".{place.name}.{file.digest[:12]}.part")
-
-
-def _put(part: Path, item: Item) -> None:
-    """Give a file its time and its name, once its bytes are on the disk. A name that a power cut takes comes again."""
-    place, file = item
-    os.utime(part, ns=(file.mtime_ns, file.mtime_ns))
-    put_file(part, place)

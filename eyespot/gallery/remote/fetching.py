@@ -22,6 +22,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.remote.downloads import ByteProgress, Downloads, part_of
 from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, OURS, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
+from eyespot.models.web import public
 from eyespot.storage.atomic import FULL, new_file, put_folder
 from eyespot.storage.digests import BLAKE2B, DIGESTS, sound_digests
 from eyespot.storage.locks import locked
@@ -51,9 +52,9 @@ def fetch(url: str, into: Path | None = None, progress: Progress = no_progress, 
     store = store_at(url)
     found = store.read(MANIFEST)
     if found is None:
-        raise UsageError(f"no gallery is published at {store.url}; do so with: eyespot publish {store.url}")
-    manifest = Manifest.of(found[0], store.url)
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", store.url).strip("-")[-40:]
+        raise UsageError(f"no gallery is published at {store.shown}; do so with: eyespot publish {store.shown}")
+    manifest = Manifest.of(found[0], store.shown)
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", store.shown).strip("-")[-40:]
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
     if not _is_current(copy, manifest, found[0], part):  # else several may read at once
         with locked(copy):
@@ -75,7 +76,7 @@ def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:
     with locked(copy):
         origin = read_origin(copy) or origin
         text = origin.text(copy)
-        manifest = Manifest.of(text, origin.url)
+        manifest = Manifest.of(text, public(origin.url))
         if not (parts := manifest.parts_of(part)) <= origin.parts:
             Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts, text)
 
@@ -191,7 +192,7 @@ class CopyOrigin(NamedTuple):
         with suppress(OSError):
             if name_of(text := (copy / self.published).read_bytes()) == self.published:
                 return text
-        raise EyespotError(f"{copy} does not know any more what it has; name its address, as in: -g {self.url}")
+        raise EyespotError(f"{copy} does not know any more what it has; name its address, as in: -g {public(self.url)}")
 
 
 def read_origin(copy: Path) -> CopyOrigin | None:

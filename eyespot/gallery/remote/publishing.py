@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.manifest import (
-    MANIFEST,
-    OURS,
-    DamagedManifest,
-    File,
-    Manifest,
-    published_name,
-)
+from eyespot.gallery.remote.manifest import MANIFEST, OURS, DamagedManifest, File, Manifest, published_name
 from eyespot.gallery.remote.stores import Conflict, Store, store_at
 from eyespot.parallel import ordered_map
 from eyespot.storage.digests import BLAKE2B
@@ -79,7 +72,7 @@ def publish(gallery: Path, url: str, *, progress: Progress = no_progress, check:
                 return publication.run(check)
             except Conflict:
                 continue
-    raise EyespotError(f"others publish to {url} all the time; wait for them to end and run again")
+    raise EyespotError(f"others publish to {publication.store.shown} all the time; wait for them to end and run again")
 
 
 class Publication:
@@ -95,7 +88,7 @@ class Publication:
         found = self.store.read(MANIFEST)
         before, version = Manifest(), found and found[1]
         try:
-            before = Manifest.of(found[0], self.store.url) if found else before
+            before = Manifest.of(found[0], self.store.shown) if found else before
         except DamagedManifest:
             if not check:  # which mends it
                 raise

@@ -12,15 +12,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any
 
 from eyespot import rooms
 from eyespot.gallery.remote.manifest import mended
+from eyespot.models import web
 from eyespot.storage.atomic import make_folder, new_file, trouble
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, Progress, UsageError
 
 PIECE = 1 << 22  # bytes
+LARGEST = 1 << 28  # bytes of `gallery.json`
 _ADDRESS = "look after the address and its rights"
 TRANSFERS, MOST_TRANSFERS = "EYESPOT_TRANSFERS", 64
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
@@ -46,6 +49,8 @@ def address_of(place: Path | str) -> str | None:
 def store_at(url: str) -> Store:
     """The files below an address; `UsageError` for one that fsspec does not know."""
     url = url.rstrip("/")
+    if url.partition(":")[0] in WEB:
+        return Store(url, None, url)
     with rooms.needs("a gallery at an address"):
         import fsspec
     with _explain_errors(url):
@@ -64,25 +69,30 @@ def transfers() -> int:
 class Store:
     """The files below an address, by their names there; whatever goes wrong is explained in one sentence.
 
-    transfers: how many files, or ranges of one, to send or read at once. ranges: whether a range can be read alone.
+    A web server is asked by the reader of `models.web`, and never written to. transfers: how many files, or ranges of
+    one, to send or read at once. ranges: whether a range can be read alone. shown: the address without credentials.
     """
 
     def __init__(self, url: str, fs: Any, root: str) -> None:
-        self.url, self.fs, self.root, self.transfers = url, fs, root, transfers()
-        protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+        self.url, self.shown, self.fs, self.root, self.transfers = url, web.public(url), fs, root, transfers()
+        kinds = url.partition(":")[0] if fs is None else fs.protocol
+        protocols = {kinds} if isinstance(kinds, str) else set(kinds)
         self.folder = None if protocols.isdisjoint(HERE) else Path(root)  # which publishers lock
         self.puts_whole, self.compares = bool(protocols & OBJECTS), bool(protocols & S3)
         self.ranges = self.puts_whole or self.folder is not None
-        # A plain web server sends a file from its beginning alone, and whole, whatever range it is asked for
-        self._streaming = {"block_size": 0} if protocols & WEB else {}
 
     def read(self, name: str) -> tuple[bytes, str] | None:
         """A small file, and what tells this version of it from others; None if it is not there."""
-        with _explain_errors(self.url), suppress(FileNotFoundError):
+        with _explain_errors(self.url), suppress(FileNotFoundError, web.NotThere):
+            if self.fs is None:
+                data = web.read(self._at(name), LARGEST)
+                return data, data.hex()
             while True:
                 self.fs.invalidate_cache()
                 version = self._version(name)
-                data = bytes(self.fs.cat_file(self._at(name)))
+                data = self.range(name, 0, LARGEST)
+                if len(data) == LARGEST:
+                    raise EyespotError(f"{self.shown}/{name} is larger than any list of a gallery's files")
                 self.fs.invalidate_cache()
                 if self._version(name) == version:
                     return data, version if self.compares else data.hex()
@@ -127,25 +137,31 @@ class Store:
             shutil.copyfileobj(source, target, PIECE)
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
-        """The bytes of a file, some at a time, which should be `size` in all; `EyespotError` if it is not there."""
-        with _explain_errors(self.url):
-            try:
-                if size <= PIECE:  # one request, where a file that is opened costs two
-                    yield bytes(self.fs.cat_file(self._at(name)))
-                    return
-                with self.fs.open(self._at(name), "rb", **self._streaming) as file:
-                    while piece := file.read(PIECE):
-                        yield piece
-            except FileNotFoundError:
-                raise self._missing(name) from None
+        """The first `size` bytes of a file, some at a time, and no more; `EyespotError` if it is not there."""
+        if size <= PIECE:  # one request, where a file that is opened costs two
+            yield self.range(name, 0, size)
+            return
+        with _explain_errors(self.url, name), self.fs.open(self._at(self._plain(name)), "rb") as file:
+            while size and (piece := file.read(min(size, PIECE))):
+                size -= len(piece)
+                yield piece
+
+    def bring(self, name: str, part: Path, size: int, tell: Progress) -> None:
+        """A file of a web server to one that grows here, on from where it was cut."""
+        with _explain_errors(self.url, name):
+            web.grow(part, self._at(name), f"{self.shown}/{name}", size=size, tell=tell)
 
     def range(self, name: str, start: int, stop: int) -> bytes:
         """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""
-        with _explain_errors(self.url):
-            try:
-                return bytes(self.fs.cat_file(self._at(name), start=start, end=stop))
-            except FileNotFoundError:
-                raise self._missing(name) from None
+        with _explain_errors(self.url, name):
+            at = self._at(self._plain(name))
+            return bytes(self.fs.cat_file(at, start=start, end=stop)) if stop > start else b""
+
+    def _plain(self, name: str) -> str:
+        """The name, of a folder if it is a file: a device or a pipe may have no end, or no beginning."""
+        if self.folder is not None and not S_ISREG((self.folder / name).stat().st_mode):
+            raise EyespotError(f"{self.shown}/{name} is no plain file; {mended(self.shown)}")
+        return name
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -153,6 +169,10 @@ class Store:
 
         Nothing holds others off elsewhere: who comes second notices when `gallery.json` is put in place.
         """
+        if self.fs is None:
+            raise UsageError(
+                f"{self.shown} is a web server, which takes no files; publish to the folder that it serves"
+            )
         with ExitStack() as stack:
             if self.folder is not None:
                 with _explain_errors(self.url):
@@ -160,15 +180,13 @@ class Store:
                     stack.enter_context(locked(self.folder))
             yield
 
-    def _missing(self, name: str) -> EyespotError:
-        return EyespotError(f"{self.url}/{name} is missing; {mended(self.url)}")
-
     def _version(self, name: str) -> str:
         facts = self.fs.info(self._at(name))
         return str(facts.get("ETag") or facts["size"])
 
     def _at(self, name: str) -> str:
-        return f"{self.root}/{name}"
+        address, mark, query = self.root.partition("?" if self.fs is None else "\0")  # a query may be a signature
+        return f"{address}/{name}{mark}{query}"
 
     def _new(self, name: str) -> AbstractContextManager[IO[bytes]]:
         if self.folder is not None:
@@ -184,17 +202,23 @@ class Store:
 
 
 @contextmanager
-def _explain_errors(url: str) -> Iterator[None]:
+def _explain_errors(url: str, name: str = "") -> Iterator[None]:
+    """name: of a file that must be there."""
+    place = web.public(url)
     try:
         yield
+    except (FileNotFoundError, web.NotThere) as error:
+        if name:
+            raise EyespotError(f"{place}/{name} is missing; {mended(place)}") from None
+        raise EyespotError(f"{place} cannot be used {trouble(error, elsewhere=_ADDRESS, other=_ADDRESS)}") from None
     except (EyespotError, Conflict):
         raise
     except ImportError as error:  # fsspec says which package knows this protocol
-        raise EyespotError(f"{url} needs one more package: {error}") from None
+        raise EyespotError(f"{place} needs one more package: {error}") from None
     except ValueError as error:
-        raise UsageError(f"{url} is no address that fsspec knows ({error})") from None
+        raise UsageError(f"{place} is no address that fsspec knows ({web.redacted(str(error), url)})") from None
     except Exception as error:  # every store has errors of its own, and they are not OSErrors
         if isinstance(error, OSError) and error.errno:
-            raise EyespotError(f"{url} cannot be used {trouble(error, elsewhere=_ADDRESS, other=_ADDRESS)}") from None
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise EyespotError(f"{url} cannot be used ({why}); {_ADDRESS}") from None
+            raise EyespotError(f"{place} cannot be used {trouble(error, elsewhere=_ADDRESS, other=_ADDRESS)}") from None
+        why = web.redacted(" ".join(str(error).split()) or type(error).__name__, url)
+        raise EyespotError(f"{place} cannot be used ({why}); {_ADDRESS}") from None

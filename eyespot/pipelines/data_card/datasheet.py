@@ -12,7 +12,7 @@ from typing import Any
 
 import eyespot
 from eyespot.pipelines import StepResult
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 QUESTIONS: dict[str, dict[str, str]] = toml_of(Path(__file__).with_name("questions.toml"))

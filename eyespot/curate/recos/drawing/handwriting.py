@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from eyespot.curate.recos.drawing import Paper, photographed, sheet
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

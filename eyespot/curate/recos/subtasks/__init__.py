@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from eyespot import rooms
-from eyespot.storage.toml import toml_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

@@ -55,12 +55,6 @@ def counts_in(text: str) -> list[str]:
     return list(dict.fromkeys([*(word for word in plain_words(text) if word in COUNTS), *numbers]))
 
 
-def uncounted(name: str, text: str) -> str | None:
-    """The caveat of models that tell pictures apart and do not count in them (CountBench, Paiss et al. 2023)."""
-    counts = counts_in(text)
-    return f"{name} hardly counts, so other numbers than {', '.join(counts)} are found as well" if counts else None
-
-
 def negated(name: str, text: str) -> str | None:
     """The caveat of models for which "no" changes little (NegBench, Alhamoud et al. 2025), with a minus instead."""
     found = NEGATION.search(text)
@@ -72,8 +66,13 @@ def negated(name: str, text: str) -> str | None:
 
 
 def of_contrastive(name: str, text: str) -> str | None:
-    """The caveats of models that were trained to tell pairs of pictures and captions apart, as CLIP was."""
-    return joined(uncounted(name, text), negated(name, text))
+    """The caveats of models that were trained to tell pairs of pictures and captions apart, as CLIP was.
+
+    They do not count in pictures (CountBench, Paiss et al. 2023).
+    """
+    counts = ", ".join(counts_in(text))
+    uncounted = f"{name} hardly counts, so other numbers than {counts} are found as well" if counts else None
+    return joined(uncounted, negated(name, text))
 
 
 def cut_text(name: str, read: int, total: int, end: str) -> str | None:

@@ -1,0 +1,287 @@
+"""What comes over HTTP: no more than was promised, in bounded time, on from where it was cut, without credentials.
+
+Proxies are those of the environment (HTTPS_PROXY, NO_PROXY), certificates those of SSL_CERT_FILE. User, password and
+query of an address are sent, and stand in no text that comes back.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from socket import SHUT_RDWR
+from threading import Timer
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
+
+from eyespot.storage.atomic import trouble
+from eyespot.types import EyespotError, Progress, no_progress
+
+PIECE = 1 << 20
+SILENCE = 60.0  # seconds without a byte
+START = 120.0  # seconds for the head of an answer, and for bytes that come slower than SLOWEST
+SLOWEST = 1 << 12  # bytes a second
+UNSTATED = 1 << 34  # bytes of an answer whose length nobody states
+WAY = "fetch it while online"
+_REFUSED = {  # the hub's X-Error-Code, or a status → what it means, and what to do
+    "GatedRepo": "its terms are not accepted yet; accept them there, then log in with: hf auth login",
+    "RepoNotFound": "there is no such repository, or it is private; check the name",
+    "RevisionNotFound": "there is no such revision; check it",
+    "EntryNotFound": "there is no such file; check its name",
+    401: "it wants a login; download it in a browser",
+    403: "access is not granted; accept its terms there and download it in a browser",
+    404: "it is not there any more; look for its new place",
+}
+
+
+class HostBusy(EyespotError):
+    """The host answers later, or the line broke; `wait` is how long to wait, in seconds."""
+
+    def __init__(self, sentence: str, wait: float = 0.0) -> None:
+        super().__init__(sentence)
+        self.wait = wait
+
+
+class NotThere(EyespotError):
+    """The host has nothing at this address."""
+
+
+class TooMuch(EyespotError):
+    """The host sends more than was promised."""
+
+
+# -- credentials ------------------------------------------------------------------------------------------------
+
+
+def public(url: str) -> str:
+    """An address for a sentence: without user, password and query."""
+    head, slashes, rest = url.partition("://")
+    place, slash, path = rest.partition("?")[0].partition("#")[0].partition("/")
+    return head + slashes + place.rpartition("@")[2] + slash + path if slashes else url
+
+
+def redacted(text: str, *sent: str) -> str:
+    """What somebody else wrote, with *** for the credentials in these addresses and headers that were sent."""
+    secrets = set[str | None]()
+    for one in sent:
+        with suppress(ValueError):
+            parts = urlsplit(one)
+            found = [parts.username, parts.password, parts.query, *(value for _, value in parse_qsl(parts.query))]
+            found += [unquote(part) for part in found if part]
+            secrets |= set(found) if "://" in one else {one.removeprefix("Bearer ")}
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(str(secret), "***")
+    return text
+
+
+# -- asking -----------------------------------------------------------------------------------------------------
+
+
+class _Redirects(HTTPRedirectHandler):
+    """A token is for the host that it was given to, and for no other that this host leads to."""
+
+    def redirect_request(self, req: Any, *answer: Any) -> Any:
+        made = super().redirect_request(req, *answer)
+        if made is not None and urlsplit(made.full_url)[:2] != urlsplit(req.full_url)[:2]:
+            made.remove_header("Authorization")
+        return made
+
+
+class _Bounded(HTTPConnection):
+    """A connection that is cut where the head of an answer takes too long: each byte of it may come in time."""
+
+    def getresponse(self) -> HTTPResponse:
+        timer = Timer(START, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().getresponse()
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        with suppress(OSError, AttributeError):
+            self.sock.shutdown(SHUT_RDWR)
+
+
+class _BoundedTls(_Bounded, HTTPSConnection):
+    pass
+
+
+class _Connections(HTTPSHandler):
+    http_request = HTTPSHandler.https_request
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_Bounded, req)
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_BoundedTls, req)
+
+
+# Not those of files and FTP: a redirect leads to neither
+HANDLERS = ProxyHandler, _Connections, _Redirects, HTTPDefaultErrorHandler, HTTPErrorProcessor, UnknownHandler
+
+
+@contextmanager
+def opened(
+    url: str, source: str = "", headers: Mapping[str, str] = {}, *, way: str = WAY
+) -> Iterator[HTTPResponse | HTTPError]:
+    """What the host sends, redirects followed; an answer 416 comes as it is.
+
+    source: what to call it in a sentence, and `way` how else it can be had. Raises: HostBusy, NotThere, EyespotError.
+    """
+    source, parts = source or public(url), urlsplit(url)
+    login, _, host = parts.netloc.rpartition("@")
+    about = {"User-Agent": "eyespot", "Accept-Encoding": "identity", **headers}
+    if login:
+        about["Authorization"] = f"Basic {base64.b64encode(unquote(login).encode()).decode()}"
+    opener = OpenerDirector()  # without a handler of files or FTP: a redirect leads to neither
+    for handler in (
+        ProxyHandler,
+        _Connections,
+        _Redirects,
+        HTTPDefaultErrorHandler,
+        HTTPErrorProcessor,
+        UnknownHandler,
+    ):
+        opener.add_handler(handler())
+    answer: HTTPResponse | HTTPError
+    try:
+        answer = opener.open(Request(parts._replace(netloc=host).geturl(), headers=about), timeout=SILENCE)
+    except HTTPError as error:
+        if error.code != 416:
+            error.close()
+            elsewhere = urlsplit(error.url or "").netloc != host  # a signed address expires
+            raise _refusal(error, source, way, elsewhere) from None
+        answer = error
+    except (OSError, HTTPException, ValueError) as error:
+        why = redacted(str(getattr(error, "reason", error)) or type(error).__name__, url, *headers.values())
+        raise HostBusy(f"cannot get {source} ({why}); check the connection and run the same line again") from None
+    with answer:
+        yield answer
+
+
+def _refusal(error: HTTPError, source: str, way: str, elsewhere: bool) -> EyespotError:
+    if (why := _REFUSED.get(error.headers.get("X-Error-Code") or "")) is not None:
+        return EyespotError(f"could not get {source}: {why}, or {way}")
+    if error.code == 429 or error.code >= 500 or (elsewhere and error.code == 403):
+        pause = error.headers.get("Retry-After") or ""
+        sentence = f"cannot get {source}: the host answers {error.code}; try again later"
+        return HostBusy(sentence, float(pause) if pause.isdecimal() else 1.0)
+    why = _REFUSED.get(error.code, f"the host answers {error.code}; try again later, or download it in a browser")
+    return (NotThere if error.code == 404 else EyespotError)(f"cannot get {source}: {why}, and {way}")
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def pieces(answer: HTTPResponse | HTTPError, source: str, most: int | None = None) -> Iterator[bytes]:
+    """The bytes of an answer as they come, at most `most`, or what it states itself.
+
+    Raises: EyespotError for more, HostBusy where the line breaks, is silent, or is slower than SLOWEST.
+    """
+    stated = answer.headers.get("Content-Length") or ""
+    coming = int(stated) if stated.isdecimal() else None
+    limit = next(one for one in (most, coming, UNSTATED) if one is not None)
+    got, began = 0, time.monotonic()
+    while got <= limit and (coming or 0) <= limit:
+        try:
+            piece = answer.read1(PIECE)
+        except (OSError, HTTPException):
+            break
+        got += len(piece)
+        if not piece and coming in (None, got):
+            return
+        if not piece or time.monotonic() - began > START + got / SLOWEST:
+            break
+        if got <= limit:
+            yield piece
+    else:
+        raise TooMuch(f"{source} sends more than the {limit:,} bytes that it should have; nothing of it is used")
+    raise HostBusy(f"{source} was cut after {got:,} bytes; run the same line again to go on")
+
+
+def read(url: str, most: int, source: str = "", headers: Mapping[str, str] = {}, *, way: str = WAY) -> bytes:
+    """A small answer, whole."""
+    with opened(url, source, headers, way=way) as answer:
+        return b"".join(pieces(answer, source or public(url), most))
+
+
+def grow(
+    part: Path,
+    url: str,
+    source: str,
+    *,
+    size: int | None = None,
+    tag: Path | None = None,
+    headers: Mapping[str, str] = {},
+    tell: Progress = no_progress,
+    way: str = WAY,
+) -> int:
+    """Bring the rest of a file that grows under this name; how many bytes came now.
+
+    size: that somebody promised. tag: where the host's ETag stands, if nothing else says that the file is the same.
+    """
+    before = part.stat().st_size if part.exists() and (tag is None or tag.exists()) else 0
+    if size is not None and before >= size > 0:
+        return 0
+    wanted = {"Range": f"bytes={before}-"} if before else {}
+    if before and tag is not None:
+        wanted["If-Range"] = tag.read_text("utf-8")
+    with opened(url, source, {**headers, **wanted}, way=way) as answer:
+        if answer.status == 416:  # nothing to come: If-Range lets another file come whole, so the size decides
+            if answer.headers.get("Content-Range") == f"bytes */{before}":
+                return 0
+            for leftover in filter(None, (part, tag)):
+                leftover.unlink(missing_ok=True)
+            raise EyespotError(f"{source} has changed meanwhile; run the same line again to get it whole")
+        start = _begun(answer, source, part, tag, before)
+        total = size or start + int(answer.headers.get("Content-Length") or -start)
+        left = None if size is None else size - start
+        return _written(part, pieces(answer, source, left), lambda got: tell("bytes", start + got, total))
+
+
+def _written(part: Path, coming: Iterator[bytes], tell: Callable[[int], None]) -> int:
+    got = 0
+    try:
+        with part.open("ab") as file:
+            for piece in coming:
+                file.write(piece)
+                got += len(piece)
+                tell(got)
+    except OSError as error:
+        raise EyespotError(f"{part.parent} cannot be written {trouble(error)}") from None
+    except TooMuch:  # none of it can be right
+        part.unlink()
+        raise
+    return got
+
+
+def _begun(answer: Any, source: str, part: Path, tag: Path | None, before: int) -> int:
+    """The byte that the host begins with; what is here goes if that is the first."""
+    if answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {before}-"):
+        return before
+    for old in filter(None, (tag, part)):  # the tag goes first: a kill between must leave no old bytes under a new tag
+        old.unlink(missing_ok=True)
+    if answer.status == 206:
+        raise EyespotError(
+            f"{source} sends another part than the one it lacks; run the same line again to get it whole"
+        )
+    etag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+    if tag is not None and etag and not etag.startswith("W/"):
+        tag.write_text(etag, "utf-8")
+    return 0

@@ -1,0 +1,145 @@
+"""What comes over HTTP from hosts that send without end, slowly, more than was promised, or what was sent to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from eyespot.models import hub, web
+from eyespot.models.downloads import download
+from eyespot.models.web import HostBusy, NotThere
+from eyespot.types import EyespotError
+
+SECRETS = ("ada", "p4ss/word", "s1gnature", "hf_t0ken")
+ADDRESS = "http://ada:p4ss%2Fword@{}/echo/file.bin?key=s1gnature"
+
+
+class Host(BaseHTTPRequestHandler):
+    """What its address says: endless, drip, slow (its head), long, echo, or a redirect."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        kind = self.path.split("/")[1].partition("?")[0]
+        sends = {"endless": self.endless, "drip": self.drip, "slow": self.slow, "long": self.long}
+        self.close_connection = True
+        if kind in sends:
+            with suppress(OSError):  # the client has gone
+                sends[kind]()
+        elif kind in ("file", "ftp"):
+            self.send_response(302)
+            self.send_header("Location", "file:///etc/hostname" if kind == "file" else "ftp://127.0.0.1/x")
+            self.end_headers()
+        else:
+            self.send_response(401, f"no {self.path} {self.headers['Authorization']}")
+            self.end_headers()
+
+    def endless(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(bytes(1 << 16))
+
+    def drip(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(b".")
+            self.wfile.flush()
+            time.sleep(0.02)
+
+    def slow(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        self.drip()
+
+    def long(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "4000")
+        self.end_headers()
+        self.wfile.write(bytes(4000))
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def host() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["drip", "slow"])
+def test_what_drips_ends(kind: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte at a time is no silence; the whole has a deadline, and so has the head."""
+    monkeypatch.setattr(web, "START", 0.3)
+    with pytest.raises(HostBusy, match=r"cut after|cannot get"):
+        download(f"http://{host}/{kind}/x.bin", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["endless", "long"])
+def test_no_more_comes_than_was_promised(kind: str, host: str, tmp_path: Path) -> None:
+    """Nor in a small answer, and nothing of it stays."""
+    url, part = f"http://{host}/{kind}/x.bin", tmp_path / "x.part"
+    with pytest.raises(EyespotError, match="sends more than the 1,000 bytes"):
+        web.grow(part, url, "x.bin", size=1000)
+    with pytest.raises(EyespotError, match="sends more than the 1,000 bytes"):
+        web.read(url, 1000)
+    assert not part.exists()
+
+
+def test_an_answer_without_a_length_has_a_limit(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "UNSTATED", 1 << 20)
+    with pytest.raises(EyespotError, match="sends more than the 1,048,576 bytes"):
+        download(f"http://{host}/endless/x.bin", tmp_path)
+    assert not [path for path in tmp_path.iterdir() if path.stat().st_size]
+
+
+def test_no_credential_comes_back(host: str, tmp_path: Path) -> None:
+    """The host says again what it was sent: as user and password, in the query, as a token, and in its reason."""
+    sentences = []
+    for url in (ADDRESS.format(host), ADDRESS.format("127.0.0.1:1"), ADDRESS.format(f"{host}:x")):
+        with pytest.raises(EyespotError) as refused:
+            download(url, tmp_path)
+        sentences.append(str(refused.value))
+        with pytest.raises(EyespotError) as refused:
+            web.read(url, 1000, headers={"Authorization": "Bearer hf_t0ken"})
+        sentences.append(str(refused.value))
+
+    assert not [(secret, text) for secret in SECRETS for text in sentences if secret in text]
+    assert web.redacted("no s1gnature for ada with p4ss/word", ADDRESS.format(host)) == "no *** for *** with ***"
+
+
+@pytest.mark.parametrize("kind", ["file", "ftp"])
+def test_a_redirect_leads_to_other_hosts_alone(kind: str, host: str) -> None:
+    with pytest.raises(EyespotError):
+        web.read(f"http://{host}/{kind}", 1000)
+
+
+def test_a_digest_is_of_the_bytes_whatever_a_file_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file of the hub's cache is called by its SHA-256; read once, and again when it has changed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(hub, "SETTLED", 0)
+    blob = tmp_path / "blobs" / ("7d21" * 16)
+    blob.parent.mkdir()
+    blob.write_bytes(bytes(hub.LARGE))
+    read = []
+    monkeypatch.setattr(hub, "file_sha256", lambda place: read.append(place) or place.read_bytes()[:1].hex())
+    first, again = hub.digest([blob]), hub.digest([blob])
+    blob.write_bytes(b"\1" + bytes(hub.LARGE - 1))
+
+    assert first == again and len(read) == 1
+    assert hub.digest([blob]) != first
+
+
+def test_what_is_not_there_is_told_apart(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host, "do_GET", lambda self: self.send_error(404))
+    with pytest.raises(NotThere):
+        web.read(f"http://{host}/x", 1000)
