@@ -37,6 +37,7 @@ PARTS = (
     "map",
     "why",
     "api",
+    "programs",
     "large",
     "lists.api",
     "lists.pages",

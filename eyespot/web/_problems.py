@@ -29,6 +29,7 @@ class Problem(Exception):
 def problem_json(problem: Problem) -> Response:
     """The problem for a program."""
     body = {"type": "about:blank", "title": phrase(problem.status), "status": problem.status, "detail": problem.detail}
+    body["message"] = problem.detail  # the one member that clients of OpenAI's show
     return Response(json.dumps(body).encode(), problem.status, problem.headers, MEDIA)
 
 
