@@ -16,7 +16,7 @@ from eyespot.cli.settings import expanded, flag
 
 # A module with `run` or a group of commands as `app`; the order is that of the help.
 PANELS = {
-    "Everyday": ("demo", "index", "search", "serve", "lists", "tag", "map", "duplicates", "names", "failures"),
+    "Everyday": ("demo", "index", "search", "serve", "mcp", "lists", "tag", "map", "duplicates", "names", "failures"),
     "Galleries": ("compact", "describe", "tune", "doctor", "plan", "publish", "import", "export"),
     "Models": ("models", "encoders", "adapters", "judges"),
     "Measuring": ("metrics", "eval", "compare", "convert", "fuse", "stats", "reproduce", "download"),
