@@ -6,8 +6,7 @@ Pictures come in the request, as the clients of vLLM, Jina, Voyage and Cohere se
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,85 +38,70 @@ TOGETHER = 32  # inputs after which others have their turn with the encoder
 # -- vectors ------------------------------------------------------------------------------------------------------
 
 
-class PictureAddress(BaseModel):
-    """A picture as a `data:` address."""
-
-    url: str
-
-
-class InputPart(BaseModel):
-    """A text or a picture: `image` as Jina has it, `image_base64` as Voyage, `image_url` as vLLM and Cohere."""
-
-    text: str | None = None
-    image: str | None = None
-    image_base64: str | None = None
-    image_url: PictureAddress | str | None = None
-
-    @property
-    def picture(self) -> str | None:
-        """The picture in base64, or as a `data:` address."""
-        address = self.image_url.url if isinstance(self.image_url, PictureAddress) else self.image_url
-        return self.image or self.image_base64 or address
-
-    def term(self, file: Path, most: int) -> Term:
-        """What it adds to a query; a picture is written to a file first. `Problem` for what is neither."""
-        if self.picture is None:
-            if not (self.text or "").strip():
-                raise Problem(422, "an input is empty; give a text, or a picture in base64")
-            return Term(1.0, text=self.text)
-        head, comma, data = self.picture.rpartition(",")
-        if not (head.startswith("data:") if comma else "://" not in data[:20]):
-            raise Problem(422, "no address is fetched here; send the picture itself, as data:image/jpeg;base64,…")
-        if len(data) > most * 4 // 3 + 4:
-            raise Problem(413, f"a picture has more than {most >> 20} MiB; send a smaller one")
-        try:
-            file.write_bytes(base64.b64decode(data, validate=True))
-            thumbnail(file.read_bytes(), SMALL)
-        except (binascii.Error, ValueError, BadPicture) as error:
-            raise Problem(422, f"this is no picture in base64: {getattr(error, 'reason', error)}") from None
-        return Term(1.0, image=file)
-
-
-class SeveralParts(BaseModel):
-    """Texts and pictures that get one vector together."""
-
-    content: str | list[InputPart]
-
-
-Part = str | InputPart
-Pictures = Annotated[list[str], Field(max_length=MOST_PICTURES)]
-
-
 class EmbeddingRequest(BaseModel):
     """Texts and pictures to be embedded, in the shape of any one of those services."""
 
-    input: Part | Annotated[list[Part], Field(max_length=MOST)] = Field(
-        [], description="A text, or a list (OpenAI, Jina)."
-    )
-    messages: list[SeveralParts] = Field([], max_length=MOST, description="Parts of one input (vLLM).")
-    inputs: list[SeveralParts] = Field([], max_length=MOST, description="Inputs of several parts (Voyage, Cohere).")
-    texts: list[str] = Field([], max_length=MOST, description="Texts (Cohere).")
-    images: Pictures = Field([], description="Pictures as data: addresses (Cohere).")
+    input: str | list[Any] = Field([], description="A text, or texts and pictures (OpenAI, Jina).")
+    messages: list[Any] = Field([], description="Messages that get one vector together (vLLM).")
+    inputs: list[Any] = Field([], description="Inputs of several parts (Voyage, Cohere).")
+    texts: list[str] = Field([], description="Texts (Cohere).")
+    images: list[str] = Field([], description="Pictures as data: addresses (Cohere).")
     model: Name = Field(None, description="The encoder, as /v1/columns lists them; else the first of them.")
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, description="Refused where the vectors have another length.")
 
-    def all_inputs(self) -> list[Sequence[InputPart]]:
-        """The parts of each input, in their order; `Problem` for none, and for too many."""
+    def queries(self, folder: Path, most: int) -> list[Query]:
+        """A query for each input, its pictures written to a folder; `Problem` for none, too many, and what is none."""
         single = self.input if isinstance(self.input, list) else [self.input]
-        alone = [*single, *self.texts, *(InputPart(image=one) for one in self.images)]
-        together = [[part for one in self.messages for part in _parts(one.content)]] if self.messages else []
-        found = [*map(_parts, alone), *together, *(_parts(one.content) for one in self.inputs)]
-        pictures = sum(part.picture is not None for parts in found for part in parts)
-        if not found or not all(found):
-            raise Problem(422, "there is nothing to embed; give `input`, a text or a list of texts and pictures")
-        if len(found) > MOST or pictures > MOST_PICTURES:
+        alone = [*single, *self.texts, *({"image": one} for one in self.images), *self.inputs]
+        parts = [list(_parts(one)) for one in (*alone, *([self.messages] if self.messages else []))]
+        pictures = sum(is_picture for several in parts for is_picture, _ in several)
+        if len(parts) > MOST or pictures > MOST_PICTURES:
             raise Problem(413, f"at most {MOST:,} inputs with {MOST_PICTURES} pictures at once; send several requests")
-        return found
+        if not parts or not all(several and all(data.strip() for _, data in several) for several in parts):
+            raise Problem(422, "there is nothing to embed, or an input is empty; give texts, or pictures in base64")
+        places = (folder / str(at) for at in range(pictures))
+        return [
+            Query(
+                f"input {at}",
+                tuple(
+                    Term(1.0, image=_written(data, next(places), most)) if is_picture else Term(1.0, text=data)
+                    for is_picture, data in several
+                ),
+            )
+            for at, several in enumerate(parts)
+        ]
 
 
-def _parts(content: Part | list[InputPart]) -> Sequence[InputPart]:
-    return content if isinstance(content, list) else [InputPart(text=content) if isinstance(content, str) else content]
+def _parts(content: Any, depth: int = 0) -> Iterator[tuple[bool, str]]:
+    """The texts and pictures (True) of an input, however a service nests them."""
+    match content:
+        case str(text) | {"text": str(text)}:
+            yield False, text
+        case {"image": str(data)} | {"image_base64": str(data)} | {"image_url": str(data) | {"url": str(data)}}:
+            yield True, data
+        case {"content": list() | str() as inside}:
+            yield from _parts(inside, depth + 1)
+        case list() if depth < 4:
+            for one in content:
+                yield from _parts(one, depth + 1)
+        case _:
+            raise Problem(422, "an input is neither a text nor a picture; give texts, {text: …} or {image: base64}")
+
+
+def _written(picture: str, file: Path, most: int) -> Path:
+    """The file of a picture in base64 or as a `data:` address; `Problem` for what is too large or no picture."""
+    head, comma, data = picture.rpartition(",")
+    if not (head.startswith("data:") if comma else "://" not in data[:20]):
+        raise Problem(422, "no address is fetched here; send the picture itself, as data:image/jpeg;base64,…")
+    if len(data) > most * 4 // 3 + 4:
+        raise Problem(413, f"a picture has more than {most >> 20} MiB; send a smaller one")
+    try:
+        file.write_bytes(base64.b64decode(data, validate=True))
+        thumbnail(file.read_bytes(), SMALL)
+    except (ValueError, BadPicture) as error:
+        raise Problem(422, f"this is no picture in base64: {getattr(error, 'reason', error)}") from None
+    return file
 
 
 @router.post("/embeddings", tags=["search"])
@@ -125,16 +109,15 @@ def embeddings(state: State, wanted: EmbeddingRequest) -> Response:
     """Unit vectors of texts and pictures, one for each input, as OpenAI answers; no tokens are counted."""
     if wanted.model is not None and wanted.model not in state.snapshots.encoders:
         raise Problem(404, f"no model {wanted.model!r} here; there are: {', '.join(state.snapshots.encoders)}")
-    snapshot, inputs = state.snapshots.current(wanted.model), wanted.all_inputs()
+    snapshot = state.snapshots.current(wanted.model)
     space = snapshot.view.space
     if wanted.dimensions not in (None, space.dim):
         raise Problem(422, f"vectors of {space.encoder} have {space.dim} dimensions; leave out `dimensions`")
-    for part in (part for parts in inputs for part in parts):
-        refuse(part.text, state.settings.refused)
     with TemporaryDirectory(prefix="eyespot-embed-") as folder:
-        places, most = (Path(folder) / str(at) for at in range(10**9)), state.settings.upload_bytes
-        terms = [tuple(part.term(next(places), most) for part in parts) for parts in inputs]
-        vectors = _embedded(snapshot, [Query(f"input {at}", one) for at, one in enumerate(terms)])
+        queries = wanted.queries(Path(folder), state.settings.upload_bytes)
+        for term in (term for query in queries for term in query.terms):
+            refuse(term.text, state.settings.refused)
+        vectors = _embedded(snapshot, queries)
     rows: list[Any] = vectors.tolist()
     if wanted.encoding_format == "base64":
         rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]

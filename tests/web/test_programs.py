@@ -89,12 +89,12 @@ def test_pictures_in_the_shapes_of_other_services_get_one_vector(
     [
         ({}, 422, "nothing to embed"),
         ({"input": " "}, 422, "empty"),
-        ({"input": [[1, 2]]}, 422, "input"),
+        ({"input": [[1, 2]]}, 422, "neither"),
         ({"input": [{"image": "https://example.org/a.jpg"}]}, 422, "no address is fetched"),
         ({"inputs": [{"content": [{"image_url": "file:///etc/passwd"}]}]}, 422, "no address is fetched"),
         ({"input": [{"image": "bm8gcGljdHVyZQ=="}]}, 422, "no picture"),
         ({"input": [{"image": "no base64!"}]}, 422, "no picture"),
-        ({"input": ["a"] * 2049}, 422, "input"),
+        ({"input": ["a"] * 2049}, 413, "2,048"),
         ({"input": [{"image": "AA=="}] * 129}, 413, "128 pictures"),
     ],
 )
