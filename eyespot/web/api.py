@@ -24,7 +24,7 @@ from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import Format, download
 from eyespot.web.found.calibrated import to_judge
-from eyespot.web.found.facets import facets_of
+from eyespot.web.found.facets import facets_of, filters_of
 from eyespot.web.found.summary import summary_of
 from eyespot.web.pictures import is_digest, keep, upload_jpeg, video_response
 
@@ -91,17 +91,10 @@ def item(state: State, id: str) -> Response:
 def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
     """What the gallery can be filtered by: labels with counts, the span of dates, where pictures were taken."""
     snapshot = state.snapshots.current(encoder or None)
-    facets = facets_of(snapshot)
-    labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
-    box = facets.map and {name: facets.map[name] for name in ("south", "west", "north", "east")}
     judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
     payload = {
         "columns": list(snapshot.kinds),
-        "labels": labels,
-        "first": facets.first,
-        "last": facets.last,
-        "undated": facets.undated,
-        "box": box,
+        **filters_of(snapshot),
         "encoders": state.snapshots.encoders,
         "adapters": list(state.adapters),
         "judges": judges,

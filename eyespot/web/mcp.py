@@ -33,7 +33,7 @@ from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web._security import clean_name, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState
-from eyespot.web.found.facets import facets_of
+from eyespot.web.found.facets import filters_of
 from eyespot.web.pictures import SIZES
 
 MOST, MOST_PICTURES = 100, 8  # hits of a search, and pictures of one look
@@ -69,31 +69,6 @@ class FoundPictures(BaseModel):
     total: int
     hits: list[FoundPicture]
     notes: list[str]
-
-
-class PictureFacts(BaseModel):
-    """All that the gallery knows of pictures, and the ids that it has not."""
-
-    items: list[dict[str, Any]]
-    unknown: list[str]
-
-
-class GalleryColumns(BaseModel):
-    """What `where` may name: columns with their types, the commonest labels with counts, the span of dates."""
-
-    photos: int
-    columns: dict[str, str]
-    labels: dict[str, dict[str, int]]
-    first: str | None
-    last: str | None
-
-
-class StoredVerdict(BaseModel):
-    """A verdict as it is stored."""
-
-    id: str
-    verdict: str
-    by: str
 
 
 class GalleryTools:
@@ -149,32 +124,28 @@ class GalleryTools:
         data = self.state.cache.thumbnails.jpeg(self.state.snapshots.current(), id, stored)
         return data if stored == width else thumbnail(data, width)
 
-    def facts(self, ids: Ids) -> PictureFacts:
-        """All that is known of pictures: path, date, labels, size, and what else the gallery holds."""
+    def facts(self, ids: Ids) -> dict[str, list[Any]]:
+        """All that is known of pictures (`items`): path, date, labels, size; and the ids that are `unknown`."""
         snapshot, wanted = self.state.snapshots.current(), list(dict.fromkeys(ids))
         rows = snapshot.rows_by_id(wanted).tolist()
         items = [item_of(facts) for facts in snapshot.facts([row for row in rows if row >= 0])]
         told = [{name: value for name, value in item.items() if self._may_tell(name)} for item in items]
-        return PictureFacts(items=told, unknown=[id for id, row in zip(wanted, rows, strict=True) if row < 0])
+        return {"items": told, "unknown": [id for id, row in zip(wanted, rows, strict=True) if row < 0]}
 
     def _may_tell(self, column: str) -> bool:
         return column not in ("thumbnail", "video") and (self.positions or not tells_too_much(column))
 
-    def columns(self) -> GalleryColumns:
-        """The columns that `where` can ask for, the commonest labels, and from when to when pictures were taken."""
+    def columns(self) -> dict[str, Any]:
+        """What `where` can ask for: columns with their types, labels with counts, from when to when pictures are."""
         snapshot = self.state.snapshots.current()
-        facets = facets_of(snapshot)
-        return GalleryColumns(
-            photos=int(snapshot.view.live.sum()),
-            columns=dict(snapshot.kinds),
-            labels={one.column: dict(one.values[:20]) for one in facets.labels if self._may_tell(one.column)},
-            first=facets.first,
-            last=facets.last,
-        )
+        told = filters_of(snapshot)
+        told["labels"] = [one for one in told["labels"] if self._may_tell(one["column"])]
+        told["box"] = told["box"] if self.positions else None
+        return told | {"columns": dict(snapshot.kinds), "photos": int(snapshot.view.live.sum())}
 
     def judge(
         self, query: Words, id: Id, verdict: Literal["yes", "no", "doubt"], context: Context[Any, Any]
-    ) -> StoredVerdict:
+    ) -> dict[str, str]:
         """Store a verdict on a picture for words, as the assistant's and not as a person's."""
         request = context.request_context.request
         person = User("", Role.OWNER, False) if request is None else person_of(request)
@@ -186,16 +157,15 @@ class GalleryTools:
         existing_row(self.state.snapshots.current(), id)
         by = f"mcp:{clean_name(person.name) or 'local'}"
         judged_now(self.state.ledger.writable.judgements, read, id, verdict, rank=None, judge=by)
-        return StoredVerdict(id=id, verdict=verdict, by=by)
+        return {"id": id, "verdict": verdict, "by": by}
 
     # -- resources ----------------------------------------------------------------------------------------------
 
     def item_resource(self, id: str) -> str:
         """All that is known of a picture, as JSON."""
-        known = self.facts([id])
-        if not known.items:
+        if not (items := self.facts([id])["items"]):
             raise ResourceNotFoundError("there is no such item, or its picture is gone")
-        return json.dumps(known.items[0], ensure_ascii=False)
+        return json.dumps(items[0], ensure_ascii=False)
 
     def thumbnail_resource(self, id: str) -> bytes:
         """A picture at most 320 pixels wide and high."""

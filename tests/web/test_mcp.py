@@ -55,7 +55,8 @@ def server(state: AppState) -> Any:
 async def find_and_look(client: Any) -> Any:
     """An assistant at work: what columns there are, a search under a filter, a look at the best, its facts."""
     columns = (await client.call_tool("columns", {})).structured_content
-    assert columns["labels"]["kind"] == {"egret": 48, "heron": 24}
+    kinds = {"column": "kind", "values": {"egret": 48, "heron": 24}, "others": 0}
+    assert kinds in columns["labels"] and columns["columns"]["kind"] == "VARCHAR" and columns["box"] is None
     found = (
         await client.call_tool("search", {"query": "a disc", "k": 3, "where": "kind = 'heron'"})
     ).structured_content
