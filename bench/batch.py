@@ -39,8 +39,8 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     from eyespot.web import ServerSettings, application
 
     gallery = make_gallery(options.folder / "gallery", ROWS // 10 if options.quick else ROWS)
-    rng, here = np.random.default_rng(0), {"base_url": "http://127.0.0.1", "client": ("127.0.0.1", 4000)}
-    with TestClient(application(ServerSettings(gallery, seconds=600)), **here) as client:
+    rng, app = np.random.default_rng(0), application(ServerSettings(gallery, seconds=600))
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 4000)) as client:
         for by in ("look", "both"):
             ours, theirs = (partial(hits, client, by, count) for count in (QUERIES, 1))
             race = Race(f"batch/{by}", "one query", ours, theirs, GOAL, clock=time.perf_counter)

@@ -15,7 +15,7 @@ def run(settings: McpSettings) -> None:
         from eyespot.web.mcp import GalleryServer
 
     place = searched_here(settings.gallery, settings.encoder)
-    state = AppState(ServerSettings(place, settings.encoder, allowed=settings.allowed))
+    state = AppState(ServerSettings(place, settings.encoder, allowed=tuple(settings.allow.split(","))))
     state.snapshots.prepare()
     try:
         GalleryServer(state).run("stdio")

@@ -7,9 +7,6 @@ from pathlib import Path
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
 from eyespot.settings.judge import DEPTH, BudgetSettings, PricesSetting
 from eyespot.settings.search import BackendSettings, ClusterSettings
-from eyespot.types import UsageError
-
-ALLOWED = ("judge", "positions")
 
 
 class ReadSettings(Settings):
@@ -48,36 +45,22 @@ class IndexSettings(ReadSettings, ClusterSettings):
     dry_run: bool = setting("Only count all pictures and the new ones.", default=False)
 
 
-class AssistantSetting(Settings):
-    """What assistants may do beyond reading."""
-
-    allow: Texts = setting(
-        "Let assistants do more than read: judge (store verdicts), positions (read positions and owners); repeatable.",
-        default=(),
-        metavar="WHAT",
-    )
-
-    @property
-    def allowed(self) -> tuple[str, ...]:
-        """What is allowed, also where commas join it; `UsageError` for what there is not."""
-        found = tuple(word.strip() for text in self.allow for word in text.split(","))
-        if strange := [word for word in found if word not in ALLOWED]:
-            raise UsageError(f"--allow takes {' and '.join(ALLOWED)}, not {strange[0]!r}")
-        return found
-
-
-class McpSettings(AssistantSetting):
-    """One gallery for one assistant."""
-
-    gallery: Path | None = setting("The gallery.", **GALLERY)
-    encoder: str | None = setting("Search this encoder's space.", **ENCODER)
-
-
-class ServeSettings(BackendSettings, PricesSetting, BudgetSettings, AssistantSetting):
-    """One server: what it serves, who may come in, and what visitors may use."""
+class McpSettings(Settings):
+    """One gallery for assistants."""
 
     gallery: Path | None = setting("The gallery to serve.", **GALLERY)
     encoder: str | None = setting("Search this encoder's space.", **ENCODER)
+    allow: str = setting(
+        "Let assistants do more than read: judge (store verdicts), positions (and owners), or judge,positions.",
+        default="",
+        pattern="^((judge|positions),?)*$",
+        metavar="WHAT",
+    )
+
+
+class ServeSettings(McpSettings, BackendSettings, PricesSetting, BudgetSettings):
+    """One server: what it serves, who may come in, and what visitors may use."""
+
     host: str = setting("The address to listen on; any address except this machine needs tokens.", default="127.0.0.1")
     port: int = setting("The port to listen on; 0 takes a free one.", default=8000, ge=0, le=65535)
     tokens: Path | None = setting("A file with lines ROLE NAME TOKEN (reader, annotator, owner).")

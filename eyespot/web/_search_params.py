@@ -58,10 +58,8 @@ Name = Annotated[
 Lasso = Annotated[
     Annotated[str, Field(max_length=6000), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
 ]
-Flag = Annotated[bool | None, BeforeValidator(_filled), _OrBlank()]
 Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidator(_filled), _OrBlank()]
 Whose = Annotated[Literal["everybody"] | None, BeforeValidator(_filled), _OrBlank()]
-By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled), _OrBlank()]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled), _OrBlank()]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(is_text)], ...],
