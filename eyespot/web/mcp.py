@@ -50,24 +50,14 @@ Id = Annotated[str, Field(min_length=1, max_length=500, description="The id of a
 Ids = Annotated[list[Id], Field(min_length=1, max_length=MOST)]
 
 
-class FoundPicture(BaseModel):
-    """A hit: `others` are copies of it and frames of its burst."""
-
-    rank: int
-    id: str
-    score: float
-    title: str
-    path: str | None
-    date: str | None
-    licence: str | None
-    others: int
-
-
 class FoundPictures(BaseModel):
-    """The first hits of a search that finds `total`, and what should be known of it."""
+    """The first hits of a search that finds `total`, and what should be known of it.
+
+    Hits have rank, score, id, title, path, date, licence, and how many `others` are copies or frames of one burst.
+    """
 
     total: int
-    hits: list[FoundPicture]
+    hits: list[dict[str, Any]]
     notes: list[str]
 
 
@@ -87,12 +77,8 @@ class GalleryTools:
 
     def _found(self, params: SearchParams, k: int) -> FoundPictures:
         result = self.state.searches.run(params)
-        hits = [
-            FoundPicture(
-                rank=item["rank"], score=item["score"], path=item["path"], others=item["others"], **line_of(item)
-            )
-            for item in items_of(result, result.slice(0, k))
-        ]
+        items = items_of(result, result.slice(0, k))
+        hits = [line_of(item) | {name: item[name] for name in ("rank", "score", "path", "others")} for item in items]
         return FoundPictures(total=result.total, hits=hits, notes=[str(note) for note in result.notes])
 
     def look(

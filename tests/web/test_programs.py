@@ -144,3 +144,27 @@ def test_a_query_that_cannot_be_searched_fails_alone(client: TestClient) -> None
 )
 def test_a_batch_that_makes_no_sense_is_refused(client: TestClient, body: Any) -> None:
     assert client.post("/v1/search", json=body).status_code == 422
+
+
+# -- OpenAPI ------------------------------------------------------------------------------------------------------
+
+
+def test_what_creates_links_to_what_is_created(here: TestClient, picture: Path) -> None:
+    """Each link is followed by its fields, as a program does that was made of the description."""
+    described = here.get("/openapi.json").json()["paths"]
+    item = here.get("/v1/search", params={"q": "a disc", "limit": 1}).json()["items"][0]["id"]
+    made = {
+        ("/v1/search", "get", "200"): here.get("/v1/search", params={"q": "a disc"}),
+        ("/v1/pictures", "post", "201"): here.post("/v1/pictures", files={"picture": picture.read_bytes()}),
+        ("/v1/lists", "post", "201"): here.post("/v1/lists", json={"name": "links", "items": [item]}),
+        ("/v1/judgements", "post", "201"): here.post("/v1/judgements", json={"q": "x", "item": item, "verdict": "yes"}),
+    }
+    for (path, method, status), answer in made.items():
+        link = described[path][method]["responses"][status]["links"]["created"]
+        target = link["operationRef"].removeprefix("#/paths/").removesuffix("/get").replace("~1", "/")
+        names = {one["name"]: one["in"] for one in described[target]["get"]["parameters"]}
+        values = {name: answer.json()[value.rpartition("/")[2]] for name, value in link["parameters"].items()}
+        assert set(values) <= set(names)
+        places = {name: value for name, value in values.items() if names[name] == "path"}
+        given = {name: value for name, value in values.items() if name not in places}
+        assert here.get(target.format(**places), params=given).status_code == 200, path
