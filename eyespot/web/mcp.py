@@ -85,7 +85,7 @@ class GalleryTools:
         self,
         ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_PICTURES)],
         width: Annotated[int, Field(ge=64, le=SIZES[-1], description="Pixels of the longer side.")] = 512,
-        query: Annotated[str | None, Field(max_length=1000, description="Words whose score is told.")] = None,
+        query: Annotated[str | None, Field(max_length=1000, description="Words whose score is given.")] = None,
     ) -> list[Any]:
         """Pictures to look at, each after a line with its id, title, date, licence, and score for the query's look."""
         snapshot = self.state.snapshots.current()
@@ -115,19 +115,19 @@ class GalleryTools:
         snapshot, wanted = self.state.snapshots.current(), list(dict.fromkeys(ids))
         rows = snapshot.rows_by_id(wanted).tolist()
         items = [item_of(facts) for facts in snapshot.facts([row for row in rows if row >= 0])]
-        told = [{name: value for name, value in item.items() if self._may_tell(name)} for item in items]
-        return {"items": told, "unknown": [id for id, row in zip(wanted, rows, strict=True) if row < 0]}
+        allowed = [{name: value for name, value in item.items() if self._may_leave(name)} for item in items]
+        return {"items": allowed, "unknown": [id for id, row in zip(wanted, rows, strict=True) if row < 0]}
 
-    def _may_tell(self, column: str) -> bool:
+    def _may_leave(self, column: str) -> bool:
         return column not in ("thumbnail", "video") and (self.positions or not tells_too_much(column))
 
     def columns(self) -> dict[str, Any]:
         """What `where` can ask for: columns with their types, labels with counts, from when to when pictures are."""
         snapshot = self.state.snapshots.current()
-        told = filters_of(snapshot)
-        told["labels"] = [one for one in told["labels"] if self._may_tell(one["column"])]
-        told["box"] = told["box"] if self.positions else None
-        return told | {"columns": dict(snapshot.kinds), "photos": int(snapshot.view.live.sum())}
+        found = filters_of(snapshot)
+        found["labels"] = [one for one in found["labels"] if self._may_leave(one["column"])]
+        found["box"] = found["box"] if self.positions else None
+        return found | {"columns": dict(snapshot.kinds), "photos": int(snapshot.view.live.sum())}
 
     def judge(
         self, query: Words, id: Id, verdict: Literal["yes", "no", "doubt"], context: Context[Any, Any]
@@ -188,7 +188,7 @@ class GalleryServer(MCPServer[Any]):
         self.resource("eyespot://thumbnail/{+id}", mime_type="image/jpeg")(tools.thumbnail_resource)
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """As the SDK's; what is wrong is told in a sentence."""
+        """As the SDK's; what is wrong comes as a sentence."""
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

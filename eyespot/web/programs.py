@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.search.embedding import embed
@@ -23,7 +23,7 @@ from eyespot.settings.search import Way
 from eyespot.types import Mask, Query, Term, UsageError, Vectors
 from eyespot.web._items import item_of
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import Digest, Name, SearchParams, Words, query_of, refuse
+from eyespot.web._search_params import Digest, Name, Names, SearchParams, Words, is_text, query_of, refuse
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
@@ -33,6 +33,7 @@ from eyespot.web.pictures import SMALL
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 MOST, MOST_PICTURES, MOST_QUERIES = 2048, 128, 500  # inputs and pictures of a request, as OpenAI has it; queries
+Text = Annotated[str, Field(max_length=1000), AfterValidator(is_text)]
 TOGETHER = 32  # inputs after which others have their turn with the encoder
 
 # -- vectors ------------------------------------------------------------------------------------------------------
@@ -145,10 +146,10 @@ class BatchQuery(BaseModel):
 class SearchBatch(BaseModel):
     """Many searches with one filter."""
 
-    queries: list[Annotated[str, Field(max_length=1000)] | BatchQuery] = Field(min_length=1, max_length=MOST_QUERIES)
+    queries: list[Text | BatchQuery] = Field(min_length=1, max_length=MOST_QUERIES)
     limit: int = Field(10, ge=1, le=100, description="Hits of each.")
-    where: str | None = Field(None, max_length=2000, description="A SQL condition over the gallery's columns.")
-    label: tuple[str, ...] = Field((), max_length=50, description="Only pictures with this label: COLUMN=VALUE.")
+    where: Text | None = Field(None, description="A SQL condition over the gallery's columns.")
+    label: Names = Field((), description="Only pictures with this label: COLUMN=VALUE.")
     by: Way | None = Field(None, description="By look, by words, or both.")
     grouped: bool = Field(True, description="Only the best of each group of copies or burst frames.")
     encoder: Name = Field(None, description="Search this encoder's space.")
@@ -165,10 +166,10 @@ def search_all(state: State, wanted: SearchBatch) -> Response:
     results: list[dict[str, Any]] = []
     queries: list[Query] = []
     for one in wanted.queries:
-        asked = BatchQuery(q=one) if isinstance(one, str) else one
+        given = BatchQuery(q=one) if isinstance(one, str) else one
         results.append({"query": one if isinstance(one, str) else one.model_dump(exclude_none=True), "hits": []})
         try:
-            queries.append(_read(state, snapshot, asked, f"{len(results) - 1}"))
+            queries.append(_read(state, snapshot, given, f"{len(results) - 1}"))
         except (UsageError, Problem) as error:
             results[-1]["error"] = str(error)
     found = _found(snapshot, queries, params, mask, wanted.limit) if queries else {}
@@ -178,10 +179,10 @@ def search_all(state: State, wanted: SearchBatch) -> Response:
     return JSONResponse({"results": results, "encoder": encoder, "by": params.way, "notes": notes})
 
 
-def _read(state: AppState, snapshot: Snapshot, asked: BatchQuery, id: str) -> Query:
+def _read(state: AppState, snapshot: Snapshot, given: BatchQuery, id: str) -> Query:
     """A query under an id; `UsageError` or `Problem` for one that cannot be searched."""
-    refuse(asked.q, state.settings.refused)
-    query = query_of(SearchParams(q=asked.q, picture=asked.picture), state.cache.uploads)
+    refuse(given.q, state.settings.refused)
+    query = query_of(SearchParams(q=given.q, picture=given.picture), state.cache.uploads)
     if query is None:
         raise UsageError("there is nothing to search for; write words, or give a picture")
     if len(query.terms) > 1 or query.terms[0].image is not None:
@@ -203,7 +204,7 @@ def _found(
             best = snapshot.groups.first(rows) if params.grouped else np.ones(len(rows), bool)
             originals = snapshot.groups.best(rows, mask) if params.grouped else rows
             scored = zip(originals.tolist(), hits, best.tolist(), strict=True)
-            shown[id] = [(row, hit.score) for row, hit, kept in scored if kept][:limit]
+            shown[id] = [(row, hit.score) for row, hit, is_first in scored if is_first][:limit]
         if all(len(shown[id]) == limit or len(run[id]) < depth for id in run):
             break
         depth *= 4  # of copies one is shown

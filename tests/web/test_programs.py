@@ -140,7 +140,14 @@ def test_a_query_that_cannot_be_searched_fails_alone(client: TestClient) -> None
 
 @pytest.mark.parametrize(
     "body",
-    [{"queries": []}, {"queries": ["a"], "limit": 101}, {"queries": ["a"], "where": "no column"}, {"queries": "a"}],
+    [
+        {"queries": []},
+        {"queries": ["a"], "limit": 101},
+        {"queries": ["a"], "where": "no column"},
+        {"queries": "a"},
+        {"queries": ["\0"]},
+        {"queries": ["a"], "where": "\0"},
+    ],
 )
 def test_a_batch_that_makes_no_sense_is_refused(client: TestClient, body: Any) -> None:
     assert client.post("/v1/search", json=body).status_code == 422
