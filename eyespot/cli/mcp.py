@@ -11,13 +11,7 @@ def run(settings: McpSettings) -> None:
     """Let an assistant (Claude, Cursor, …) search the gallery and look at its pictures; only reads unless allowed."""
     with needs("eyespot mcp"):
         from eyespot.web import ServerSettings
-        from eyespot.web._state import AppState
-        from eyespot.web.mcp import GalleryServer
+        from eyespot.web.mcp import run_stdio
 
     place = searched_here(settings.gallery, settings.encoder)
-    state = AppState(ServerSettings(place, settings.encoder, allowed=tuple(settings.allow.split(","))))
-    state.snapshots.prepare()
-    try:
-        GalleryServer(state).run("stdio")
-    finally:
-        state.close()
+    run_stdio(ServerSettings(place, settings.encoder, allowed=tuple(settings.allow.split(","))))

@@ -31,7 +31,7 @@ from eyespot.web._judging import judged_now
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web._security import clean_name, person_of
-from eyespot.web._settings import Role, User
+from eyespot.web._settings import Role, ServerSettings, User
 from eyespot.web._state import AppState
 from eyespot.web.found.facets import filters_of
 from eyespot.web.pictures import SIZES
@@ -199,6 +199,16 @@ class GalleryServer(MCPServer[Any]):
             if isinstance(cause, EyespotError | Problem):
                 raise ToolError(str(cause)) from None
             raise
+
+
+def run_stdio(settings: ServerSettings) -> None:
+    """Serve a gallery to the program that started this one, until that ends."""
+    state = AppState(settings)
+    state.snapshots.prepare()
+    try:
+        GalleryServer(state).run("stdio")
+    finally:
+        state.close()
 
 
 # -- over HTTP ----------------------------------------------------------------------------------------------------
