@@ -18,7 +18,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Image
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import ToolAnnotations
+from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 
 import eyespot
@@ -69,13 +69,13 @@ class GalleryTools:
 
     def search(self, query: Words, k: Count = 10, where: Where = None) -> FoundPictures:
         """The pictures nearest to words. `look` shows them."""
-        return self._found(SearchParams(q=query, where=where), k)
+        return self._hits(SearchParams(q=query, where=where), k)
 
     def similar(self, id: Id, k: Count = 10, where: Where = None) -> FoundPictures:
         """The pictures that look most like one, which comes first itself."""
-        return self._found(SearchParams(like=(id,), where=where), k)
+        return self._hits(SearchParams(like=(id,), where=where), k)
 
-    def _found(self, params: SearchParams, k: int) -> FoundPictures:
+    def _hits(self, params: SearchParams, k: int) -> FoundPictures:
         result = self.state.searches.run(params)
         items = items_of(result, result.slice(0, k))
         hits = [line_of(item) | {name: item[name] for name in ("rank", "score", "path", "others")} for item in items]
@@ -215,7 +215,7 @@ def run_stdio(settings: ServerSettings) -> None:
 
 
 @asynccontextmanager
-async def serving(app: FastAPI) -> AsyncIterator[None]:
+async def mcp_lifespan(app: FastAPI) -> AsyncIterator[None]:
     """While the server runs, it answers at `/mcp`; names, tokens and origins are checked by the whole server."""
     server, open_to = GalleryServer(app.state.eyespot), TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(stateless_http=True, json_response=True, transport_security=open_to)
@@ -224,7 +224,7 @@ async def serving(app: FastAPI) -> AsyncIterator[None]:
         yield
 
 
-router = APIRouter(lifespan=serving)
+router = APIRouter(lifespan=mcp_lifespan)
 
 
 async def answer(request: Request) -> Any:

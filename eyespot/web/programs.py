@@ -66,7 +66,7 @@ class EmbeddingRequest(BaseModel):
             Query(
                 f"input {at}",
                 tuple(
-                    Term(1.0, image=_written(data, next(places), most)) if is_picture else Term(1.0, text=data)
+                    Term(1.0, image=_picture_file(data, next(places), most)) if is_picture else Term(1.0, text=data)
                     for is_picture, data in several
                 ),
             )
@@ -90,7 +90,7 @@ def _parts(content: Any, depth: int = 0) -> Iterator[tuple[bool, str]]:
             raise Problem(422, "an input is neither a text nor a picture; give texts, {text: …} or {image: base64}")
 
 
-def _written(picture: str, file: Path, most: int) -> Path:
+def _picture_file(picture: str, file: Path, most: int) -> Path:
     """The file of a picture in base64 or as a `data:` address; `Problem` for what is too large or no picture."""
     head, comma, data = picture.rpartition(",")
     if not (head.startswith("data:") if comma else "://" not in data[:20]):
@@ -118,7 +118,7 @@ def embeddings(state: State, wanted: EmbeddingRequest) -> Response:
         queries = wanted.queries(Path(folder), state.settings.upload_bytes)
         for term in (term for query in queries for term in query.terms):
             refuse(term.text, state.settings.refused)
-        vectors = _embedded(snapshot, queries)
+        vectors = _vectors(snapshot, queries)
     rows: list[Any] = vectors.tolist()
     if wanted.encoding_format == "base64":
         rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
@@ -127,7 +127,7 @@ def embeddings(state: State, wanted: EmbeddingRequest) -> Response:
     return JSONResponse({"object": "list", "data": data, "model": space.encoder, "usage": usage})
 
 
-def _embedded(snapshot: Snapshot, queries: Sequence[Query]) -> Vectors:
+def _vectors(snapshot: Snapshot, queries: Sequence[Query]) -> Vectors:
     """The unit vectors of queries, (queries, dim), some at a time: others wait for the encoder meanwhile."""
     some = (queries[at : at + TOGETHER] for at in range(0, len(queries), TOGETHER))
     return np.concatenate([snapshot.ask_encoder(partial(embed, part)) for part in some])
@@ -169,17 +169,17 @@ def search_all(state: State, wanted: SearchBatch) -> Response:
         given = BatchQuery(q=one) if isinstance(one, str) else one
         results.append({"query": one if isinstance(one, str) else one.model_dump(exclude_none=True), "hits": []})
         try:
-            queries.append(_read(state, snapshot, given, f"{len(results) - 1}"))
+            queries.append(_query(state, snapshot, given, f"{len(results) - 1}"))
         except (UsageError, Problem) as error:
             results[-1]["error"] = str(error)
-    found = _found(snapshot, queries, params, mask, wanted.limit) if queries else {}
+    found = _hits(snapshot, queries, params, mask, wanted.limit) if queries else {}
     for id, hits in found.items():
         results[int(id)]["hits"] = hits
     encoder, notes = snapshot.view.space.encoder, snapshot.notes(None, None)
     return JSONResponse({"results": results, "encoder": encoder, "by": params.way, "notes": notes})
 
 
-def _read(state: AppState, snapshot: Snapshot, given: BatchQuery, id: str) -> Query:
+def _query(state: AppState, snapshot: Snapshot, given: BatchQuery, id: str) -> Query:
     """A query under an id; `UsageError` or `Problem` for one that cannot be searched."""
     refuse(given.q, state.settings.refused)
     query = query_of(SearchParams(q=given.q, picture=given.picture), state.cache.uploads)
@@ -190,12 +190,12 @@ def _read(state: AppState, snapshot: Snapshot, given: BatchQuery, id: str) -> Qu
     return Query(id, query.terms)
 
 
-def _found(
+def _hits(
     snapshot: Snapshot, queries: Sequence[Query], params: SearchParams, mask: Mask, limit: int
 ) -> dict[str, list[dict[str, Any]]]:
     """The hits of each query, by its id, best first."""
     read = [snapshot.reworded(query) for query in queries] if params.way == "both" else queries
-    vectors, depth = _embedded(snapshot, read), limit
+    vectors, depth = _vectors(snapshot, read), limit
     shown: dict[str, list[tuple[int, float]]] = {}
     while True:
         run = snapshot.ranked(queries, vectors, params, k=depth, mask=mask, named=True)
