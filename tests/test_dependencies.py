@@ -28,6 +28,7 @@ PLACES = {
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "map": ("gallery/layout/embedding.py",),
+    "mcp": ("web/mcp.py",),
     "mteb": ("bridges/mteb.py",),
     "ocr": ("photos/ocr/rapidocr.py",),
     "plots": ("cli/tune.py", "reports/drawing.py", "reports/figures/"),

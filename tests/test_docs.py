@@ -79,6 +79,7 @@ def test_python_on_a_page_uses_public_names_only(page: Path) -> None:
 # What on a page needs an extra; a snippet that imports a package of one needs it, too.
 NEEDS = {
     r"\beyespot serve\b": "web",
+    r"\beyespot mcp\b": "mcp",
     r"\beyespot train (quari|linear|backbone)\b": "torch",
     r"(^|[ \"'=])(open_clip|hf|wildclip|mllm|transformers|blip_itm):": "torch",
     r"(^|[ \"'=])(openai|anthropic|served):": "llm",

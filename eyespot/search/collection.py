@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot import rooms
+from eyespot.encoders._text_caveats import NEGATION
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.kernels import compiled
-from eyespot.models.text_caveats import NEGATION
 from eyespot.search import query_language
 from eyespot.search.nearest import as_run
 from eyespot.types import (

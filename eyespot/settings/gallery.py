@@ -45,11 +45,22 @@ class IndexSettings(ReadSettings, ClusterSettings):
     dry_run: bool = setting("Only count all pictures and the new ones.", default=False)
 
 
-class ServeSettings(BackendSettings, PricesSetting, BudgetSettings):
-    """One server: what it serves, who may come in, and what visitors may use."""
+class McpSettings(Settings):
+    """One gallery for assistants."""
 
     gallery: Path | None = setting("The gallery to serve.", **GALLERY)
     encoder: str | None = setting("Search this encoder's space.", **ENCODER)
+    allow: str = setting(
+        "Let assistants do more than read: judge (store verdicts), positions (and owners), or judge,positions.",
+        default="",
+        pattern="^((judge|positions),?)*$",
+        metavar="WHAT",
+    )
+
+
+class ServeSettings(McpSettings, BackendSettings, PricesSetting, BudgetSettings):
+    """One server: what it serves, who may come in, and what visitors may use."""
+
     host: str = setting("The address to listen on; any address except this machine needs tokens.", default="127.0.0.1")
     port: int = setting("The port to listen on; 0 takes a free one.", default=8000, ge=0, le=65535)
     tokens: Path | None = setting("A file with lines ROLE NAME TOKEN (reader, annotator, owner).")

@@ -132,11 +132,6 @@ class RankingSettings(Settings):
         """By what people search unless they say otherwise: both where words can be read."""
         return self.by or ("both" if self.reads_words else "look")
 
-    @property
-    def adapts_later(self) -> bool:
-        """Whether the adapter re-ranks the hits of the plain search."""
-        return self.adapt is not None and self.adapt_depth is not None
-
     def refuse_conflicts(self) -> None:
         """`SettingsConflict` for an option that says how a stage works, without that stage; and for words of looks."""
         if self.adapt_depth is not None and self.adapt is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
+from importlib.util import find_spec
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
@@ -37,6 +38,7 @@ PARTS = (
     "map",
     "why",
     "api",
+    "programs",
     "large",
     "lists.api",
     "lists.pages",
@@ -72,7 +74,7 @@ def application(settings: ServerSettings) -> FastAPI:
     )
     app.state.eyespot, app.state.metrics, app.state.links = state, RequestMetrics(), []
     app.include_router(_pages.router)
-    for name in PARTS:
+    for name in (*PARTS, "mcp") if find_spec("mcp") else PARTS:
         part = import_module(f"eyespot.web.{name}")
         app.include_router(part.router)
         app.state.links += getattr(part, "LINKS", ())

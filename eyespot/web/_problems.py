@@ -18,6 +18,18 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 }
 
 
+def leads_to(status: int, path: str, **parameters: str) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of a creation: where the created thing is asked for, by which fields of the answer."""
+    reference = f"#/paths/{path.replace('~', '~0').replace('/', '~1')}/get"
+    values = {name: f"$response.body#/{field}" for name, field in parameters.items()}
+    return {
+        status: {
+            "description": "With what leads on",
+            "links": {"created": {"operationRef": reference, "parameters": values}},
+        }
+    }
+
+
 class Problem(Exception):
     """An answer that is no: its status, and in one sentence why and what to do."""
 
@@ -29,6 +41,7 @@ class Problem(Exception):
 def problem_json(problem: Problem) -> Response:
     """The problem for a program."""
     body = {"type": "about:blank", "title": phrase(problem.status), "status": problem.status, "detail": problem.detail}
+    body["message"] = problem.detail  # the one member that clients of OpenAI's show
     return Response(json.dumps(body).encode(), problem.status, problem.headers, MEDIA)
 
 

@@ -55,13 +55,7 @@ Words = Annotated[
 Name = Annotated[
     Annotated[str, Field(max_length=300), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
 ]
-Lasso = Annotated[
-    Annotated[str, Field(max_length=6000), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
-]
-Flag = Annotated[bool | None, BeforeValidator(_filled), _OrBlank()]
 Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidator(_filled), _OrBlank()]
-Whose = Annotated[Literal["everybody"] | None, BeforeValidator(_filled), _OrBlank()]
-By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled), _OrBlank()]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled), _OrBlank()]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(is_text)], ...],
@@ -70,7 +64,7 @@ Names = Annotated[
 ]
 
 
-LONGEST = {"where": 2000}  # characters; of all other texts 300
+LONGEST = {"where": 2000, "region": 6000}  # characters; of all other texts 300
 FIRST_IN_ADDRESS = ("q", "picture", "like", "unlike")  # at the beginning of an address
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -102,10 +96,12 @@ class SearchParams(SharedSearchSettings):
     like: Names = Field(default=(), description="More like these: ids of items; may be repeated.")
     unlike: Names = Field(default=(), description="Not these, and less like them: ids of items; may be repeated.")
     label: Names = Field(default=(), description=SharedSearchSettings.model_fields["label"].description)
-    region: Lasso = Field(default=None, description="Only photos in a region of the map, as its lasso gives it.")
+    region: str | None = Field(default=None, description="Only photos in a region of the map, as its lasso gives it.")
     list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
     verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
-    whose: Whose = Field(default=None, description="By everybody's verdicts, and not by yours alone.")
+    whose: Literal["everybody"] | None = Field(
+        default=None, description="By everybody's verdicts, and not by yours alone."
+    )
 
     @property
     def something(self) -> bool:

@@ -198,7 +198,10 @@ class AuthMiddleware:
     def _most(self, scope: Scope) -> int:
         """Bytes that this request may bring."""
         kind = Headers(scope=scope).get("content-type", "")
-        return self.settings.upload_bytes + BODY if kind.startswith("multipart/form-data") else BODY
+        pictures = self.settings.upload_bytes if kind.startswith("multipart/form-data") else 0
+        if scope["path"] == "/v1/embeddings":
+            pictures = self.settings.upload_bytes * 4 // 3  # in base64
+        return pictures + BODY
 
 
 def _matching(access: tuple[Access, ...], token: str) -> Access | None:

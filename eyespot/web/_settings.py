@@ -142,6 +142,7 @@ class ServerSettings:
     originals: the role from which on people may open the files themselves, with all that they hold.
     ray, workers: the address of a Ray cluster whose workers search, and how many of them; None: this process searches.
     index: the name of an index that was made by `eyespot tune`, or `exact`.
+    allowed: what assistants may do beyond reading: `judge`, `positions`.
     """
 
     gallery: Path
@@ -160,6 +161,7 @@ class ServerSettings:
     ray: str | None = None
     workers: int = 0
     index: str = "exact"
+    allowed: tuple[str, ...] = ()
 
     @property
     def ledger(self) -> Path:

@@ -17,14 +17,14 @@ from eyespot.types import Judgement, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
 from eyespot.web._judging import Mark, judge_key_of, judge_of, judged_now, judged_together, take_back
-from eyespot.web._problems import Problem
+from eyespot.web._problems import Problem, leads_to
 from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import Format, download
 from eyespot.web.found.calibrated import to_judge
-from eyespot.web.found.facets import facets_of
+from eyespot.web.found.facets import facets_of, filters_of
 from eyespot.web.found.summary import summary_of
 from eyespot.web.pictures import is_digest, keep, upload_jpeg, video_response
 
@@ -38,7 +38,7 @@ FOR_EVER = "private, max-age=31536000, immutable"
 WEEK = "private, max-age=604800"
 
 
-@router.get("/search", tags=["search"])
+@router.get("/search", tags=["search"], responses=leads_to(200, "/v1/runs/{id}", id="run"))
 def search(state: State, person: Reader, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
     """The best pictures for words, a picture, both, or items like some others; a cursor goes on in the same ranking."""
     begun = time.perf_counter()
@@ -91,17 +91,10 @@ def item(state: State, id: str) -> Response:
 def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
     """What the gallery can be filtered by: labels with counts, the span of dates, where pictures were taken."""
     snapshot = state.snapshots.current(encoder or None)
-    facets = facets_of(snapshot)
-    labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
-    box = facets.map and {name: facets.map[name] for name in ("south", "west", "north", "east")}
     judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
     payload = {
         "columns": list(snapshot.kinds),
-        "labels": labels,
-        "first": facets.first,
-        "last": facets.last,
-        "undated": facets.undated,
-        "box": box,
+        **filters_of(snapshot),
         "encoders": state.snapshots.encoders,
         "adapters": list(state.adapters),
         "judges": judges,
@@ -138,7 +131,9 @@ def video(state: State, person: Reader, id: Annotated[str, Path(max_length=100)]
 # -- pictures to search with ------------------------------------------------------------------------------------
 
 
-@router.post("/pictures", status_code=201, tags=["search"])
+@router.post(
+    "/pictures", status_code=201, tags=["search"], responses=leads_to(201, "/v1/pictures/{digest}", digest="picture")
+)
 def upload(state: State, picture: Annotated[UploadFile, File()]) -> Response:
     """Bring a picture to search with; the answer's `picture` is the parameter of that name in a search."""
     digest = keep(state.cache.uploads, picture.file.read(state.settings.upload_bytes + 1), state.settings.upload_bytes)
@@ -244,7 +239,12 @@ class VerdictRequest(ItemTarget):
     rank: int | None = Field(None, ge=1, le=2**31, strict=True)
 
 
-@router.post("/judgements", status_code=201, tags=["judgements"])
+@router.post(
+    "/judgements",
+    status_code=201,
+    tags=["judgements"],
+    responses=leads_to(201, "/v1/judgements", query="query", by="by"),
+)
 def judge(state: State, person: Annotator, body: VerdictRequest) -> Response:
     """Say whether a picture is what the words or the picture ask for; it is on the disk when the answer comes."""
     query = body.query(state)

@@ -100,6 +100,14 @@ def facets_of(snapshot: Snapshot) -> Facets:
 _LabelColumn = tuple[Coded, list[int], Sequence[NDArray[np.int64]]]
 
 
+def filters_of(snapshot: Snapshot) -> dict[str, Any]:
+    """The same for programs: labels with counts, the span of dates, the box around all places in degrees."""
+    facets = facets_of(snapshot)
+    labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
+    box = facets.map and {name: facets.map[name] for name in ("south", "west", "north", "east")}
+    return {"labels": labels, "first": facets.first, "last": facets.last, "undated": facets.undated, "box": box}
+
+
 def _label_column(shards: Sequence[ShardFacets], name: str) -> _LabelColumn | None:
     """A column as numbers of its values; None for what is no label: a measure, a list, a value for each picture."""
     import pyarrow as pa

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.linear import Linear
+from eyespot.encoders._text_caveats import NEGATION
 from eyespot.gallery import filters
 from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View, place_of
 from eyespot.kernels.codes import MAPPED
-from eyespot.models.text_caveats import NEGATION
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import ARCHIVES, Root
 from eyespot.search.chain import chain_of
@@ -204,8 +204,8 @@ class Snapshot:
 
     def ranked(
         self,
-        query: Query | None,
-        vector: Vectors,
+        query: Query | Sequence[Query] | None,
+        vectors: Vectors,
         settings: RankingSettings,
         *,
         k: int,
@@ -213,16 +213,16 @@ class Snapshot:
         adapter: AnyAdapter | None = None,
         named: bool = False,
     ) -> Run:
-        """The run of the stages that settings name, for a query with this vector (1, dim); ids are the pictures' rows.
+        """The run of the stages that settings name, for a query, or several, with these vectors, (queries, dim).
 
-        None is a search by items alone. Several may run at once, and share scans.
+        Ids are the pictures' rows. None is a search by items alone. Several may run at once, and share scans.
         """
-        effective_query = query or Query("q", ())
-        known = KnownVectors({effective_query.id: vector[0]}, vector.shape[1])
+        queries = [query or Query("q", ())] if query is None or isinstance(query, Query) else query
+        known = KnownVectors({one.id: vector for one, vector in zip(queries, vectors, strict=True)}, vectors.shape[1])
         shared_adapter = adapter if adapter is None or isinstance(adapter, Linear) else OneAtATime(adapter)
         with LINEAR if isinstance(adapter, Linear) else nullcontext():
             how: dict[str, Any] = {"k": k, "mask": mask, "adapter": shared_adapter, "named": named}
-            return chain_of(self._by_row, settings, vectors=known, **how)([effective_query])
+            return chain_of(self._by_row, settings, vectors=known, **how)(queries)
 
     def notes(self, query: Query | None, best: float | None, answered: bool) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.

@@ -21,7 +21,7 @@ from eyespot.types import Query as Asking
 from eyespot.web._items import item_of
 from eyespot.web._judging import NOBODY, PROMPT, judge_of, majority, verdicts_by
 from eyespot.web._ledgers import ServedLedger
-from eyespot.web._problems import Problem
+from eyespot.web._problems import Problem, leads_to
 from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
@@ -86,7 +86,7 @@ def lists(
     return JSONResponse({"lists": [fields_of(state.ledger, one) for one in found]})
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, responses=leads_to(201, "/v1/lists/{id}", id="list"))
 def make(state: State, person: Annotator, wanted: NewList) -> Response:
     """Make a list of photos by id, by verdict, or both; ids that the gallery has not are named in `unknown`."""
     photos, unknown, queries = gathered(state, person, wanted)
