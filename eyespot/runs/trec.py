@@ -135,7 +135,8 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
     from pyarrow import csv
 
     mark = "\t" if b"\t" in data[:CHUNK].lstrip(b"\r\n").partition(b"\n")[0] else " "
-    if mark == " " and b"\t" in data:
+    blank = np.frombuffer(data, np.uint8) == ord(" ")  # (bytes,); `in` finds two blanks in twice the time
+    if mark == " " and (b"\t" in data or (blank[1:] & blank[:-1]).any()):
         return None
     names, text = [str(at) for at in range(kind.full)], pa.string()
     wanted = ["0", "2", "4" if kind.full == 6 else "3"]  # query, image, value
