@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.llms.budget import Budget, ItemMeter
@@ -25,7 +26,16 @@ from eyespot.llms.errors import (
 )
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
 from eyespot.llms.prices import own_table
-from eyespot.llms.protocols import Dialect, cached_of, counted, text_message, usage_of, without_pictures
+from eyespot.llms.protocols import (
+    MOST_TOKENS,
+    Dialect,
+    cached_of,
+    counted,
+    text_message,
+    tokens_in,
+    usage_of,
+    without_pictures,
+)
 from eyespot.llms.replies import objects_in
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
@@ -41,7 +51,7 @@ from eyespot.llms.unsupported_fields import (
     without,
     without_thought,
 )
-from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply
+from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply, Spent
 from eyespot.types.language_models import ignore_exchange
 
 if TYPE_CHECKING:
@@ -235,7 +245,7 @@ class Endpoint:
         """The answer to one request: POST, or GET without a body."""
         self.rate_limiter.acquire()
         meter = ItemMeter(self.meter) if isinstance(self.meter, Budget) else self.meter
-        meter.take()
+        meter.take(partial(self._likely, body) if body else Spent)
         began = time.monotonic()
         try:
             data = self.transport.get(path) if body is None else self.transport.post(path, body)
@@ -258,6 +268,12 @@ class Endpoint:
             self.notes.extend([sentence] * (holds and sentence not in self.notes))
         LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *tokens, time.monotonic() - began)
         return answer
+
+    def _likely(self, body: Mapping[str, Any]) -> Spent:
+        """What a request may cost: by its pictures, its letters and the most that its answer may have."""
+        most = max((body[name] for name in LIMITS if name in body), default=MOST_TOKENS if "messages" in body else 0)
+        tokens = tokens_in(body), most
+        return Spent(1, *tokens, self.price.of(*tokens) if self.price else 0.0)
 
 
 def _parsed(text: str, form: type[Form]) -> Form:

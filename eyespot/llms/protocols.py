@@ -54,12 +54,19 @@ def counted(request: Body, data: Body) -> Body:
     outward = "total_tokens" in counts or any(name in counts for name in OUT)
     if not parts or (usage.tokens_in and outward):
         return data
+    tokens = usage.tokens_in or tokens_in(request), usage.tokens_out if outward else _words(parts)
+    return {**data, "usage": dict(zip((IN[0], OUT[0]), tokens, strict=True))}
+
+
+def tokens_in(request: Body) -> int:
+    """How many tokens a request is taken to have, by pictures and four letters a token."""
     plain, pictures = without_pictures(request)
     usual = Tokens()
-    letters = (len(json.dumps(part, default=str)) // 4 for part in (plain, parts))
-    tokens_in, tokens_out = max(usual.words, next(letters)) + len(pictures) * usual.picture, next(letters)
-    tokens = usage.tokens_in or tokens_in, usage.tokens_out if outward else tokens_out
-    return {**data, "usage": dict(zip((IN[0], OUT[0]), tokens, strict=True))}
+    return max(usual.words, _words(plain)) + len(pictures) * usual.picture
+
+
+def _words(parts: Any) -> int:
+    return len(json.dumps(parts, default=str)) // 4
 
 
 def _counts(data: Body) -> dict[str, int]:
