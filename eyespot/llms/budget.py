@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import count
 from threading import Condition, Lock
 
@@ -117,8 +118,7 @@ class BudgetStore:
 
 def total_of(several: Iterable[Spent]) -> Spent:
     """The sum of all of them."""
-    calls, tokens_in, tokens_out, money = zip(*several, strict=True)
-    return Spent(sum(calls), sum(tokens_in), sum(tokens_out), sum(money))
+    return reduce(Spent.plus, several, Spent())
 
 
 # -- the rule ---------------------------------------------------------------------------------------------------

@@ -24,20 +24,10 @@ from eyespot.llms.errors import (
     Unreachable,
     final,
 )
-from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy
 from eyespot.llms.prices import own_table
-from eyespot.llms.protocols import (
-    MOST_TOKENS,
-    Dialect,
-    cached_of,
-    counted,
-    text_message,
-    tokens_in,
-    usage_of,
-    without_pictures,
-)
+from eyespot.llms.protocols import Dialect, cached_of, counted, likely, text_message, usage_of, without_pictures
 from eyespot.llms.replies import objects_in
-from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import (
     LIMITS,
@@ -245,7 +235,7 @@ class Endpoint:
         """The answer to one request: POST, or GET without a body."""
         self.rate_limiter.acquire()
         meter = ItemMeter(self.meter) if isinstance(self.meter, Budget) else self.meter
-        meter.take(partial(self._likely, body) if body else Spent)
+        meter.take(partial(likely, body, self.price) if body else Spent)
         began = time.monotonic()
         try:
             data = self.transport.get(path) if body is None else self.transport.post(path, body)
@@ -268,12 +258,6 @@ class Endpoint:
             self.notes.extend([sentence] * (holds and sentence not in self.notes))
         LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *tokens, time.monotonic() - began)
         return answer
-
-    def _likely(self, body: Mapping[str, Any]) -> Spent:
-        """What a request may cost: by its pictures, its letters and the most that its answer may have."""
-        most = max((body[name] for name in LIMITS if name in body), default=MOST_TOKENS if "messages" in body else 0)
-        tokens = tokens_in(body), most
-        return Spent(1, *tokens, self.price.of(*tokens) if self.price else 0.0)
 
 
 def _parsed(text: str, form: type[Form]) -> Form:
