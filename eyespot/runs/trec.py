@@ -138,18 +138,14 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
     blank = np.frombuffer(data, np.uint8) == ord(" ")  # (bytes,); `in` finds two blanks in twice the time
     if mark == " " and (b"\t" in data or (blank[1:] & blank[:-1]).any()):
         return None
-    names, text = [str(at) for at in range(kind.full)], pa.string()
-    wanted = ["0", "2", "4" if kind.full == 6 else "3"]  # query, image, value
+    names, wanted = [str(at) for at in range(kind.full)], ["0", "2", "4" if kind.full == 6 else "3"]
+    types = dict(zip(wanted, (pa.string(), pa.string(), pa.float64()), strict=True))  # query, image, value
     try:
         table = csv.read_csv(
             BytesIO(data),
             csv.ReadOptions(column_names=names, block_size=BLOCK),
             csv.ParseOptions(delimiter=mark, quote_char=False),
-            csv.ConvertOptions(
-                column_types=dict(zip(wanted, (text, text, pa.float64()), strict=True)),
-                include_columns=wanted,
-                null_values=[],
-            ),
+            csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[]),
         )
     except pa.ArrowInvalid:
         return None
