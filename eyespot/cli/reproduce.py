@@ -32,7 +32,7 @@ def run(
         [], "--only", metavar="SYSTEM", help="Only this row, by its name or method; repeatable.", show_default=False
     ),
     skip: list[str] = typer.Option(
-        [], "--skip", metavar="SYSTEM", help="Leave this row out; repeatable.", show_default=False
+        [], "--skip", metavar="SYSTEM", help="Not this row; repeatable.", show_default=False
     ),
     json: bool = json_option(),
 ) -> None:
