@@ -31,9 +31,7 @@ def run(
     only: list[str] = typer.Option(
         [], "--only", metavar="SYSTEM", help="Only this row, by its name or method; repeatable.", show_default=False
     ),
-    skip: list[str] = typer.Option(
-        [], "--skip", metavar="SYSTEM", help="Not this row; repeatable.", show_default=False
-    ),
+    skip: list[str] = typer.Option([], "--skip", metavar="SYSTEM", help="Leave out; repeatable.", show_default=False),
     json: bool = json_option(),
 ) -> None:
     """Reproduce a table of a paper: needs, downloads, commands, and the result beside what is printed; resumes."""
