@@ -8,18 +8,8 @@ The files whose names begin with an underscore are what benchmarks are made of a
 """
 
 from eyespot import rooms
-from eyespot.benchmarks._benchmark import (
-    Benchmark,
-    Breakdown,
-    FileStatus,
-    Group,
-    Needed,
-    Official,
-    Printed,
-    Task,
-    check,
-)
-from eyespot.benchmarks._evaluating import ByColumn, Evaluation, Jury, RankingStage, Result, made_by, scored
+from eyespot.benchmarks._benchmark import Benchmark, Printed, Task, check
+from eyespot.benchmarks._evaluating import ByColumn, Evaluation, Jury, Result, made_by, scored
 from eyespot.benchmarks._fitting import files_of, runs_of, sampled, unknown
 from eyespot.benchmarks._papers import Beside, beside
 from eyespot.benchmarks._searching import LEAST, GallerySearcher, unfit
@@ -30,17 +20,11 @@ __all__ = [
     "LEAST",
     "Benchmark",
     "Beside",
-    "Breakdown",
     "ByColumn",
     "Evaluation",
-    "FileStatus",
     "GallerySearcher",
-    "Group",
     "Jury",
-    "Needed",
-    "Official",
     "Printed",
-    "RankingStage",
     "Rescored",
     "Result",
     "Task",

@@ -175,7 +175,8 @@ def with_other_names(called: Callable[[str], str | None], matching: RowMatching,
 
 def rows_of(matching: RowMatching, names: Container[str]) -> list[int]:
     """The rows that any of these names means."""
-    return [row for row, known in matching.by_row.items() if any(name in names for name in known)]
+    found = zip(matching.rows.tolist(), matching.names, strict=True)
+    return list(dict.fromkeys(row for row, name in found if row >= 0 and name in names))
 
 
 def wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:

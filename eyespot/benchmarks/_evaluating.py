@@ -105,10 +105,8 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     if task.listed is not None and "listed" not in ranked.header:
         outside = task.listed.outside(set(ranked.images.tolist()).difference(task.judged.images))
         ranked.header = {**ranked.header, "unlisted": outside}
-        text = (
-            f"{outside:,} images of the rankings are not in the list of {task.listed.title}: they ranked something else"
-        )
-        notes += [text] if outside else []
+        strange = f"{outside:,} images of the rankings are not in the list of {task.listed.title}"
+        notes += [f"{strange}: they ranked something else"] if outside else []
     known = pool or ranked.header.get("pool")
     full = task.size  # how many images a run is known to rank that does not say it itself
     if full is None and task.listed is not None and not ranked.header.get("unlisted"):
@@ -165,13 +163,10 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStag
     grades = Run({query: [RankedImage(image, float(grade)) for image, grade in judged[query].items()] for query in run})
     best, _ = Rescored(grades, second.depth)(run)
     runs = {"first stage": run, f"best possible of the first {second.depth}": best, "re-ranked": reranked}
-    stages = [
-        RankingStage(name, evaluate(each, task.judged.qrels, task.measures, task.rules)) for name, each in runs.items()
-    ]
+    stages = [RankingStage(name, evaluate(each, judged, task.measures, task.rules)) for name, each in runs.items()]
     short = sum(head < second.depth for head in heads)
-    unscored = (
-        f"{without} of the first {second.depth} hits have no score in the second stage; they go behind the scored"
-    )
+    silent = f"{without} of the first {second.depth} hits have no score in the second stage"
+    unscored = f"{silent}; they go behind the scored"
     fewer = f"{short} queries rank fewer than {second.depth} images; of those all are re-ranked"
     return stages, reranked, [*[Note(UNSCORED, unscored)] * bool(without), *[fewer] * bool(short)]
 

@@ -124,10 +124,8 @@ def reasons_of(
         found[row] = [Note("cell", odd[row])] if row in odd else []
         # A model that answers another prompt is another system than the same model in the paper
         if row.wording and judge.partition(":")[0] in PROMPTED and not used.startswith(f"{row.wording}:"):
-            text = (
-                f"the paper's models answer its own prompts, {judge} another; --wording {row.wording}:CLONE asks theirs"
-            )
-            found[row].append(Note("wording", text))
+            text = f"the paper's models answer its own prompts, {judge} another"
+            found[row].append(Note("wording", f"{text}; --wording {row.wording}:CLONE asks theirs"))
         if row.view and (view := result.run.header.get("view")) and view != row.view:
             found[row].append(Note("view", f"the paper's encoder saw pictures otherwise ({row.view}, here {view})"))
         found[row] += [*(first_stages[row.source] if row.first_stage else ()), *of_measure[row.measure]]

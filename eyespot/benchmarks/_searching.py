@@ -35,16 +35,7 @@ from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
 from eyespot.search.query_rewriting import Reworded
 from eyespot.search.rescored import Rescored
 from eyespot.settings.search import RankingSettings
-from eyespot.types import (
-    IdColumn,
-    Index,
-    NothingFound,
-    Query,
-    RankedImage,
-    Run,
-    UsageError,
-    Vectors,
-)
+from eyespot.types import IdColumn, Index, NothingFound, Query, RankedImage, Run, UsageError, Vectors
 
 DEPTH, LEAST = 1000, 100
 Rank: TypeAlias = Callable[[list[str], Vectors], Run]  # queries by their vectors (queries, dim) to their rankings
@@ -266,9 +257,8 @@ class GallerySearcher:
         lacking = [name for name in matching.unmatched if name in needed]
         if not lacking:
             return doubted
-        message = (
-            f"{len(lacking)} of {len(needed)} images of the benchmark are not in the gallery (such as {lacking[0]!r})"
-        )
+        message = f"{len(lacking)} of {len(needed)} images of the benchmark are not in the gallery"
+        message += f" (such as {lacking[0]!r})"
         if not self.allow_missing:
             raise UsageError(
                 f"{message}; name the column that holds their ids with --match, index the rest, or go on without them "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,13 +46,11 @@ class ByPositives:
     def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
         """A group for each range; an instance that has no positive in it is passed over."""
         measures = [measure for measure in task.measures if not measure.needs_ids]
-        groups = []
+        groups, judged = [], task.judged.qrels
         for low, high in pairwise(EDGES[self.name]):
             within = {image for image, facts in task.judged.images.items() if low <= float(facts[self.name]) < high}
             inside, outside = (
-                Qrels(
-                    {q: {i: g for i, g in of.items() if (i in within) == is_in} for q, of in task.judged.qrels.items()}
-                )
+                Qrels({q: {i: g for i, g in of.items() if (i in within) == is_in} for q, of in judged.items()})
                 for is_in in (True, False)
             )
             found = evaluate(aligned(run, inside, removed=outside), None, measures, task.rules)
@@ -121,17 +119,15 @@ NEEDS = (
 
 def printed() -> list[Printed]:
     """QuARI's tables 1a, 1b, 3a and 4, in percent; what was ranked among 5 million photos says so in its source."""
-    rows = list(
-        chain(
-            table("quari_ilias", "QuARI, table 1a", MODEL, {"i2i_100m": I2I, "t2i_100m": T2I}),
-            table("quari_ilias", "QuARI, table 1a (5 million photos)", MODEL, {"t2i_5m": T2I_5M}),
-            table("quari_ta", ADAPTED, MODEL, {"i2i_100m_ta": I2I}),
-            table("quari_ta", "QuARI, table 1b (QuARI on the same data)", MODEL, {"i2i_100m_quari_on_ta_data": I2I}),
-            table("quari_rerank_i2i", RERANKED, ("method",), {"ilias_map1k": I2I}, "Initial ranking"),
-            table("quari_ablation", "QuARI, table 4", ("method",), {"ilias_i2i_100m": I2I}),
-            table("quari_ablation", "QuARI, table 4 (5 million photos)", ("method",), {"ilias_t2i_5m": T2I_5M}),
-        )
-    )
+    rows = [
+        *table("quari_ilias", "QuARI, table 1a", MODEL, {"i2i_100m": I2I, "t2i_100m": T2I}),
+        *table("quari_ilias", "QuARI, table 1a (5 million photos)", MODEL, {"t2i_5m": T2I_5M}),
+        *table("quari_ta", ADAPTED, MODEL, {"i2i_100m_ta": I2I}),
+        *table("quari_ta", "QuARI, table 1b (QuARI on the same data)", MODEL, {"i2i_100m_quari_on_ta_data": I2I}),
+        *table("quari_rerank_i2i", RERANKED, ("method",), {"ilias_map1k": I2I}, "Initial ranking"),
+        *table("quari_ablation", "QuARI, table 4", ("method",), {"ilias_i2i_100m": I2I}),
+        *table("quari_ablation", "QuARI, table 4 (5 million photos)", ("method",), {"ilias_t2i_5m": T2I_5M}),
+    ]
     views = {row: _authors_view(row.method) for row in rows if row.source == ADAPTED}
     return [row._replace(split="mini" if row.images == MINI else "full", view=views.get(row)) for row in rows]
 

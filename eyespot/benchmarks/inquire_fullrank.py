@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task, unofficial
@@ -93,15 +92,13 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
 
 def printed() -> list[Printed]:
     """INQUIRE's tables 2 and 3 and QuARI's tables 2, 3b and 4."""
-    return list(
-        chain(
-            table("inquire_fullrank", "INQUIRE, table 2", ("training_data", "method"), TABLE),
-            prompted(table("inquire_two_stage", "INQUIRE, table 3", ("method",), TWO_STAGES, FIRST), ANSWERING),
-            table("quari_inquire", "QuARI, table 2", ("model", "backbone", "resolution"), TABLE),
-            table("quari_inquire_rerank", "QuARI, table 3b", ("method",), TABLE, "Initial ranking (CLIP ViT-H-14)"),
-            table("quari_ablation", "QuARI, table 4", ("method",), {f"inquire_{k}": v for k, v in TABLE.items()}),
-        )
-    )
+    return [
+        *table("inquire_fullrank", "INQUIRE, table 2", ("training_data", "method"), TABLE),
+        *prompted(table("inquire_two_stage", "INQUIRE, table 3", ("method",), TWO_STAGES, FIRST), ANSWERING),
+        *table("quari_inquire", "QuARI, table 2", ("model", "backbone", "resolution"), TABLE),
+        *table("quari_inquire_rerank", "QuARI, table 3b", ("method",), TABLE, "Initial ranking (CLIP ViT-H-14)"),
+        *table("quari_ablation", "QuARI, table 4", ("method",), {f"inquire_{k}": v for k, v in TABLE.items()}),
+    ]
 
 
 def load() -> Benchmark:

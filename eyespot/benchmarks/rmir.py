@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
@@ -52,7 +51,7 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
 
 def printed() -> list[Printed]:
     """RMIR's table 2."""
-    return list(chain(table("rmir", "RMIR, table 2", ("method",), TABLE)))
+    return list(table("rmir", "RMIR, table 2", ("method",), TABLE))
 
 
 def load() -> Benchmark:

@@ -29,11 +29,9 @@ def run(
         "--sample", "A miniature of the table, with made-up queries over sample photos; needs no download."
     ),
     only: list[str] = typer.Option(
-        [], "--only", metavar="SYSTEM", help="Only this row; give it several times for several.", show_default=False
+        [], "--only", metavar="SYSTEM", help="Only this row, by its name or method; repeatable.", show_default=False
     ),
-    skip: list[str] = typer.Option(
-        [], "--skip", metavar="SYSTEM", help="Leave this row out; may be given several times.", show_default=False
-    ),
+    skip: list[str] = typer.Option([], "--skip", metavar="SYSTEM", help="Leave out; repeatable.", show_default=False),
     json: bool = json_option(),
 ) -> None:
     """Reproduce a table of a paper: needs, downloads, commands, and the result beside what is printed; resumes."""

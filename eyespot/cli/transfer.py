@@ -105,7 +105,8 @@ def import_label_studio(
     warn_all(found.notes)
     fields = {"gallery": str(view.gallery.path), **done, "failed": _warn_failed(found.failed, "task")}
     print_result(fields, (), json)
-    print_summary(f"{done['marks']} marks of {done['tasks']} tasks are new in {view.gallery.path}")
+    older = f"; {done['older']} are older than marks that are there, which stay" if done["older"] else ""
+    print_summary(f"{done['marks']} marks of {done['tasks']} tasks are new in {view.gallery.path}{older}")
     exit_if_failed(found.failed)
 
 

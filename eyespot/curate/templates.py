@@ -78,7 +78,8 @@ class Templates:
         known, coarse = (_with_columns(some, filled) for some in (usual, otherwise))
         if not known and not coarse:
             raise UsageError(f"no column names a species; name one with --species or --common; {_there(columns)}")
-        return cls(_used(filled, known + coarse), known, coarse, seed)
+        gaps = sorted({gap for sentence in known + coarse for gap in _gaps(sentence)})
+        return cls({gap: filled[gap] for gap in gaps}, known, coarse, seed)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -128,10 +129,6 @@ def _gaps(sentence: str) -> set[str]:
 
 def _with_columns(sentences: Sequence[str], filled: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if _gaps(sentence) <= filled.keys())
-
-
-def _used(filled: Mapping[str, str], sentences: Sequence[str]) -> dict[str, str]:
-    return {gap: filled[gap] for gap in sorted({gap for sentence in sentences for gap in _gaps(sentence)})}
 
 
 def _there(columns: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ _BATCH = 1 << 14  # rows
 PLACES = """
     latitude longitude lat lon lng long position coordinates location locality place placeguess geotag geolocation geo
     decimallatitude decimallongitude verbatimlatitude verbatimlongitude verbatimlocality verbatimcoordinates
+    positionfrom gpsdoubtful
 """
 OWNERS = """
     author owner ownername photographer artist creator user username userid userlogin usernickname login uploader
@@ -40,12 +41,13 @@ OWNERS = """
 
 @dataclass(frozen=True)
 class LabelTask:
-    """A picture that is labelled for a query: y, n or d for doubt by each person."""
+    """A picture that is labelled for a query: y, n or d for doubt by each person, in seconds since 1970 if known."""
 
     query: str
     text: str
     image: str
     marks: Mapping[str, str] = field(default_factory=dict)
+    dates: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from typing import ClassVar
 from eyespot.judges._endpoint import VerdictAndFallback, VisionPrompt
 from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
-from eyespot.llms.errors import CUT_OFF as UNFINISHED
-from eyespot.llms.errors import MORE_TOKENS, SORRY, BadAnswer, Declined, Refused
+from eyespot.llms.errors import CUT_OFF, MORE_TOKENS, SORRY, BadAnswer, Declined, Refused
 from eyespot.llms.replies import TOOL
 from eyespot.types import Reply, Token, Verdict
 
@@ -50,11 +49,9 @@ READINGS = (OUT_OF_TEN, LABELLED, LAST, FIRST, CONCLUDED)
 
 def word_of(text: str, wording: JudgePrompt) -> bool:
     """Whether an answer in words is the yes; `BadAnswer` if it is neither, `Declined` if it is an excuse."""
-    words = [bare(word) for word in text.split()]
-    known = {bare(wording.yes): True, bare(wording.no): False}
-    found = next((known[word] for word in words[:1] if word in known), None)
-    if found is not None:
-        return found
+    first, known = "".join(map(bare, text.split()[:1])), {bare(wording.yes): True, bare(wording.no): False}
+    if first in known:
+        return known[first]
     raise _other(text, f"neither {wording.yes} nor {wording.no}")
 
 
@@ -156,8 +153,7 @@ def shares(tokens: Iterable[Token], wording: JudgePrompt) -> tuple[float, float]
     for token, logprob in tokens:
         if (word := spelled(token)) in sums:
             sums[word] += math.exp(logprob)
-    yes, no = sums.values()
-    return yes, no
+    return sums[spelled(wording.yes)], sums[spelled(wording.no)]
 
 
 @dataclass
@@ -224,7 +220,7 @@ class FirstToken:
         try:
             reply = endpoint.chat(sight.messages, **options)
         except Refused as why:
-            if self._most >= self.tokens or not UNFINISHED.search(str(why)):
+            if self._most >= self.tokens or not CUT_OFF.search(str(why)):
                 raise
             raise self._short(why) from None
         if SORRY.match(reply.text):

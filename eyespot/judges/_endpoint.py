@@ -15,8 +15,7 @@ from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
 from eyespot.llms.flow_control import LastResult, Underway
-from eyespot.llms.images import SIDE, JpegEncoder
-from eyespot.llms.protocols import image_message, text_message
+from eyespot.llms.protocols import SIDE, JpegEncoder, image_message, text_message
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.photos.places import picture_of
@@ -24,7 +23,7 @@ from eyespot.storage.digests import text_digest
 from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
 
 if TYPE_CHECKING:
-    from eyespot.llms.images import Reader
+    from eyespot.llms.protocols import Reader
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"

@@ -10,8 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._free import FreeJudge
-from eyespot.judges._prompt import PLAIN, JudgePrompt, examples
+from eyespot.judges._prompt import PLAIN, FreeJudge, JudgePrompt, examples
 from eyespot.models import device as devices
 from eyespot.models import hub
 from eyespot.photos.places import picture_of

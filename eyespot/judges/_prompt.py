@@ -1,12 +1,18 @@
-"""How a judge is asked: the words around the query, and the two answers. Another wording is another judge."""
+"""How a judge is asked: the words around the query, and the two answers. Another wording is another judge.
+
+And what judges share that cost nothing and give one answer after another.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from eyespot.storage.digests import text_digest
-from eyespot.types import Query, Term, UsageError
+from eyespot.types import Answer, AnswerStream, Pair, Query, SequentialAnswers, Term, UsageError
 
 QUERY = "{query}"  # where the query's words go
 
@@ -88,3 +94,23 @@ def _part(query: Query, term: Term) -> str:
     if len(pictures) == 1:
         return "what the example picture shows"
     return f"what example picture {1 + next(place for place, one in enumerate(pictures) if one is term)} shows"
+
+
+class FreeJudge(ABC):
+    """A judge with one kind of answer and no model that is paid for; a subclass gives the answers."""
+
+    fallbacks: ClassVar[Mapping[str, str]] = {}  # every answer is of one kind
+    language_model: ClassVar[None] = None  # answers cost nothing
+
+    @property
+    def notes(self) -> list[str]:
+        """None."""
+        return []
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        """One answer for every pair, one after another; see `answers`."""
+        return SequentialAnswers(self.answers(pairs))
+
+    @abstractmethod
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        """One answer for every pair."""

@@ -35,10 +35,8 @@ class JudgeStats(NamedTuple):
 
     def and_then(self, more: JudgeStats) -> JudgeStats:
         """Both rounds as one."""
-        counts = map(add, self[:4], more[:4])
-        known, answers, refused, failed = counts
         spent, priced = self.spent.plus(more.spent), self.priced and more.priced
-        return JudgeStats(known, answers, refused, failed, spent, priced)
+        return JudgeStats(*map(add, self[:4], more[:4]), spent=spent, priced=priced)
 
 
 class JudgingRound(Iterator[Judgement]):

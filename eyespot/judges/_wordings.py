@@ -79,7 +79,8 @@ def released_prompt(clone: Path, model: str) -> JudgePrompt:
                 yes, no, place = _answers(functions.get(MODELS), name)
                 question = TURNS.sub("", whole).strip()
                 return JudgePrompt("inquire", "", question, yes, no, whole, place)
-    known = sorted({text for test, _ in branches for text in _texts(test)})
+    constants = (node.value for test, _ in branches for node in ast.walk(test) if isinstance(node, ast.Constant))
+    known = sorted({text for text in constants if isinstance(text, str)})
     raise UsageError(f"INQUIRE's released code has no prompt for {model!r}; it has some for: {', '.join(known)}")
 
 
@@ -116,10 +117,6 @@ def _fits(test: ast.expr, model: str) -> bool:
         case ast.Compare(left=ast.Name(id="model_name"), ops=[ast.Eq()], comparators=[ast.Constant(str(name))]):
             return model == name
     raise _strange(test)
-
-
-def _texts(test: ast.expr) -> Iterator[str]:
-    return (node.value for node in ast.walk(test) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _assigned(body: list[ast.stmt], name: str) -> ast.expr:

@@ -57,11 +57,9 @@ def _opened(model: ModelSource, instruction: str, settings: LocalSettings) -> Re
             model_kwargs={"dtype": settings.torch_dtype},
         )
         reranker = Reranker(network, instruction)
-        if not reranker.model.supports("image") or reranker.model.num_labels != 1:
-            raise UsageError(
-                f"{model.name} does not give one score for words and a picture; name a multimodal re-ranker"
-            )
-        return reranker
+        if reranker.model.supports("image") and reranker.model.num_labels == 1:
+            return reranker
+    raise UsageError(f"{model.name} does not give one score for words and a picture; name a multimodal re-ranker")
 
 
 @dataclass

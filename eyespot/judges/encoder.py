@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from eyespot.judges._free import FreeJudge
+from eyespot.judges._prompt import FreeJudge
 from eyespot.storage.digests import text_digest
 from eyespot.types import Answer, EyespotError, Pair, Query, Space, UsageError, Vectors, Verdict
 

@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from eyespot.judges._free import FreeJudge
-from eyespot.judges._prompt import described
+from eyespot.judges._prompt import FreeJudge, described
 from eyespot.llms.budget import BudgetSpent
 from eyespot.storage.digests import text_digest
 from eyespot.types import Answer, Pair, UsageError, Verdict

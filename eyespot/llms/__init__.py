@@ -4,22 +4,17 @@
 gives an answer of a form. `Underway` does many requests at once.
 """
 
-from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore
+from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDown, Trouble, Unknown
-from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, Underway
-from eyespot.llms.images import JpegEncoder
-from eyespot.llms.prices import read_prices
-from eyespot.llms.protocols import ChatCompletions, image_message, text_message
-from eyespot.llms.retry import RetryPolicy
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy, Underway
+from eyespot.llms.protocols import ChatCompletions, JpegEncoder, image_message, text_message
 from eyespot.llms.settings import EndpointSettings, is_language_model, load
-from eyespot.types import LanguageModel, Reply
 
 __all__ = [
     "BadAnswer",
     "Budget",
     "BudgetSpent",
-    "BudgetStore",
     "CancellableSleep",
     "ChatCompletions",
     "CircuitBreaker",
@@ -27,11 +22,9 @@ __all__ = [
     "Endpoint",
     "EndpointSettings",
     "JpegEncoder",
-    "LanguageModel",
     "NoReply",
     "RateLimiter",
     "Refused",
-    "Reply",
     "RetryPolicy",
     "ServerDown",
     "Trouble",
@@ -40,6 +33,5 @@ __all__ = [
     "image_message",
     "is_language_model",
     "load",
-    "read_prices",
     "text_message",
 ]

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import count
 from threading import Condition, Lock
 
@@ -117,8 +118,7 @@ class BudgetStore:
 
 def total_of(several: Iterable[Spent]) -> Spent:
     """The sum of all of them."""
-    calls, tokens_in, tokens_out, money = zip(*several, strict=True)
-    return Spent(sum(calls), sum(tokens_in), sum(tokens_out), sum(money))
+    return reduce(Spent.plus, several, Spent())
 
 
 # -- the rule ---------------------------------------------------------------------------------------------------
@@ -212,10 +212,15 @@ class ItemMeter:
         """Say what a request to this model may cost."""
         self._model, self._expected = model, per_request(spent)
 
-    def take(self) -> None:
-        """Count one request before it is sent; raises `BudgetSpent` if there is no room for it."""
+    def take(self, likely: Callable[[], Spent] = Spent) -> None:
+        """Count one request before it is sent; raises `BudgetSpent` if there is no room for it.
+
+        `likely` estimates what it may cost, where nothing is expected and none to its model was paid for.
+        """
         self.lose()
-        self._number = self._budget.reserve(self._model, self._expected)
+        known = any(self._expected[1:]) or self._budget.store.dearest(self._model).requests
+        estimated = self._budget.limits.weighed and not known
+        self._number = self._budget.reserve(self._model, likely() if estimated else self._expected)
         self.spent = self.spent.plus(Spent(calls=1))
 
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:

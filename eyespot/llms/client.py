@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.llms.budget import Budget, ItemMeter
@@ -23,11 +24,10 @@ from eyespot.llms.errors import (
     Unreachable,
     final,
 )
-from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy
 from eyespot.llms.prices import own_table
-from eyespot.llms.protocols import Dialect, cached_of, counted, text_message, usage_of, without_pictures
+from eyespot.llms.protocols import Dialect, cached_of, counted, likely, text_message, usage_of, without_pictures
 from eyespot.llms.replies import objects_in
-from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import (
     LIMITS,
@@ -41,7 +41,7 @@ from eyespot.llms.unsupported_fields import (
     without,
     without_thought,
 )
-from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply
+from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply, Spent
 from eyespot.types.language_models import ignore_exchange
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Endpoint:
         """The answer to one request: POST, or GET without a body."""
         self.rate_limiter.acquire()
         meter = ItemMeter(self.meter) if isinstance(self.meter, Budget) else self.meter
-        meter.take()
+        meter.take(partial(likely, body, self.price) if body else Spent)
         began = time.monotonic()
         try:
             data = self.transport.get(path) if body is None else self.transport.post(path, body)

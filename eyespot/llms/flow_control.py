@@ -1,7 +1,8 @@
-"""How requests go out: many items at once, at most so many a minute, and fewer to a server that fails.
+"""How requests go out: many items at once, again where that helps, and fewer to a server that fails.
 
-`Underway` runs threads and loses no result. `RateLimiter` bounds requests a minute over all of them, and
-`CircuitBreaker` gives a server that fails fewer requests at once, then one at a time after a rest, then none.
+`RetryPolicy` says how often a request is sent and how long to wait in between. `Underway` runs threads and loses no
+result. `RateLimiter` bounds requests a minute over all of them, and `CircuitBreaker` gives a server that fails fewer
+requests at once, then one at a time after a rest, then none.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Condition, Event, Lock
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from eyespot.llms.errors import Busy, Halted, RetryableError, ServerDown, StatusError
-from eyespot.llms.retry import RetryPolicy
+from eyespot.llms.errors import Busy, Halted, NoReply, RetryableError, ServerDown, StatusError, Unreachable
+from eyespot.types import EyespotError
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 LOG = logging.getLogger(__name__)
 MINUTE = 60.0
@@ -28,6 +32,60 @@ LOOK = 0.25  # seconds after which a thread that waits looks whether the run was
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often a request is sent at most, and how many seconds pass in between."""
+
+    attempts: int = 6  # the first included
+    first_delay: float = 1.0  # seconds; the limit doubles with each attempt, every delay is a random share of it
+    max_delay: float = 60.0  # seconds
+    max_retry_after: float = 300.0  # seconds; a server that asks for a longer wait ends the run
+
+    def send(self, request: Callable[[], Result], sleep: Callable[[float], None], model: str) -> Result:
+        """What `request` returns; a request that raises `RetryableError` is sent again.
+
+        Raises `EyespotError` if the server cannot be reached, and `NoReply` if no attempt has an answer.
+        """
+        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+        def log(state: RetryCallState) -> None:
+            trouble = state.outcome.exception() if state.outcome else None
+            if isinstance(trouble, RetryableError):
+                seconds, retry = state.upcoming_sleep, f"{state.attempt_number} of {self.attempts - 1}"
+                LOG.info("%s: %s; retry %s in %.1f s", model, trouble.summary, retry, seconds)
+                LOG.debug("%s: %s", model, trouble)
+
+        retrying = Retrying(
+            stop=stop_after_attempt(self.attempts),
+            wait=self.delay,
+            retry=retry_if_exception_type(RetryableError),
+            sleep=sleep,
+            before_sleep=log,
+            reraise=True,
+        )
+        try:
+            return retrying(request)
+        except Unreachable as trouble:
+            raise EyespotError(f"{trouble}; start the server or fix its address, and run the same line again") from None
+        except RetryableError as trouble:
+            LOG.info("%s: %s, %d times; no further attempt", model, trouble.summary, self.attempts)
+            raise NoReply(f"{trouble}, {self.attempts} times") from None
+
+    def delay(self, state: RetryCallState) -> float:
+        """Seconds until the next attempt: what the server asks for, otherwise exponential with full jitter."""
+        from tenacity import wait_random_exponential
+
+        trouble = state.outcome.exception() if state.outcome else None
+        if isinstance(trouble, RetryableError) and trouble.wait is not None:
+            return trouble.wait
+        return wait_random_exponential(self.first_delay, self.max_delay)(state)
+
+    def refuse_long_wait(self, seconds: float, address: str) -> None:
+        """`EyespotError` if the server asks for a longer wait than `max_retry_after`."""
+        if seconds > self.max_retry_after:
+            raise EyespotError(f"{address} asks to wait {seconds:.0f} seconds; run the same line again then")
 
 
 class LastResult(Exception):
@@ -215,7 +273,8 @@ class CircuitBreaker:
                 if failure is not None:
                     self._fail(failure, halvings)
                 elif answered:
-                    self._succeed()
+                    self._failures, self._paused_until = 0, 0.0
+                    self._width += 1 / self._width
                 self._changed.notify_all()
 
     def reset(self) -> None:
@@ -268,7 +327,3 @@ class CircuitBreaker:
             rest = min(self.retry.max_delay, self.retry.first_delay * 2.0 ** (probes - 1))
             self._width, self._paused_until = 1.0, self.clock() + rest
             LOG.info("%d failures in a row: one request after %.1f s", self._failures, rest)
-
-    def _succeed(self) -> None:
-        self._failures, self._paused_until = 0, 0.0
-        self._width += 1 / self._width

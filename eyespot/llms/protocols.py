@@ -1,4 +1,4 @@
-"""How a conversation is put into a request and its reply is read, in the two protocols there are.
+"""How a conversation with pictures is put into a request and its reply is read, in the two protocols there are.
 
 Messages are lists of dicts in the form of OpenAI's chat completions; Anthropic's is made from it.
 """
@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.llms.errors import RetryableError
+from eyespot.llms.errors import NoReply, RetryableError
 from eyespot.llms.replies import DECLINED, first_token, text_of
-from eyespot.types import Message, Reply, Spent, Tokens
+from eyespot.llms.unsupported_fields import LIMITS
+from eyespot.types import Message, Price, Reply, Spent, Tokens, UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    Reader: TypeAlias = Callable[[Path], Image]
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -24,6 +33,8 @@ CACHED = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
 THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thinking")  # fields of a message
 MOST_TOKENS = 1024  # of an answer, where the protocol wants a limit and none is given
 DATA_URL = "data:image/jpeg;base64,"
+SIDE = 768  # pixels of the longer side
+QUALITY = 90
 
 
 def usage_of(data: Body) -> Spent:
@@ -54,12 +65,25 @@ def counted(request: Body, data: Body) -> Body:
     outward = "total_tokens" in counts or any(name in counts for name in OUT)
     if not parts or (usage.tokens_in and outward):
         return data
+    tokens = usage.tokens_in or _tokens_in(request), usage.tokens_out if outward else _words(parts)
+    return {**data, "usage": dict(zip((IN[0], OUT[0]), tokens, strict=True))}
+
+
+def likely(request: Body, price: Price | None) -> Spent:
+    """What a request may cost: by its pictures, its letters and the most that its answer may have."""
+    most = MOST_TOKENS if "messages" in request else 0
+    tokens = _tokens_in(request), max((request[name] for name in LIMITS if name in request), default=most)
+    return Spent(1, *tokens, price.of(*tokens) if price else 0.0)
+
+
+def _tokens_in(request: Body) -> int:
     plain, pictures = without_pictures(request)
     usual = Tokens()
-    letters = (len(json.dumps(part, default=str)) // 4 for part in (plain, parts))
-    tokens_in, tokens_out = max(usual.words, next(letters)) + len(pictures) * usual.picture, next(letters)
-    tokens = usage.tokens_in or tokens_in, usage.tokens_out if outward else tokens_out
-    return {**data, "usage": dict(zip((IN[0], OUT[0]), tokens, strict=True))}
+    return max(usual.words, _words(plain)) + len(pictures) * usual.picture
+
+
+def _words(parts: Any) -> int:
+    return len(json.dumps(parts, default=str)) // 4
 
 
 def _counts(data: Body) -> dict[str, int]:
@@ -94,6 +118,34 @@ def without_pictures(body: Body) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 # -- messages -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JpegEncoder:
+    """Files to base64 JPEG whose longer side has at most `side` pixels; `read` decodes a file, upright, in RGB.
+
+    What leaves is always encoded anew: the file's position, owner and other metadata stay here.
+    """
+
+    read: Reader
+    side: int = SIDE
+
+    def __post_init__(self) -> None:
+        if self.side < 1:
+            raise UsageError(f"a picture of {self.side} pixels shows nothing; give a side of 1 or more")
+
+    def __call__(self, path: Path) -> str:
+        """The picture's data; `NoReply` names the file that cannot be read."""
+        try:
+            image = self.read(path)
+        except Exception as error:  # decoders raise whatever they like at damaged files
+            raise NoReply(f"{path.name} cannot be read ({error})") from None
+        smaller = image.convert("RGB")
+        smaller.thumbnail((self.side, self.side))
+        smaller.info = {}
+        buffer = BytesIO()
+        smaller.save(buffer, "JPEG", quality=QUALITY)
+        return b64encode(buffer.getvalue()).decode()
 
 
 def text_message(role: str, text: str) -> Message:

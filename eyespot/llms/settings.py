@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 from eyespot.llms import transport
 from eyespot.llms.budget import Budget
 from eyespot.llms.client import Endpoint
-from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy
 from eyespot.llms.prices import Prices, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
-from eyespot.llms.retry import RetryPolicy
 from eyespot.rooms import needs
 from eyespot.types import BudgetMeter, UsageError
 

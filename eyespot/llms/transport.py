@@ -47,13 +47,10 @@ class Transport:
         except self.sdk.APITimeoutError:
             raise RetryableError(f"no answer within {self.timeout:g} seconds") from None
         except self.sdk.APIConnectionError as error:
-            broken: RetryableError
             cause = error.__cause__
             if cause is None or "Connect" in type(cause).__name__:
-                broken = Unreachable(f"{self.address} cannot be reached ({cause or error})")
-            else:
-                broken = RetryableError(f"the answer broke off ({cause})")
-            raise broken from None
+                raise Unreachable(f"{self.address} cannot be reached ({cause or error})") from None
+            raise RetryableError(f"the answer broke off ({cause})") from None
         except self.sdk.APIStatusError as error:
             raise of_status(error.status_code, error.response.text, error.response.headers) from None
         try:

@@ -103,13 +103,13 @@ class RelevantHits:
         query, hits = self._counted(cut, rel)
         out = np.zeros(len(cut))
         if ties == "rank":
-            queries, first = np.unique(query, return_index=True)
-            out[queries] = 1.0 / self.ranks[hits[first]]
+            first = np.flatnonzero(np.diff(query, prepend=-1))
+            out[query[first]] = 1.0 / self.ranks[hits[first]]
             return out
         groups = self._ties(cut, query, hits)
-        queries, first = np.unique(groups.query, return_index=True)
-        bounds = np.stack([groups.begin, groups.end, groups.size], axis=1)[first].tolist()
-        for at, (begin, end, relevant) in zip(queries.tolist(), bounds, strict=True):
+        first = np.flatnonzero(np.diff(groups.query, prepend=-1))
+        bounds = np.stack([groups.query, groups.begin, groups.end, groups.size], axis=1)[first].tolist()
+        for at, begin, end, relevant in bounds:
             ranks = np.arange(begin, end - relevant + 2)
             share = relevant / (end - ranks + 1)
             none_yet = np.cumprod(np.concatenate([[1.0], 1.0 - share[:-1]]))
@@ -162,8 +162,10 @@ def gain_of(grades: Grades, gain: str) -> Reals:
 
 def _log2(numbers: Ints) -> Reals:
     """The logarithms of the C library: numpy's own differ from them in the last bit."""
-    distinct, places = np.unique(numbers, return_inverse=True)
-    return np.array([math.log2(number) for number in distinct.tolist()])[places]
+    table = np.bincount(numbers).astype(np.float64)  # no longer than the longest ranking
+    distinct = np.flatnonzero(table)
+    table[distinct] = [math.log2(number) for number in distinct.tolist()]
+    return np.asarray(table[numbers])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,7 @@ be, and `read_recipe` reads the steps, models and budget from a TOML file.
 """
 
 from eyespot.llms.budget import BudgetSpent, CostLimits
-from eyespot.pipelines.outcomes import (
-    Added,
-    Drop,
-    Failed,
-    Keep,
-    NoAnswer,
-    Outcome,
-    Record,
-    Records,
-    Unaccounted,
-)
+from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, Unaccounted
 from eyespot.pipelines.recipe import Declared, Recipe, read_recipe
 from eyespot.pipelines.runner import Client, PlannedStep, RunOptions, StepResult, plan, run
 from eyespot.pipelines.step import BatchStep, CallMeter, Context, MapStep, Prompt, SqlStep, Step, digest_of

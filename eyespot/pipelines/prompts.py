@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict
 
 from eyespot import llms
 from eyespot.llms import BadAnswer, Declined, JpegEncoder, NoReply, image_message, text_message
-from eyespot.llms.images import SIDE
 from eyespot.llms.prices import Prices, own_table, read_prices
+from eyespot.llms.protocols import SIDE
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.photos.places import picture_of
 from eyespot.pipelines import (

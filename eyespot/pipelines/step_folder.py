@@ -16,18 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from eyespot.pipelines.outcomes import (
-    Added,
-    Drop,
-    Failed,
-    Keep,
-    Outcome,
-    Record,
-    Records,
-    Unaccounted,
-    line_of,
-    rows,
-)
+from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, Outcome, Record, Records, Unaccounted, line_of, rows
 from eyespot.pipelines.step import Step, digest_of
 from eyespot.storage.atomic import put_folder
 from eyespot.storage.systems import usable_cores

@@ -137,9 +137,8 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
             raise UsageError(f"a report on {' '.join(map(str, other))} cannot stand beside one on {' '.join(wanted)}")
         turn = sum(name == summary["system"] for name in taken)
         taken.append(summary["system"])
-        found.append(
-            summary_beside(ours, {**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)
-        )
+        named = {**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary
+        found.append(summary_beside(ours, named))
     return found
 
 

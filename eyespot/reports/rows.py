@@ -28,9 +28,8 @@ NOTE = (
 def row_tables(summaries: Sequence[Summary]) -> list[ReportTable]:
     """For each task a table of the systems, then one for each paper's table that ranks the same."""
     summaries = [summaries[0], *(summary_beside(summaries[0], other) for other in summaries[1:])]
-    names = dict.fromkeys(task["task"] for summary in summaries for task in summary["tasks"])
     tables: list[ReportTable] = []
-    for name in names:
+    for name in dict.fromkeys(task["task"] for summary in summaries for task in summary["tasks"]):
         systems = [(one["system"], task) for one in summaries for task in one["tasks"] if task["task"] == name]
         title = f"{summaries[0]['title']} {name}, {summaries[0]['split']}"
         tables += [_measured(title, systems), *_beside_papers(title, systems)]

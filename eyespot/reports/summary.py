@@ -90,18 +90,7 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
         "judgements": result.judgements,
         "pool": result.pool,
         "measures": measures,
-        "groups": {
-            name: [
-                {
-                    "value": group.value,
-                    "queries": group.queries,
-                    "means": group.means,
-                    "intervals": {label: list(ends) for label, ends in group.intervals.items()},
-                }
-                for group in groups
-            ]
-            for name, groups in result.groups.items()
-        },
+        "groups": {name: [group._asdict() for group in groups] for name, groups in result.groups.items()},
         "stages": [{"stage": stage.name, "means": stage.scores.means} for stage in result.stages],
         "published": [_printed(result, one, papers.reasons.get(one, [])) for one in papers.rows],
         "comparable": {source: _coded(notes) for source, notes in papers.grounds.items()},

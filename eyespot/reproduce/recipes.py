@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,16 +116,28 @@ class TableRecipe:
     def rows(self, sample: bool, only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[TableSystem]:
         """The systems (of the miniature, with `sample`): all but those by hand, or `only` these and what they read.
 
-        Raises `UsageError` for a name that no system has, or if nothing is left.
+        Systems are called by their names or their methods, in any case. Raises `UsageError` for what none is called, or
+        if nothing is left.
         """
         systems = {one.name: one for one in (self.sample_systems if sample else self.systems)}
-        if unknown := [name for name in (*only, *skip) if name not in systems]:
-            raise UsageError(f"{self.name} has no system {unknown[0]!r}; there are: {', '.join(systems)}")
-        wanted = set(only or (name for name, one in systems.items() if not one.by_hand))
-        if skip and wanted <= {*skip}:
+        wanted, left_out = self._called(only, systems), self._called(skip, systems)
+        wanted = wanted or {name for name, one in systems.items() if not one.by_hand}
+        if left_out and wanted <= left_out:
             raise UsageError(f"no row of {self.name} is left; skip fewer of: {', '.join(systems)}")
         wanted |= {other for name in wanted for other in (systems[name].of, systems[name].after)}
-        return [one for name, one in systems.items() if name in wanted and name not in skip]
+        return [one for name, one in systems.items() if name in wanted and name not in left_out]
+
+    def _called(self, given: Sequence[str], systems: Mapping[str, TableSystem]) -> set[str]:
+        """The names of the systems that are called so; `UsageError` for what none is called."""
+        called: dict[str, list[str]] = {}
+        for name, one in systems.items():
+            for word in {name.casefold(), one.method.casefold()}:
+                called.setdefault(word, []).append(name)
+        if unknown := [word for word in given if word.casefold() not in called]:
+            near = get_close_matches(unknown[0].casefold(), called, 1)
+            guess = f"did you mean {called[near[0]][0]}? " if near else ""
+            raise UsageError(f"{self.name} has no system {unknown[0]!r}; {guess}there are: {', '.join(systems)}")
+        return {name for word in given for name in called[word.casefold()]}
 
     def commands(self, sample: bool, only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[TableCommand]:
         """All lines in their order; each once, however many systems share it. `only` and `skip` as for `rows`."""

@@ -70,13 +70,11 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> di
         state = WorkState(work)
         for number, command in enumerate(commands, 1):
             where = f"[{number}/{len(commands)}]"
-            if command.systems and failed.keys() >= {*command.systems}:
-                tell(f"{where} left out: {command.line}")
+            hopeless = command.systems and failed.keys() >= {*command.systems}
+            done = "left out: " if hopeless else "finished: " if state.is_finished(command) else ""
+            tell(f"{where} {done}{command.line}")
+            if done:
                 continue
-            if state.is_finished(command):
-                tell(f"{where} finished: {command.line}")
-                continue
-            tell(f"{where} {command.line}")
             state.begin(command)
             start = time.monotonic()
             with (work / "logs" / f"{number:02d}.out").open("wb") as file:

@@ -47,18 +47,13 @@ class Captioned(NamedTuple):
 class CaptionRows(NamedTuple):
     """Texts with the row of the view that each is about, all of pictures that are there; `notes` are for the user.
 
-    `asked_with` has the row of the picture that each text asks with, -1 for words alone; none at all: all are.
+    `asking` has the row of the picture that each text asks with, -1 for words alone.
     """
 
     rows: list[int]
     texts: list[str]
+    asking: list[int]
     notes: Sequence[str] = ()
-    asked_with: Sequence[int] = ()
-
-    @property
-    def asking(self) -> list[int]:
-        """The row of the picture that each text asks with, -1 for words alone."""
-        return list(self.asked_with) or [-1] * len(self.texts)
 
 
 def pictures(view: View) -> tuple[Vectors, list[str]]:
@@ -156,15 +151,15 @@ def of_file(view: View, path: Path) -> CaptionRows:
     matching = matched(view, [row.name for row in rows], "id" if column == "id" else None)
     clear = _clear(matching)
     pairs = [row for row in rows if row.name in clear]
-    notes, asking = [_match_text(path, len(rows), len(pairs), matching)], []
+    notes = [_match_text(path, len(rows), len(pairs), matching)]
     # Of texts that ask with a picture, those stay whose picture is there too
-    if named := [pair.asked_with for pair in pairs if pair.asked_with]:
-        asked_with = _clear(matched(view, named, None))
-        count, pairs = len(pairs), [pair for pair in pairs if not pair.asked_with or pair.asked_with in asked_with]
-        asking = [asked_with.get(pair.asked_with, -1) for pair in pairs]
-        if lost := count - len(pairs):
-            notes.append(f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone")
-    return CaptionRows([clear[pair.name] for pair in pairs], [pair.text for pair in pairs], notes, asking)
+    named = [pair.asked_with for pair in pairs if pair.asked_with]
+    asked_with = _clear(matched(view, named)) if named else {}
+    count, pairs = len(pairs), [pair for pair in pairs if not pair.asked_with or pair.asked_with in asked_with]
+    asking = [asked_with.get(pair.asked_with, -1) for pair in pairs]
+    if lost := count - len(pairs):
+        notes.append(f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone")
+    return CaptionRows([clear[pair.name] for pair in pairs], [pair.text for pair in pairs], asking, notes)
 
 
 class _CaptionRow(NamedTuple):
@@ -235,7 +230,7 @@ def of_column(view: View, column: str) -> CaptionRows:
     ]
     if not texts:
         raise NothingFound(f"no picture of {view.gallery.path} has a text in its column {column}")
-    return CaptionRows([row for row, _ in texts], [text for _, text in texts])
+    return CaptionRows([row for row, _ in texts], [text for _, text in texts], [-1] * len(texts))
 
 
 # -- labels -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which row of a gallery a judged image is: by id, path, file name, file stem, or a column of labels.
+"""Which row of a gallery a judged image is: by id, path, file name, file stem, end of a path, or a column of labels.
 
 One way holds for all names, because mixed ways hide mistakes: the one under which most are found, and of equal ones the
 first of `WAYS`. Of several rows under one name (copies, or other pictures that are called alike) the first counts, and
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import items_table
 from eyespot.gallery.view import View
 from eyespot.photos.found import is_utf8
+from eyespot.photos.names import NamedFiles, folded
 from eyespot.types import RankedImage, Run, UsageError
 
 _pc: Any = pyarrow.compute
@@ -49,14 +50,13 @@ class RowMatching:
         return [name for name, row in zip(self.names, self.rows.tolist(), strict=True) if row < 0]
 
     @cached_property
-    def by_row(self) -> dict[int, list[str]]:
-        """The names of each row that has any."""
-        return _grouped(zip(self.rows.tolist(), self.names, strict=True), -1)
-
-    @cached_property
-    def by_id(self) -> dict[str | None, list[str]]:
+    def by_id(self) -> dict[str, list[str]]:
         """The names of each gallery id that has any."""
-        return _grouped(zip(self.ids, self.names, strict=True), None)
+        named: dict[str, list[str]] = {}
+        for id, name in zip(self.ids, self.names, strict=True):
+            if id is not None:
+                named.setdefault(id, []).append(name)
+        return named
 
     @property
     def notes(self) -> list[str]:
@@ -150,14 +150,6 @@ def stems_of(names: Iterable[str]) -> Iterator[Any]:
         yield _pc.unique(_shortened(_Keys(pa.array(piece, pa.string()), np.arange(len(piece))), "file_stem").texts)
 
 
-def _grouped(pairs: Iterable[tuple[Any, str]], nothing: Any) -> dict[Any, list[str]]:
-    groups: dict[Any, list[str]] = {}
-    for key, name in pairs:
-        if key != nothing:
-            groups.setdefault(key, []).append(name)
-    return groups
-
-
 # -- looking up ---------------------------------------------------------------------------------------------
 
 
@@ -192,7 +184,23 @@ class _NameLookup:
         paths = _paths(self.view)
         ways = [self._way("id", _stored(self.view, "id"))]
         ways += [self._way(way, _shortened(paths, way)) for way in WAYS[1:]]
+        lacking = pa.array(np.all([way.rows < 0 for way in ways], axis=0))
+        if _pc.any(_pc.match_substring(self.names.filter(lacking), "/")).as_py():
+            ways.append(self._by_end(_shortened(paths, "file_name")))
         return max(ways, key=lambda way: int((way.rows >= 0).sum()))
+
+    def _by_end(self, files: _Keys) -> _Way:
+        """By what whole paths end in, the folder that was indexed included: `photos/a.jpg` is a.jpg in photos."""
+        names = [name or "" for name in self.names.to_pylist()]
+        ends = pa.array({folded(name.rpartition("/")[2]) for name in names}, pa.string())
+        alike = _pc.is_in(_pc.utf8_lower(_pc.utf8_normalize(files.texts, "NFC")), value_set=ends).to_numpy()
+        near = np.unique(files.rows[alike & self.view.live[files.rows]]).tolist()
+        known = zip(near, self.view.facts(near), strict=True)
+        row_of = {place: row for row, facts in known for place in facts["paths"]}
+        paths = NamedFiles(row_of)
+        found = [sorted({row_of[place] for place in paths.called(name, at_end=True)}) for name in names]
+        several = np.array([len(rows) > 1 for rows in found], bool)
+        return _Way("path_end", np.array([rows[0] if rows else -1 for rows in found], np.int64), several)
 
     def _way(self, name: str, keys: _Keys) -> _Way:
         at = _pc.fill_null(_pc.index_in(keys.texts, value_set=self.names, skip_nulls=True), -1).to_numpy()

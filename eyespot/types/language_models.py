@@ -132,8 +132,11 @@ class Exchange(NamedTuple):
 class BudgetMeter(Protocol):
     """Counts requests: a budget, or the meter of one item on it."""
 
-    def take(self) -> None:
-        """Count one request before it is sent; raises `BudgetSpent` if the budget has no room for it."""
+    def take(self, likely: Callable[[], Spent] = Spent) -> None:
+        """Count one request before it is sent; raises `BudgetSpent` if the budget has no room for it.
+
+        `likely` estimates what it may cost, where nothing else is known of requests to its model.
+        """
         ...
 
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:

@@ -196,14 +196,15 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         codes = self._codes_of(qrels)[qrels.codes]  # (judged,)
         ranked = codes >= 0
         before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets].tolist()  # (queries of the qrels + 1,)
-        codes, grades = codes[ranked], qrels.grade[ranked]
+        codes, grades = codes[ranked].astype(np.intp), qrels.grade[ranked]  # numpy takes other integers slowly
+        hits = self.codes.astype(np.intp)
         grade_of = np.full(len(self.images), -1, grades.dtype)  # of one query after the other
         found = np.full(len(self.codes), -1, grades.dtype)
         for at, query in enumerate(qrels.queries):
             if query in self._at:
                 judged, rows = slice(before[at], before[at + 1]), self._rows(query)
                 grade_of[codes[judged]] = grades[judged]
-                found[rows] = grade_of[self.codes[rows]]
+                grade_of.take(hits[rows], out=found[rows], mode="clip")
                 grade_of[codes[judged]] = -1
         return found
 

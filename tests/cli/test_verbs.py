@@ -305,7 +305,7 @@ def stderr_of(one_photo: Path, ledger: Path, *options: str) -> str:
 def test_retries_are_shown_and_neither_the_prompt_nor_the_key(one_photo: Path, tmp_path: Path) -> None:
     lines = stderr_of(one_photo, tmp_path / "l.sqlite", "--verbose")
 
-    assert "eyespot.llms.retry: tiny: the server answers 429; retry 1 of 5 in 0.0 s" in lines
+    assert "eyespot.llms.flow_control: tiny: the server answers 429; retry 1 of 5 in 0.0 s" in lines
     assert "eyespot.llms.client: tiny /chat/completions: 100 tokens in, 1 tokens out" in lines
     assert KEY not in lines and QUERY not in lines
 

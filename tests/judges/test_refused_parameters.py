@@ -16,8 +16,8 @@ from eyespot import rooms
 from eyespot.judges import ask
 from eyespot.judges._endpoint import request_fields
 from eyespot.ledger.judgements import Judgements
-from eyespot.llms import Reply, text_message
-from eyespot.types import EyespotError, Query, Term, UsageError
+from eyespot.llms import text_message
+from eyespot.types import EyespotError, Query, Reply, Term, UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import check_wording, raises
 from tests.worlds import make_gallery

@@ -173,8 +173,12 @@ def test_rows_are_chosen_with_what_they_read() -> None:
     assert [one.name for one in recipe.rows(False, skip=["first"])] == ["quari"]
     refuses("reproduce", "quari-3b", "--only", "quari", "--skip", "quari", "--dry-run")
     assert [one.name for one in reproduce.recipe("inquire-3").rows(False, ["best"])] == ["blip2", "best"]
-    with raises(UsageError):
-        recipe.commands(False, ["best"])
+    printed = {one.name: one.method for one in recipe.systems}
+    assert recipe.rows(False, [printed["quari"].upper()]) == recipe.rows(False, ["Quari"])
+    assert recipe.rows(False, skip=[printed["first"]]) == recipe.rows(False, skip=["first"])
+    for wrong in ("best", "qari"):
+        with raises(UsageError):
+            recipe.commands(False, [wrong])
     lines = {one.line.rpartition("--out ")[2]: one.line for one in recipe.commands(False) if "eval" in one.line}
     assert "--adapt" not in lines["reports/first"] and "--run reports/first/run.parquet" in lines["reports/quari"]
 

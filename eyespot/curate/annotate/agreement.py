@@ -118,11 +118,6 @@ def differences(store: AnnotationStore, id: str, by_person: MarksByPerson | None
     return found
 
 
-def disputes(store: AnnotationStore, id: str, by_person: MarksByPerson | None = None) -> list[Dispute]:
-    """Those that nobody has settled."""
-    return [one for one in differences(store, id, by_person) if one.word is None]
-
-
 def settle(store: AnnotationStore, id: str, who: str, image: str, mark: str | None) -> None:
     """The word that ends a dispute; None takes it back. `UsageError` for a bad mark or name."""
     store.mark(id, who, {image: mark}, ADJUDICATION)

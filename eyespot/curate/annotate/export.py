@@ -171,8 +171,7 @@ def write(store: AnnotationStore, entries: list[Labelled], out: Path) -> None:
         write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
         grades = {one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in entries}
         write_qrels(Qrels(grades), folder / QRELS)
-        write_run(
-            Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in entries}), folder / RUN
-        )
+        orders = {one.wanted.id: [photo.image for photo in one.photos] for one in entries}
+        write_run(Run.from_orders(orders), folder / RUN)
         text = datasheet(entries).encode("utf-8", "surrogatepass")
         write_whole(folder / SHEET, lambda file: file.write(text))

@@ -23,6 +23,7 @@ from eyespot.storage.text_files import id_of, json_of, refuse
 from eyespot.types import UsageError
 
 MARKS = {choice: mark for mark, choice in CHOICES.items()}
+UNDATED = datetime.min.replace(tzinfo=UTC)
 # By query and photo the marks of each person, with their dates
 _Marks = dict[tuple[str, str], dict[str, list[tuple[datetime, str]]]]
 
@@ -72,8 +73,9 @@ def read(path: Path) -> LabelExport:
                 reason = f"has the choice {choices!r}; expected one of: {', '.join(MARKS)}"
                 found.failed.append((f"task {at}", reason))
     for key, task in tasks.items():
-        newest = {who: max(reversed(dated), key=itemgetter(0))[1] for who, dated in marks[key].items()}
-        found.tasks.append(replace(task, marks=newest))
+        newest = {who: max(reversed(dated), key=itemgetter(0)) for who, dated in marks[key].items()}
+        dates = {who: date.timestamp() for who, (date, _) in newest.items() if date > UNDATED}
+        found.tasks.append(replace(task, marks={who: mark for who, (_, mark) in newest.items()}, dates=dates))
     found.notes += _notes(marks, others)
     return found
 
@@ -130,14 +132,15 @@ def _date(annotation: Mapping[str, Any]) -> datetime:
         except ValueError:
             continue
         return time if time.tzinfo else time.replace(tzinfo=UTC)
-    return datetime.min.replace(tzinfo=UTC)
+    return UNDATED
 
 
 def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> dict[str, int]:
     """Keep what was said; queries and photos that are new to the store are added, photos of no gallery refused.
 
-    known: the ids of the gallery's photos. What is kept already is not kept twice. Gives how many tasks were read, and
-    how many queries, photos on lists and marks are new, or marks others now.
+    known: the ids of the gallery's photos. What is kept already is not kept twice, and of two marks of one person on a
+    photo the newest counts by its own date. Gives how many tasks were read, how many queries, photos on lists and marks
+    are new, or marks others now, and how many marks are older than what is known and left alone.
     """
     tasks = list(tasks)
     strange = sorted({task.image for task in tasks} - known)
@@ -146,13 +149,14 @@ def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str])
     there = store.queries()
     new = {task.query: task.text for task in tasks if task.query not in there}
     store.take_in([AnnotationQuery(id, text, {}) for id, text in new.items()])
-    listed = marks = 0
+    listed = marks = older = 0
     for query in dict.fromkeys(task.query for task in tasks):
         of_query = [task for task in tasks if task.query == query]
         listed += store.extend(query, [Candidate(task.image) for task in of_query])
-        by_person: dict[str, dict[str, str | None]] = {}
-        for task in of_query:
-            for who, mark in task.marks.items():
-                by_person.setdefault(who, {})[task.image] = mark
-        marks += sum(store.mark(query, who, image_marks) for who, image_marks in by_person.items())
-    return {"tasks": len(tasks), "queries": len(new), "listed": listed, "marks": marks}
+        for who in dict.fromkeys(who for task in of_query for who in task.marks):
+            of_person = {task.image: task for task in of_query if who in task.marks}
+            dates = {image: task.dates[who] for image, task in of_person.items() if who in task.dates}
+            marks += store.mark(query, who, {image: task.marks[who] for image, task in of_person.items()}, dates=dates)
+            now = store.last_judgements(query, who)
+            older += sum(mark_of(now[image]) != task.marks[who] for image, task in of_person.items())
+    return {"tasks": len(tasks), "queries": len(new), "listed": listed, "marks": marks, "older": older}

@@ -293,11 +293,9 @@ class TeamStore:
 
     def notes(self, query: str) -> dict[str, list[dict[str, Any]]]:
         """What a `person` wrote at photos of a query (`note`, and `at` in seconds since 1970), by photo, in order."""
-        rows = self._tables.select(
-            "SELECT image, person, note, at FROM dispute_notes WHERE query = ? ORDER BY number", query
-        )
+        statement = "SELECT image, person, note, at FROM dispute_notes WHERE query = ? ORDER BY number"
         found: dict[str, list[dict[str, Any]]] = {}
-        for image, person, note, at in rows:
+        for image, person, note, at in self._tables.select(statement, query):
             found.setdefault(image, []).append({"person": person, "note": note, "at": at})
         return found
 

@@ -14,15 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from eyespot.curate.inat.sampling import (
-    DrawResult,
-    SpeciesObservations,
-    draw,
-    equal_cells,
-    groups,
-    lots_of,
-    spread,
-)
+from eyespot.curate.inat.sampling import DrawResult, SpeciesObservations, draw, equal_cells, groups, lots_of, spread
 from eyespot.curate.inat.settings import SPECIES, CollectionSettings, ObservationFilter, Sampling, why_not
 from eyespot.curate.inat.sources import ObservationSource
 from eyespot.curate.inat.tables import (

@@ -62,7 +62,7 @@ def test_what_goes_out_comes_back_the_same(view: View, ids: list[str], tmp_path:
         again = label_studio.take_in(other, read, set(ids))
 
         assert [task["data"]["image_id"] for task in tasks] == ids[:5] and words(other) == before
-        assert ([*first.values()], [*again.values()]) == ([5, 1, 5, 4], [5, 0, 0, 0])
+        assert ([*first.values()], [*again.values()]) == ([5, 1, 5, 4, 0], [5, 0, 0, 0, 0])
     assert all((tmp_path / "out" / task["data"]["image"].partition("d=")[2]).is_file() for task in tasks)
 
 
@@ -127,6 +127,19 @@ def test_a_person_is_an_address_or_a_number_and_has_one_mark_a_photo(
     for sentence in (*found.notes, *(reason for _, reason in found.failed)):
         check_wording(sentence)
     assert (len(found.notes), len(found.failed)) == (notes, failed)
+
+
+def test_of_two_exports_the_newest_mark_counts_whichever_comes_last(tmp_path: Path) -> None:
+    dates = {"a": "2024-02-02T00:00:00Z", "b": "2024-02-04T00:00:00Z"}
+    first = [task(by(1, YES, updated_at="2024-02-03T00:00:00Z"), image=image) for image in dates]
+    second = [task(by(1, NO, updated_at=date), image=image) for image, date in dates.items()]
+    undated = [task(by(1, NO))]
+    with AnnotationStore(tmp_path / "ledger.sqlite") as at:
+        for exported, counts in ((first, (2, 0)), (second, (1, 1)), (undated, (0, 1)), (second, (0, 1))):
+            (tmp_path / "tasks.json").write_text(json.dumps(exported))
+            done = label_studio.take_in(at, label_studio.read(tmp_path / "tasks.json").tasks, {"a", "b"})
+            assert (done["marks"], done["older"]) == counts
+        assert words(at) == {"label-studio 1": {"a": "y", "b": "n"}}
 
 
 @pytest.mark.parametrize(

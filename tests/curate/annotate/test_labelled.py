@@ -247,7 +247,7 @@ def test_two_people_are_compared_where_both_labelled(at: AnnotationStore) -> Non
     at.mark("q", "bob", {"1": YES, "2": YES, "3": "d", "4": NO})
     (overlap,) = agreement.overlaps(agreement.everybody(at, "q"))
     assert (overlap.photos, overlap[2:], overlap.agreed) == (3, (1, 0, 1, 1), pytest.approx(2 / 3))
-    assert [one.marks for one in agreement.disputes(at, "q")] == [{"ada": NO, "bob": YES}]
+    assert [one.marks for one in agreement.differences(at, "q") if one.word is None] == [{"ada": NO, "bob": YES}]
 
 
 def test_agreement_beyond_chance_of_two(at: AnnotationStore) -> None:
