@@ -56,9 +56,7 @@ class TopK:
         """The run, shortened; `UsageError` without one."""
         if run is None:
             raise UsageError("there is no run to cut; put a first stage, such as Nearest, before this one")
-        made = Run({query: run[query][: self.k] for query in run})
-        made.facts, made.header, made.notes = run.facts, run.header, run.notes
-        return made
+        return run.reranked({query: run[query][: self.k] for query in run})
 
 
 @dataclass(frozen=True)
@@ -194,10 +192,7 @@ def _ranking(
 def _adapted(collection: Searchable, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:
     """The stage of an adapter, which searches, or re-ranks the first `depth` hits."""
     from eyespot.adapters.linear import Linear
-    from eyespot.search.adapted import Adapted, refuse_other_space
-    from eyespot.search.linear_adapted import LinearAdapted
+    from eyespot.search.adapted import Adapted
 
-    if isinstance(adapter, Linear):
-        refuse_other_space(adapter, collection.view.space)
-        return LinearAdapted(**opened, adapter=adapter, depth=depth)
-    return Adapted(**opened, adapter=adapter, depth=depth, through=collection.scan)
+    through = None if isinstance(adapter, Linear) else collection.scan
+    return Adapted(**opened, adapter=adapter, depth=depth, through=through)

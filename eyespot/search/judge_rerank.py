@@ -21,7 +21,7 @@ from eyespot.metrics import Measure, evaluate, parse
 from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
-from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, first_hits, hits_at
+from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, hits_at
 from eyespot.search.rescored import Rescored, falling
 from eyespot.types import (
     Encoder,
@@ -139,28 +139,21 @@ class JudgeRerank:
             raise UsageError("a judge re-ranks a run; put a first stage, such as Nearest, before this one")
         return self.reranked(run, self.ask(queries, run))
 
-    def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:
-        """What asking would take, without asking."""
-        return self._planned(HitPairs(first_hits(queries, run, self.depth), run.facts))
-
-    def plan_at(self, query: Query, run: Run, ranks: Iterable[int]) -> RerankEstimate:
-        """The same for the hits at these ranks, from 1, of one query."""
-        return self._planned(HitPairs(hits_at(query, run, ranks), run.facts))
-
-    def _planned(self, named: JudgedPairs) -> RerankEstimate:
+    def plan(self, queries: Sequence[Query], run: Run, ranks: Iterable[int] | None = None) -> RerankEstimate:
+        """What `ask` of the same would take, without asking."""
+        named = self._pairs(queries, run, ranks)
         to_ask = unknown(self.judge, named.pairs, self.ledger)
         return RerankEstimate(len(named.pairs), len(to_ask), named.pictureless)
 
-    def ask(self, queries: Sequence[Query], run: Run) -> JudgeResult:
-        """The judge's word on the first hits of these queries; a budget that is spent ends it early.
+    def ask(self, queries: Sequence[Query], run: Run, ranks: Iterable[int] | None = None) -> JudgeResult:
+        """The judge's word on the hits of these queries at these ranks, from 1, the first `depth` for None.
 
-        Each answer is in the ledger before the next one is waited for.
+        Each answer is in the ledger before the next one is waited for; a budget that is spent ends it early.
         """
-        return self.ask_pairs(HitPairs(first_hits(queries, run, self.depth), run.facts))
+        return self.ask_pairs(self._pairs(queries, run, ranks))
 
-    def ask_at(self, query: Query, run: Run, ranks: Iterable[int]) -> JudgeResult:
-        """The same on the hits at these ranks, from 1, of one query."""
-        return self.ask_pairs(HitPairs(hits_at(query, run, ranks), run.facts))
+    def _pairs(self, queries: Sequence[Query], run: Run, ranks: Iterable[int] | None) -> HitPairs:
+        return HitPairs(hits_at(queries, run, range(1, self.depth + 1) if ranks is None else ranks), run.facts)
 
     def ask_pairs(self, named: JudgedPairs) -> JudgeResult:
         """The judge's word on pairs made elsewhere, under the names that they have there."""
@@ -186,9 +179,9 @@ class JudgeRerank:
     def reranked(self, run: Run, result: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
         rescored, _ = Rescored(self.scores(run, result), self.depth)(run)
-        made = Run({query: falling(hits) for query, hits in rescored.items()})
-        made.header, made.facts = rescored.header | self.header(result), run.facts
-        made.notes = [*run.notes, *self.notes(run, result)]
+        rankings = {query: falling(hits) for query, hits in rescored.items()}
+        made = rescored.reranked(rankings, **self.header(result))
+        made.notes += self.notes(run, result)
         return made
 
     def notes(self, run: Run, result: JudgeResult, unsaid: str = BEHIND) -> list[str]:

@@ -12,7 +12,7 @@ from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
 from eyespot.search.embedding import read_picture
 from eyespot.search.local import DEPTH
-from eyespot.search.rescored import falling
+from eyespot.search.rescored import falling, followed
 from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ class LocalRerank:
             notes.append(f"pictures without local descriptors, left behind the others: {without}")
         if any(term.text is not None for query in queries for term in query.terms):
             notes.append("the re-ranking compares pictures only; words counted in the first stage")
-        made = Run(ordered)
-        made.facts, made.notes = run.facts, [*run.notes, *notes]
-        made.header = run.header | {"rerank_local": self.name, "depth": self.depth}
+        made = run.reranked(ordered, rerank_local=self.name, depth=self.depth)
+        made.notes += notes
         return made
 
     def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> tuple[list[RankedImage], int, list[str]]:
@@ -102,9 +101,7 @@ class LocalRerank:
                 raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; fix it")
             ranked_images.append(RankedImage(hit.image, score))
         scored = falling(sorted(ranked_images, key=lambda hit: -hit.score))
-        lowest = scored[-1].score if scored else 0.0
-        rest = [RankedImage(hit.image, lowest - rank) for rank, hit in enumerate([*behind, *tail], 1)]
-        return [*scored, *rest], len(behind), []
+        return followed(scored, [*behind, *tail]), len(behind), []
 
 
 def refuse_other_settings(described: Described, extractor: Extractor) -> None:
