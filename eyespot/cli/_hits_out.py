@@ -81,7 +81,7 @@ class HitsOut(FilesOut):
     def write_all(self, hits: Sequence[dict[str, Any]], sheet: Run) -> int:
         """Do all that is wanted; the number of hits for which something failed."""
         from eyespot.formats.sidecars import add_keyword
-        from eyespot.search.contact_sheet import write_html
+        from eyespot.search.hits import Hits, write_html
 
         failed = self.write(hits)
         if self.xmp is not None:
@@ -94,7 +94,7 @@ class HitsOut(FilesOut):
 
             # A folder for temporary files that only this user may read
             page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
-            write_html(page, [sheet])
+            write_html(page, [Hits(sheet)])
             if not webbrowser.open(page.as_uri()):
                 warn(f"no browser was found; open {escaped(str(page))}")
         return failed

@@ -7,12 +7,14 @@ from eyespot.rooms import lazy
 if TYPE_CHECKING:
     from eyespot.encoders._installing import bring, encoder_of, get, model_here, offer, try_out
     from eyespot.encoders._layouts import VARIANTS
+    from eyespot.encoders._pictures import PictureEncoder, text_list, upright_picture
     from eyespot.encoders._saving import name_in, refuse_if_lost, save, trainable
     from eyespot.encoders._torch import Device, TorchEncoder
 
 __all__ = [
     "VARIANTS",
     "Device",
+    "PictureEncoder",
     "TorchEncoder",
     "bring",
     "encoder_of",
@@ -22,8 +24,10 @@ __all__ = [
     "offer",
     "refuse_if_lost",
     "save",
+    "text_list",
     "trainable",
     "try_out",
+    "upright_picture",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
@@ -32,6 +36,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
         {
             "VARIANTS": "_layouts",
             **dict.fromkeys(("bring", "encoder_of", "get", "model_here", "offer", "try_out"), "_installing"),
+            **dict.fromkeys(("PictureEncoder", "text_list", "upright_picture"), "_pictures"),
             "Device": "_torch",
             "TorchEncoder": "_torch",
             "name_in": "_saving",

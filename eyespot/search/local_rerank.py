@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eyespot import rooms
+from eyespot.encoders import upright_picture
 from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
-from eyespot.search.embedding import read_picture
 from eyespot.search.local import DEPTH
 from eyespot.search.rescored import falling, followed
 from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
@@ -87,7 +87,7 @@ class LocalRerank:
         if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
             raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
         place = places[0]
-        features = self.extractor.describe(read_picture(place, self.extractor.min_side), self.count)
+        features = self.extractor.describe(upright_picture(place, self.extractor.min_side), self.count)
         if not len(features.descriptors):
             return list(hits), 0, [f"nothing stands out in {place} to compare by; its ranking is as it was"]
         head, tail = hits[: self.depth], hits[self.depth :]

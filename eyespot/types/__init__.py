@@ -37,6 +37,8 @@ from eyespot.types.messages import (
     codes_of,
     no_progress,
     prefixed,
+    refusing,
+    shown,
     without_code,
 )
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
@@ -98,6 +100,8 @@ __all__ = [
     "codes_of",
     "no_progress",
     "prefixed",
+    "refusing",
     "repeated_row",
+    "shown",
     "without_code",
 ]

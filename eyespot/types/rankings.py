@@ -128,7 +128,9 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         """A run from {query: [image, …]}, best first; without scores of their own, hits score -1, -2, -3, …"""
         with refusing("orders are {query: [image, …]}, best first", orders):
             lists = {query: in_order(images) for query, images in orders.items()}
-        return cls({query: [RankedImage(image, -rank) for rank, image in enumerate(o, 1)] for query, o in lists.items()})
+        return cls(
+            {query: [RankedImage(image, -rank) for rank, image in enumerate(o, 1)] for query, o in lists.items()}
+        )
 
     @classmethod
     def from_columns(cls, query: Iterable[str] | IdColumn, image: Iterable[str] | IdColumn, score: Any) -> Run:
