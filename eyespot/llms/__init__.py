@@ -14,6 +14,7 @@ from eyespot.llms.protocols import ChatCompletions, image_message, text_message
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.settings import EndpointSettings, is_language_model, load
 from eyespot.types import LanguageModel, Reply
+from eyespot.types.kinds import checked_names
 
 __all__ = [
     "BadAnswer",
@@ -43,3 +44,5 @@ __all__ = [
     "read_prices",
     "text_message",
 ]
+
+globals().update(checked_names(globals(), __all__))

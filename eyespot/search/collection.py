@@ -72,7 +72,8 @@ class Collection:
     backend: SearchBackend | None = None  # who searches in place of this process; set it before the first search
 
     def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = "exact") -> None:
-        self.gallery, self._searched_by = Gallery(gallery), index
+        with refusing("a gallery is opened by its folder or address", gallery):
+            self.gallery, self._searched_by = Gallery(Path(gallery).expanduser()), index
         self.view = self.gallery.view(self.gallery.stem(encoder))
 
     @cached_property

@@ -6,8 +6,9 @@ run = stage(queries, run)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import marshal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,25 +18,33 @@ from eyespot.judges import JudgeStats, known, on_one_scale, prompts_of, scale_of
 from eyespot.judges import ask as ask_judge
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
-from eyespot.metrics import Measure, evaluate, parse
+from eyespot.metrics import Measure, evaluate
 from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
 from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, hits_at
+from eyespot.search.query_language import format_query
 from eyespot.search.rescored import Rescored, falling
+from eyespot.storage.digests import text_digest
 from eyespot.types import (
+    Answer,
+    AnswerStream,
     Encoder,
     Judge,
     Judgement,
     Note,
+    Pair,
     Qrels,
     Query,
     RankedImage,
     Run,
+    SequentialAnswers,
     Space,
     UsageError,
     Vectors,
     Verdict,
+    refusing,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +136,7 @@ class JudgeRerank:
 
     @classmethod
     def of(
-        cls, collection: Searchable, judge: str, depth: int = 100, blend: float = 1.0, **options: Any
+        cls, collection: Searchable, judge: Any, depth: int = 100, blend: float = 1.0, **options: Any
     ) -> JudgeRerank:
         """The stage for a collection, whose ledger keeps the verdicts; `options` are those of `judge_named`."""
         ledger = Judgements(collection.gallery.path / "ledger.sqlite")
@@ -265,11 +274,10 @@ def learned_blend(
 
     Learn it on a validation split: on the queries that are reported it flatters.
     """
-    how = parse(measure) if isinstance(measure, str) else measure
 
     def mean(blend: float) -> float:
         reranked, _ = Rescored(replace(stage, blend=blend).scores(run, result), stage.depth)(run)
-        (value,) = evaluate(reranked, qrels, [how]).means.values()
+        (value,) = evaluate(reranked, qrels, [measure]).means.values()
         return float(value)
 
     return max((step / STEPS for step in range(STEPS + 1)), key=lambda blend: (mean(blend), blend))
@@ -283,12 +291,50 @@ def is_judge(spec: str) -> bool:
     return not Path(spec).exists() and spec.partition(":")[0] in rooms.names("judges")
 
 
-def judge_named(spec: str, **options: Any) -> Judge:
-    """A judge by its name; `budget`, `wording`, `prices` are its own where they are None.
+@dataclass(frozen=True)
+class FunctionJudge:
+    """A judge that is a function of a query's text and a picture's path: to a probability, True or False, or a verdict.
+
+    Its answers are in the ledger under its code, so that another function of the same name is another judge.
+    """
+
+    function: Callable[[str, str], Any]
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
+
+    @property
+    def name(self) -> str:
+        """`function:` and the name of the function."""
+        return f"function:{getattr(self.function, '__qualname__', type(self.function).__name__)}"
+
+    @property
+    def prompt(self) -> str:
+        """A digest of its code, and of the values that it brings along."""
+        call = getattr(self.function, "__code__", None) or type(self.function).__call__.__code__
+        values = [cell.cell_contents for cell in getattr(self.function, "__closure__", None) or ()]
+        return text_digest(marshal.dumps(call).hex(), repr(getattr(self.function, "__defaults__", None)), repr(values))
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        """One answer for every pair, in their order; `UsageError` for what is no probability."""
+        return SequentialAnswers(Answer(pair, self._verdict(pair)) for pair in pairs)
+
+    def _verdict(self, pair: Pair) -> Verdict:
+        value = self.function(format_query(pair.query), str(pair.path))
+        with refusing("a judge gives a probability from 0 to 1, True or False, or a Verdict", value):
+            return value if isinstance(value, Verdict) else Verdict(float(value))
+
+
+def judge_named(spec: str | Callable[[str, str], Any], **options: Any) -> Judge:
+    """A judge by its name, or of a function; `budget`, `wording`, `prices` are its own where they are None.
 
     Pictures are read as the gallery reads them, and `encoder:NAME` gets its model here. Raises `UsageError` for a name
     that nobody has, and what the judge says of options.
     """
+    if not isinstance(spec, str):
+        if options or not callable(spec):
+            raise UsageError(f"a judge is a name, as in encoder:starter, or a function alone, not {shown(spec)}")
+        return FunctionJudge(spec)
     name, _, rest = spec.partition(":")
     given = {option: value for option, value in options.items() if value is not None}
     handed = {"embedding": SecondModel(rest or "starter")} if name == "encoder" else {"read": picture_of}

@@ -16,6 +16,7 @@ from eyespot.types.encoders import (
     Vectors,
 )
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
+from eyespot.types.kinds import checked_names
 from eyespot.types.language_models import (
     Adjustment,
     BudgetMeter,
@@ -105,3 +106,5 @@ __all__ = [
     "shown",
     "without_code",
 ]
+
+globals().update(checked_names(globals(), __all__))

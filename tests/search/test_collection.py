@@ -44,7 +44,7 @@ def expected(collection: Collection, query: Query, allowed: np.ndarray) -> list[
 
 @pytest.mark.parametrize("words", ["stripes", "a red ball", "2:stripes - a ball"])
 def test_the_whole_ranking_is_that_of_the_cosines(collection: Collection, words: str) -> None:
-    run = collection.search(words, k=100)
+    run = collection.search(words, k=100).run
 
     query = parse(words)
     assert list(run.image) == expected(collection, query, collection.view.live)
@@ -53,10 +53,10 @@ def test_the_whole_ranking_is_that_of_the_cosines(collection: Collection, words:
 
 @pytest.mark.parametrize(("where", "count"), [("third IS NOT NULL", 10), ("third < 4", 2), ("third = 27", 1)])
 def test_a_filter_never_costs_a_hit(collection: Collection, where: str, count: int) -> None:
-    run = collection.search("stripes", k=100, where=where)
+    run = collection.search("stripes", k=100, where=where).run
 
     assert len(run.image) == count
-    everything = list(collection.search("stripes", k=100).image)
+    everything = list(collection.search("stripes", k=100).run.image)
     assert list(run.image) == [id for id in everything if id in run.facts]
 
 
@@ -80,7 +80,7 @@ def doubts(collection: Collection, query: Query | str) -> bool:
 def test_one_text_is_doubted_exactly_below_its_weakest_match(collection: Collection) -> None:
     flags = {text: doubts(collection, text) for text in ("piano", "a giraffe", "a photo of a disc", "stripes")}
 
-    below = {text: collection.search(text).score.max() < collection.encoder.weakest_match(text) for text in flags}
+    below = {text: collection.search(text).run.score.max() < collection.encoder.weakest_match(text) for text in flags}
     assert flags == below
     assert flags["piano"] and not flags["stripes"]
     assert doubts(collection, "2:piano")
