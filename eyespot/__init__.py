@@ -12,16 +12,16 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from eyespot.metrics import Comparison, Measure, Resampling, Rules, Scores
     from eyespot.search import Chain, Collection, Hit, Hits
     from eyespot.types import Adapter, Encoder, Index, Judge, LanguageModel, Qrels, Query, Run, Vectors
 
-    Rankings = Run | Hits | Mapping[str, Any] | Path | str
-    Grades = Qrels | Mapping[str, Mapping[str, float]] | Path | str
-    Wanted = str | Measure | Callable[[list[str], Mapping[str, float]], float]
+    Rankings: TypeAlias = Run | Hits | Mapping[str, Any] | Path | str
+    Grades: TypeAlias = Qrels | Mapping[str, Mapping[str, float]] | Path | str
+    Wanted: TypeAlias = str | Measure | Callable[[list[str], Mapping[str, float]], float]
 
 __all__ = [
     "Chain",
@@ -135,19 +135,19 @@ def evaluate(
 
     if rules is not None and not isinstance(rules, Rules):
         raise UsageError(f"rules are eyespot.metrics.Rules, not {shown(rules)}")
-    run, qrels = _as(Run, run), _as(Qrels, qrels)
+    ranked, judged = _as(Run, run), _as(Qrels, qrels)
     if not isinstance(measures, str):
         with refusing("measures are names, as in ['nDCG@10'], or functions", measures):
             several = [measures] if callable(measures) else list(measures)
-        return metrics.evaluate(run, qrels, several, rules or Rules())
+        return metrics.evaluate(ranked, judged, several, rules or Rules())
     if measures in PRESETS:
         chosen, preset_rules = preset(measures).scoring
-        return metrics.evaluate(run, qrels, chosen, rules or preset_rules)
+        return metrics.evaluate(ranked, judged, chosen, rules or preset_rules)
     try:
         measure = parse(measures)
     except UsageError as error:
         raise UsageError(f"{error}; presets: {', '.join(PRESETS)}") from None
-    return metrics.evaluate(run, qrels, [measure], rules or Rules())
+    return metrics.evaluate(ranked, judged, [measure], rules or Rules())
 
 
 def _as(kind: Any, value: Any) -> Any:
