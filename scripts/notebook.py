@@ -1,7 +1,7 @@
 """Runs the code of a notebook, and stores what it shows: python scripts/notebook.py examples/first_look.ipynb
 
-It runs in a folder of its own, so that what it writes goes when it is over. Of a value that shows itself in HTML that is
-stored too; `tests/test_examples.py` compares the texts.
+It runs in a folder of its own, so that what it writes goes when it is over. Of a value that shows itself in HTML that
+is stored too; `tests/test_examples.py` compares the texts.
 """
 
 from __future__ import annotations

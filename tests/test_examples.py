@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,12 +57,11 @@ def test_the_notebook_shows_what_it_stored(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(folder)
     notebook.run(again)
 
-    plain = [
-        [out.get("text") or out["data"]["text/plain"] for out in cell.get("outputs", ())] for cell in stored["cells"]
-    ]
-    assert plain == [
-        [out.get("text") or out["data"]["text/plain"] for out in cell.get("outputs", ())] for cell in again["cells"]
-    ]
+    def texts(found: Any) -> list[list[str]]:
+        outputs = [cell.get("outputs", ()) for cell in found["cells"]]
+        return [[text for out in some for text in out.get("text") or out["data"]["text/plain"]] for some in outputs]
+
+    assert texts(again) == texts(stored)
     assert any("<img" in "".join(out.get("data", {}).get("text/html", "")) for out in stored["cells"][3]["outputs"])
 
 
