@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot.rooms import needs
-from eyespot.types import Encoder, EyespotError, Pixels, Progress, UsageError, Vectors, no_progress, refusing, shown
+from eyespot.types import (
+    Encoder,
+    EyespotError,
+    Pixels,
+    Progress,
+    UsageError,
+    Vectors,
+    no_progress,
+    refusing,
+    value_text,
+)
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,7 +39,7 @@ class PictureEncoder:
         gives one row. With `errors="nan"` one that cannot be read is a row of NaN, else `UsageError` names it.
         """
         if errors not in ("raise", "nan"):
-            raise UsageError(f"errors is 'raise' or 'nan', not {shown(errors)}")
+            raise UsageError(f"errors is 'raise' or 'nan', not {value_text(errors)}")
         one = isinstance(pictures, str | bytes | Path) or hasattr(pictures, "read") or hasattr(pictures, "convert")
         with refusing("pictures are a list of paths, open files, PIL images or arrays of uint8", pictures):
             given = [pictures] if one or getattr(pictures, "ndim", 4) < 4 else list(pictures)
@@ -69,7 +79,7 @@ def text_list(texts: str | Sequence[str]) -> list[str]:
     with refusing("texts are a str or a list of them", texts):
         found = [texts] if isinstance(texts, str) else list(texts)
     if strange := [text for text in found if not isinstance(text, str)]:
-        raise UsageError(f"texts are a str or a list of them, not of {shown(strange[0])}")
+        raise UsageError(f"texts are a str or a list of them, not of {value_text(strange[0])}")
     return found
 
 

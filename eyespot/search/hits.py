@@ -18,7 +18,7 @@ from eyespot.photos.places import picture_of
 from eyespot.photos.videos.addresses import title_of
 from eyespot.rooms import needs
 from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html, thumbnail_of, write_page
-from eyespot.types import EyespotError, Run, UsageError, refusing, shown
+from eyespot.types import EyespotError, Run, UsageError, refusing, value_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,7 +27,7 @@ ROWS, TILES, SIDE = 10, 40, 200  # lines of a table; pictures of a sheet in a no
 
 
 @dataclass(frozen=True, repr=False)
-class Hit:
+class SearchHit:
     """One picture that a search found; `score` is None where pictures are listed by date."""
 
     id: str
@@ -52,7 +52,7 @@ class Hit:
     def thumbnail(self, px: int = SIDE) -> Image:
         """The picture, upright in RGB, at most so many pixels wide and high; `EyespotError` if it cannot be read."""
         if not isinstance(px, int) or px < 1:
-            raise UsageError(f"a thumbnail is 1 pixel wide or more, not {shown(px)}")
+            raise UsageError(f"a thumbnail is 1 pixel wide or more, not {value_text(px)}")
         try:
             picture = picture_of(str(self.facts.get("path") or ""))
         except (OSError, BadPicture) as error:
@@ -62,7 +62,10 @@ class Hit:
         return picture
 
 
-class Hits(Sequence[Hit]):
+Hit = SearchHit
+
+
+class Hits(Sequence[SearchHit]):
     """The pictures that a search found, best first; `run` is the same as a `Run` of one query, for measures and stages.
 
     Slices are `Hits` too. Raises `UsageError` for a run of several queries.
@@ -73,16 +76,18 @@ class Hits(Sequence[Hit]):
             ((_, ranked),) = run.items()
             scores = [None if run.header.get("by_date") else hit.score for hit in ranked]
             pairs = enumerate(zip(ranked, scores, strict=True), 1)
-            self._hits = [Hit(hit.image, score, rank, run.facts.get(hit.image, {})) for rank, (hit, score) in pairs]
+            self._hits = [
+                SearchHit(hit.image, score, rank, run.facts.get(hit.image, {})) for rank, (hit, score) in pairs
+            ]
         self.run = run
 
     @overload
-    def __getitem__(self, at: int) -> Hit: ...
+    def __getitem__(self, at: int) -> SearchHit: ...
 
     @overload
     def __getitem__(self, at: slice) -> Hits: ...
 
-    def __getitem__(self, at: int | slice) -> Hit | Hits:
+    def __getitem__(self, at: int | slice) -> SearchHit | Hits:
         if not isinstance(at, slice):
             return self._hits[at]
         ((query, ranked),) = self.run.items()

@@ -44,7 +44,7 @@ from eyespot.types import (
     Vectors,
     Verdict,
     refusing,
-    shown,
+    value_text,
 )
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def judge_named(spec: str | Callable[[str, str], Any], **options: Any) -> Judge:
     """
     if not isinstance(spec, str):
         if options or not callable(spec):
-            raise UsageError(f"a judge is a name, as in encoder:starter, or a function alone, not {shown(spec)}")
+            raise UsageError(f"a judge is a name, as in encoder:starter, or a function alone, not {value_text(spec)}")
         return FunctionJudge(spec)
     name, _, rest = spec.partition(":")
     given = {option: value for option, value in options.items() if value is not None}

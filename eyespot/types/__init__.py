@@ -39,7 +39,7 @@ from eyespot.types.messages import (
     no_progress,
     prefixed,
     refusing,
-    shown,
+    value_text,
     without_code,
 )
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
@@ -103,7 +103,7 @@ __all__ = [
     "prefixed",
     "refusing",
     "repeated_row",
-    "shown",
+    "value_text",
     "without_code",
 ]
 

@@ -9,26 +9,26 @@ from functools import wraps
 from inspect import Parameter, isclass, isfunction, signature
 from typing import Any
 
-from eyespot.types.messages import UsageError, shown
+from eyespot.types.messages import UsageError, value_text
 
 
 def checked_names(room: Mapping[str, Any], public: Iterable[str]) -> dict[str, Any]:
-    """The public names of a package as `checked` has them."""
-    return {name: checked(room[name]) for name in public}
+    """The public names of a package as `with_sentence` has them."""
+    return {name: with_sentence(room[name]) for name in public}
 
 
-def checked(thing: Any) -> Any:
+def with_sentence(thing: Any) -> Any:
     """A function, or a class, with `UsageError` where Python's own error comes of an argument of another kind.
 
     Nothing is looked at before there is an error, so calls cost as much as without. A class stays the same object.
     """
     plain = isclass(thing) and isfunction(thing.__init__) and not hasattr(thing, "model_fields")
     if plain and not getattr(thing, "_is_protocol", False) and not issubclass(thing, BaseException):
-        thing.__init__ = _checked(thing.__init__, thing.__name__)
-    return _checked(thing, thing.__name__) if isfunction(thing) else thing
+        thing.__init__ = _with_sentence(thing.__init__, thing.__name__)
+    return _with_sentence(thing, thing.__name__) if isfunction(thing) else thing
 
 
-def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _with_sentence(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     if hasattr(function, "__wrapped__"):
         return function
 
@@ -60,4 +60,4 @@ def refuse_kinds(function: Callable[..., Any], name: str, args: tuple[Any, ...],
         own |= {one for one in names - {"Sequence"} if isinstance(value, getattr(abc, one, ()))}
         own |= {"Sequence"} if isinstance(value, abc.Sequence) and not isinstance(value, str | bytes) else set()
         if not (own | {"Any"}) & names and type(value).__module__ in ("builtins", "numpy"):
-            raise UsageError(f"{name} takes {parameter} as {kind}, not {shown(value)}")
+            raise UsageError(f"{name} takes {parameter} as {kind}, not {value_text(value)}")
