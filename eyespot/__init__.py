@@ -131,10 +131,10 @@ def evaluate(
     """
     from eyespot import metrics
     from eyespot.metrics import PRESETS, Rules, parse, preset
-    from eyespot.types import Qrels, Run, UsageError, refusing, value_text
+    from eyespot.types import Qrels, Run, UsageError, kind_text, refusing
 
     if rules is not None and not isinstance(rules, Rules):
-        raise UsageError(f"rules are eyespot.metrics.Rules, not {value_text(rules)}")
+        raise UsageError(f"rules are eyespot.metrics.Rules, not {kind_text(rules)}")
     ranked, judged = _as(Run, run), _as(Qrels, qrels)
     if not isinstance(measures, str):
         with refusing("measures are names, as in ['nDCG@10'], or functions", measures):
@@ -176,10 +176,10 @@ def compare(
     """
     from eyespot import metrics
     from eyespot.metrics import Resampling
-    from eyespot.types import UsageError, value_text
+    from eyespot.types import UsageError, kind_text
 
     if how is not None and not isinstance(how, Resampling):
-        raise UsageError(f"how is eyespot.metrics.Resampling, not {value_text(how)}")
+        raise UsageError(f"how is eyespot.metrics.Resampling, not {kind_text(how)}")
     scores = {"baseline": evaluate(baseline, qrels, measures), "run": evaluate(run, qrels, measures)}
     return metrics.compare(scores, how or Resampling())
 

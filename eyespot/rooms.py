@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import extras
-from eyespot.types import EyespotError, UsageError, value_text
+from eyespot.types import EyespotError, UsageError, kind_text
 from eyespot.types.kinds import with_sentence
 
 
@@ -27,7 +27,7 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     """
     if not isinstance(spec, str):
         raise UsageError(
-            f"{room} are loaded by their names, not by {value_text(spec)}; there are: {', '.join(names(room))}"
+            f"{room} are loaded by their names, not by {kind_text(spec)}; there are: {', '.join(names(room))}"
         )
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()

@@ -18,9 +18,9 @@ from eyespot.types import (
     Progress,
     UsageError,
     Vectors,
+    kind_text,
     no_progress,
     refusing,
-    value_text,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class PictureEncoder:
         gives one row. With `errors="nan"` one that cannot be read is a row of NaN, else `UsageError` names it.
         """
         if errors not in ("raise", "nan"):
-            raise UsageError(f"errors is 'raise' or 'nan', not {value_text(errors)}")
+            raise UsageError(f"errors is 'raise' or 'nan', not {kind_text(errors)}")
         one = isinstance(pictures, str | bytes | Path) or hasattr(pictures, "read") or hasattr(pictures, "convert")
         with refusing("pictures are a list of paths, open files, PIL images or arrays of uint8", pictures):
             given = [pictures] if one or getattr(pictures, "ndim", 4) < 4 else list(pictures)
@@ -79,7 +79,7 @@ def text_list(texts: str | Sequence[str]) -> list[str]:
     with refusing("texts are a str or a list of them", texts):
         found = [texts] if isinstance(texts, str) else list(texts)
     if strange := [text for text in found if not isinstance(text, str)]:
-        raise UsageError(f"texts are a str or a list of them, not of {value_text(strange[0])}")
+        raise UsageError(f"texts are a str or a list of them, not of {kind_text(strange[0])}")
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from eyespot import rooms
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OUTSIDE, FunctionMeasure, outside
-from eyespot.types import UsageError, value_text
+from eyespot.types import UsageError, kind_text
 
 SPELLING = re.compile(r"(?:(?P<provider>\w+):)?(?P<name>[A-Za-z]+)(?:\((?P<inside>[^()]*)\))?(?:@(?P<cutoff>\w+))?")
 PARAMETER = re.compile(r"(?P<name>\w+)\s*=\s*(?:(?P<quote>['\"]?)(?P<value>[\w.-]+)(?P=quote))")
@@ -60,7 +60,7 @@ def measure_of(given: Any) -> Measure:
     if isinstance(given, str):
         return parse(given)
     if not isinstance(given, Measure) and not callable(given):
-        raise UsageError(f"a measure is a name, as in AP@50, or a function, not {value_text(given)}")
+        raise UsageError(f"a measure is a name, as in AP@50, or a function, not {kind_text(given)}")
     return given if isinstance(given, Measure) else FunctionMeasure(function=given)
 
 

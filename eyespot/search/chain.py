@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eyespot.search.local import DEPTH
-from eyespot.types import Mask, Query, Run, Stage, UsageError, value_text
+from eyespot.types import Mask, Query, Run, Stage, UsageError, kind_text
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import AnyAdapter
@@ -35,18 +35,18 @@ class Chain:
         if not stages:
             raise UsageError("a chain needs a stage; start with Nearest")
         if strange := [stage for stage in stages if not callable(stage)]:
-            raise UsageError(f"a stage is a function of queries and a run, not {value_text(strange[0])}")
+            raise UsageError(f"a stage is a function of queries and a run, not {kind_text(strange[0])}")
         flat = (inner for stage in stages for inner in (stage.stages if isinstance(stage, Chain) else (stage,)))
         object.__setattr__(self, "stages", tuple(flat))
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """The run of the last stage; the first one gets `run`."""
         if isinstance(queries, str) or not all(isinstance(query, Query) for query in queries):
-            raise UsageError(f'queries are a list, as in [Query.words("a heron")], not {value_text(queries)}')
+            raise UsageError(f'queries are a list, as in [Query.words("a heron")], not {kind_text(queries)}')
         for stage in self.stages:
             run = stage(queries, run)
             if not isinstance(run, Run):
-                raise UsageError(f"the stage {value_text(stage)} gives {value_text(run)}; a stage gives a Run")
+                raise UsageError(f"the stage {kind_text(stage)} gives {kind_text(run)}; a stage gives a Run")
         assert run is not None
         return run
 

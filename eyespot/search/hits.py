@@ -18,7 +18,7 @@ from eyespot.photos.places import picture_of
 from eyespot.photos.videos.addresses import title_of
 from eyespot.rooms import needs
 from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html, thumbnail_of, write_page
-from eyespot.types import EyespotError, Run, UsageError, refusing, value_text
+from eyespot.types import EyespotError, Run, UsageError, kind_text, refusing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -52,7 +52,7 @@ class SearchHit:
     def thumbnail(self, px: int = SIDE) -> Image:
         """The picture, upright in RGB, at most so many pixels wide and high; `EyespotError` if it cannot be read."""
         if not isinstance(px, int) or px < 1:
-            raise UsageError(f"a thumbnail is 1 pixel wide or more, not {value_text(px)}")
+            raise UsageError(f"a thumbnail is 1 pixel wide or more, not {kind_text(px)}")
         try:
             picture = picture_of(str(self.facts.get("path") or ""))
         except (OSError, BadPicture) as error:

@@ -43,8 +43,8 @@ from eyespot.types import (
     UsageError,
     Vectors,
     Verdict,
+    kind_text,
     refusing,
-    value_text,
 )
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def judge_named(spec: str | Callable[[str, str], Any], **options: Any) -> Judge:
     """
     if not isinstance(spec, str):
         if options or not callable(spec):
-            raise UsageError(f"a judge is a name, as in encoder:starter, or a function alone, not {value_text(spec)}")
+            raise UsageError(f"a judge is a name, as in encoder:starter, or a function alone, not {kind_text(spec)}")
         return FunctionJudge(spec)
     name, _, rest = spec.partition(":")
     given = {option: value for option, value in options.items() if value is not None}

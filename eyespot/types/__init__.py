@@ -36,10 +36,10 @@ from eyespot.types.messages import (
     Progress,
     UsageError,
     codes_of,
+    kind_text,
     no_progress,
     prefixed,
     refusing,
-    value_text,
     without_code,
 )
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
@@ -99,11 +99,11 @@ __all__ = [
     "Vectors",
     "Verdict",
     "codes_of",
+    "kind_text",
     "no_progress",
     "prefixed",
     "refusing",
     "repeated_row",
-    "value_text",
     "without_code",
 ]
 

@@ -9,7 +9,7 @@ from functools import wraps
 from inspect import Parameter, isclass, isfunction, signature
 from typing import Any
 
-from eyespot.types.messages import UsageError, value_text
+from eyespot.types.messages import UsageError, kind_text
 
 
 def checked_names(room: Mapping[str, Any], public: Iterable[str]) -> dict[str, Any]:
@@ -60,4 +60,4 @@ def refuse_kinds(function: Callable[..., Any], name: str, args: tuple[Any, ...],
         own |= {one for one in names - {"Sequence"} if isinstance(value, getattr(abc, one, ()))}
         own |= {"Sequence"} if isinstance(value, abc.Sequence) and not isinstance(value, str | bytes) else set()
         if not (own | {"Any"}) & names and type(value).__module__ in ("builtins", "numpy"):
-            raise UsageError(f"{name} takes {parameter} as {kind}, not {value_text(value)}")
+            raise UsageError(f"{name} takes {parameter} as {kind}, not {kind_text(value)}")

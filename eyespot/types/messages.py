@@ -26,10 +26,10 @@ def refusing(takes: str, value: object) -> Iterator[None]:
     try:
         yield
     except (TypeError, AttributeError, LookupError, ValueError) as error:
-        raise UsageError(f"{takes}, not {value_text(value)}") from error
+        raise UsageError(f"{takes}, not {kind_text(value)}") from error
 
 
-def value_text(value: object) -> str:
+def kind_text(value: object) -> str:
     """A value that is not of the kind that is wanted, for a sentence: in few letters, and its kind."""
     return f"{reprlib.repr(value)} ({type(value).__name__})"
 

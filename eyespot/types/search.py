@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from eyespot.types.encoders import Mask, Vectors
-from eyespot.types.messages import UsageError, refusing, value_text
+from eyespot.types.messages import UsageError, kind_text, refusing
 from eyespot.types.rankings import Run
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not all(isinstance(t, Term) for t in self.terms):
             raise UsageError(
-                f"a query is an id with terms, as in Query.words('a heron', 'q1'), not {value_text(self.terms)}"
+                f"a query is an id with terms, as in Query.words('a heron', 'q1'), not {kind_text(self.terms)}"
             )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Hits as programs read them: rank, id, score, and all that the gallery knows."""
+"""PageHits as programs read them: rank, id, score, and all that the gallery knows."""
 
 from __future__ import annotations
 
