@@ -1,4 +1,4 @@
-"""PageHits as programs read them: rank, id, score, and all that the gallery knows."""
+"""Hits as programs read them: rank, id, score, and all that the gallery knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PageHits to take along, with one's verdicts: JSON, CSV, a TREC run, or the photos themselves.
+"""Hits to take along, with one's verdicts: JSON, CSV, a TREC run, or the photos themselves.
 
 Positions and owners are left out unless somebody asks for all columns. Photos come as a zip of originals or of pictures
 of 1,600 pixels, or as a contact sheet in one HTML file. Both are sent while they are written: memory holds one photo,

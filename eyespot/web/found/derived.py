@@ -100,7 +100,7 @@ def run_of(result: RankedResult, depth: int) -> Run:
 
 
 def leave_out_changed(run: Run, result: RankedResult, ranks: Sequence[int]) -> None:
-    """PageHits at these ranks whose picture is gone, or is another one by now, are shown to no judge."""
+    """Hits at these ranks whose picture is gone, or is another one by now, are shown to no judge."""
     rows = result.slice(0, max(ranks)).rows[np.array(ranks) - 1].tolist()
     for id, places in result.snapshot.pictures(rows):
         run.facts[id]["path"] = None
