@@ -5,18 +5,13 @@ a gallery of iNat24 and a judge such as "openai:gpt-5-mini" the chain is the exp
 INQUIRE, NeurIPS 2024).
 """
 
-from pathlib import Path
-
 import eyespot
 from eyespot import Chain, Qrels, Query, sample
-from eyespot.gallery import index
 from eyespot.search import JudgeRerank, Nearest
 
 CATEGORIES = {"windmill": "renewable", "fish": "fishes", "tool": "tools", "monument": "monuments", "animal": "animals"}
 
-gallery = Path("sample-gallery")
-index(gallery, [str(sample.photos())], [eyespot.load_encoder("starter")])
-collection = eyespot.open(gallery)
+collection = eyespot.index(sample.photos(), "sample-gallery")
 
 queries = [Query.words(f"a {word}", id=word) for word in CATEGORIES]
 photos = collection.view.facts(range(len(collection.view.live)))

@@ -33,5 +33,4 @@ print(f"{result.step} steps; mean reciprocal rank: {result.comparison}")
 
 search = Adapted.of(collection, Path("quari-run") / "model", k=5)
 run = search([eyespot.Query.words("a windmill")])
-for hit in run["q"]:
-    print(f"{hit.score:.3f}  {run.facts[hit.image]['title']}")
+print(eyespot.Hits(run))

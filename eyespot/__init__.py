@@ -1,6 +1,7 @@
 """eyespot finds the picture an expert means, proves how well it does, and builds the test sets that prove it.
 
-    run = eyespot.open(".eyespot").search("a heron", k=50)
+    photos = eyespot.index("~/Pictures")
+    photos.search("a heron at the water's edge", k=12)
 
 Everything here is imported when it is first used, so `import eyespot` costs nothing.
 """
@@ -9,24 +10,31 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from eyespot.metrics import Comparison, Measure, Resampling, Rules, Scores
-    from eyespot.search import Chain, Collection
+    from eyespot.search import Chain, Collection, Hit, Hits
     from eyespot.types import Adapter, Encoder, Index, Judge, LanguageModel, Qrels, Query, Run, Vectors
+
+    Rankings: TypeAlias = Run | Hits | Mapping[str, Any] | Path | str
+    Grades: TypeAlias = Qrels | Mapping[str, Mapping[str, float]] | Path | str
+    Wanted: TypeAlias = str | Measure | Callable[[list[str], Mapping[str, float]], float]
 
 __all__ = [
     "Chain",
     "Collection",
+    "Hit",
+    "Hits",
     "Qrels",
     "Query",
     "Run",
     "__version__",
     "compare",
     "evaluate",
+    "index",
     "load_adapter",
     "load_encoder",
     "load_index",
@@ -43,6 +51,8 @@ if not TYPE_CHECKING:  # a type checker reads the imports above, so an unknown n
     _PLACES = {
         "Chain": "search.chain",
         "Collection": "search.collection",
+        "Hit": "search.hits",
+        "Hits": "search.hits",
         "Qrels": "types",
         "Query": "types",
         "Run": "types",
@@ -57,6 +67,35 @@ if not TYPE_CHECKING:  # a type checker reads the imports above, so an unknown n
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
+
+
+def index(
+    photos: Path | str | Sequence[Path | str], gallery: Path | str = ".eyespot", encoder: str | None = None
+) -> Collection:
+    """The gallery of a folder of photos, or of several, brought up to date and opened; prints one line.
+
+    `encoder`: its own encoders for None, of a new gallery "starter"; "auto" is the best on this machine. Raises
+    `UsageError` for paths that cannot be indexed; `eyespot.gallery.index` takes more options.
+    """
+    from eyespot.encoders.model import best_here
+    from eyespot.gallery import disk
+    from eyespot.gallery.indexing import index
+    from eyespot.photos.sources import roots_of
+    from eyespot.types import UsageError, refusing
+
+    with refusing("photos are a folder, or a list of them", photos):
+        folders = [photos] if isinstance(photos, str | Path) else list(photos)
+        places = [str(Path(folder).expanduser()) for folder in folders]
+    if missing := [root.place for place in places for root in roots_of(place) if not os.path.exists(root.place)]:
+        raise UsageError(f"there is nothing at {missing[0]}; check the path")
+    place = Path(gallery).expanduser()
+    spaces = disk.read_or_rebuild_header(place).spaces.values() if encoder is None else ()
+    known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
+    names = [best_here() if encoder == "auto" else encoder] if encoder else [*known] or ["starter"]
+    summary = index(place, places, [load_encoder(name) for name in names])
+    failed = f", {len(summary.failures):,} files cannot be read" if summary.failures else ""
+    print(f"{summary.pictures:,} pictures in {place}, {summary.embedded:,} of them new to {names[0]}{failed}")  # noqa: T201 - a person or a notebook reads it
+    return open(place, names[0])
 
 
 def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") -> Collection:
@@ -81,35 +120,52 @@ def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") 
 
 
 def evaluate(
-    run: Run, qrels: Qrels, measures: str | Iterable[Measure | str] = "inquire", rules: Rules | None = None
+    run: Rankings, qrels: Grades, measures: Wanted | Iterable[Wanted] = "inquire", rules: Rules | None = None
 ) -> Scores:
     """The value of every measure for every judged query, 0 to 1, with means, intervals and definitions.
 
-    `measures`: the name of a preset ("inquire", "trec", …: `eyespot.metrics.PRESETS`), or measures such as
-    `["nDCG@10", AP(50)]`. `rules` says how missing queries and ties count; None takes the preset's. Raises
-    `UsageError` for an unknown preset, measure or parameter.
+    `run` and `qrels` may be files, `Hits`, or {query: {image: score}} and {query: {image: grade}}. `measures`: the name
+    of a preset ("inquire", "trec", …: `eyespot.metrics.PRESETS`), or measures such as `["nDCG@10", AP(50)]`; a function
+    of a ranking's images, best first, and {image: grade} to a number is one, too. `rules` says how missing queries and
+    ties count; None takes the preset's. Raises `UsageError` for an unknown preset, measure or parameter.
     """
     from eyespot import metrics
     from eyespot.metrics import PRESETS, Rules, parse, preset
-    from eyespot.types import UsageError
+    from eyespot.types import Qrels, Run, UsageError, kind_text, refusing
 
+    if rules is not None and not isinstance(rules, Rules):
+        raise UsageError(f"rules are eyespot.metrics.Rules, not {kind_text(rules)}")
+    ranked, judged = _as(Run, run), _as(Qrels, qrels)
     if not isinstance(measures, str):
-        return metrics.evaluate(run, qrels, measures, rules or Rules())
+        with refusing("measures are names, as in ['nDCG@10'], or functions", measures):
+            several = [measures] if callable(measures) else list(measures)
+        return metrics.evaluate(ranked, judged, several, rules or Rules())
     if measures in PRESETS:
         chosen, preset_rules = preset(measures).scoring
-        return metrics.evaluate(run, qrels, chosen, rules or preset_rules)
+        return metrics.evaluate(ranked, judged, chosen, rules or preset_rules)
     try:
         measure = parse(measures)
     except UsageError as error:
         raise UsageError(f"{error}; presets: {', '.join(PRESETS)}") from None
-    return metrics.evaluate(run, qrels, [measure], rules or Rules())
+    return metrics.evaluate(ranked, judged, [measure], rules or Rules())
+
+
+def _as(kind: Any, value: Any) -> Any:
+    """A run or judgements from a file, a mapping, or the hits of a search."""
+    from eyespot import runs
+    from eyespot.types import Qrels
+
+    if isinstance(value, str | Path):
+        return (runs.read_qrels if kind is Qrels else runs.read_run)(Path(value).expanduser())
+    value = getattr(value, "run", value)
+    return value if isinstance(value, kind) else kind(value)
 
 
 def compare(
-    baseline: Run,
-    run: Run,
-    qrels: Qrels,
-    measures: str | Iterable[Measure | str] = "inquire",
+    baseline: Rankings,
+    run: Rankings,
+    qrels: Grades,
+    measures: Wanted | Iterable[Wanted] = "inquire",
     how: Resampling | None = None,
 ) -> Comparison:
     """Whether `run` is better than `baseline`: paired differences over the same queries, one entry per measure.
@@ -120,7 +176,10 @@ def compare(
     """
     from eyespot import metrics
     from eyespot.metrics import Resampling
+    from eyespot.types import UsageError, kind_text
 
+    if how is not None and not isinstance(how, Resampling):
+        raise UsageError(f"how is eyespot.metrics.Resampling, not {kind_text(how)}")
     scores = {"baseline": evaluate(baseline, qrels, measures), "run": evaluate(run, qrels, measures)}
     return metrics.compare(scores, how or Resampling())
 
@@ -146,10 +205,16 @@ def load_index(vectors: Vectors | Sequence[Vectors], name: str = "exact", **opti
     `name`: "exact" or "faiss"; their `load` describes the options. Raises `UsageError` for an unknown name or
     option, and `EyespotError` with the line to install if the index needs an extra.
     """
-    from eyespot import rooms
+    import numpy as np
 
-    index: Index = rooms.load("indexes", name, vectors, **options)
-    return index
+    from eyespot import rooms
+    from eyespot.types import refusing
+
+    with refusing("vectors are an array (n, dim) of numbers, or several", vectors):
+        if not isinstance(vectors, np.ndarray) and not all(isinstance(block, np.ndarray) for block in vectors):
+            vectors = np.asarray(vectors, np.float32)
+    found: Index = rooms.load("indexes", name, vectors, **options)
+    return found
 
 
 def load_adapter(place: Path | str) -> Adapter:
@@ -159,13 +224,16 @@ def load_adapter(place: Path | str) -> Adapter:
     holds no checkpoint.
     """
     from eyespot.adapters import quari
+    from eyespot.types import refusing
 
-    return quari.load(place)
+    with refusing("an adapter is loaded from a folder, or hub:OWNER/NAME", place):
+        return quari.load(place)
 
 
-def load_judge(name: str, **options: Any) -> Judge:
+def load_judge(name: str | Callable[[str, str], Any], **options: Any) -> Judge:
     """A judge, which gives pairs of query and picture a probability of relevance: "encoder:starter", "openai:MODEL", …
 
+    A function of a query's text and a picture's path to a probability, True or False is one, too.
     `options` are what `--judge KEY=VALUE` takes (docs/judges.md). Raises `UsageError` for an unknown name or option,
     and `EyespotError` with the line to install if the judge needs an extra.
     """
@@ -182,6 +250,7 @@ def load_language_model(name: str, **options: Any) -> LanguageModel:
     to install without the extra [llm].
     """
     from eyespot import llms, rooms
+    from eyespot.types import refusing
 
-    with rooms.needs(name):
+    with refusing("a language model is loaded by its name, as in openai:MODEL", name), rooms.needs(str(name)):
         return llms.load(name, **options)

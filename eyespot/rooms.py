@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import extras
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, UsageError, kind_text
+from eyespot.types.kinds import with_sentence
 
 
 def names(room: str) -> list[str]:
@@ -23,6 +24,10 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
 
     An encoder's `load` gets the rest first ("" without a colon); elsewhere it gets it when there is one.
     """
+    if not isinstance(spec, str):
+        raise UsageError(
+            f"{room} are loaded by their names, not by {kind_text(spec)}; there are: {', '.join(names(room))}"
+        )
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
     if room == "encoders" and not colon and name not in _files(room) and name not in _guests(room):
@@ -52,7 +57,7 @@ def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with needs(name):
-            return getattr(import_module(f"{package}.{places[name]}"), name)
+            return with_sentence(getattr(import_module(f"{package}.{places[name]}"), name))
 
     return load_name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import venv
@@ -17,7 +18,8 @@ from eyespot.types import EyespotError, Qrels, Run, UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
 AGREED = {
-    "eyespot": "Chain Collection Qrels Query Run compare evaluate load_adapter load_encoder load_index load_judge "
+    "eyespot": "Chain Collection Hit Hits Qrels Query Run compare evaluate index "
+    "load_adapter load_encoder load_index load_judge "
     "load_language_model open",
     "eyespot.metrics": "AP Hit NDCG Precision RR Recall evaluate parse",
     "eyespot.search": "Adapted Fused JudgeRerank LocalRerank Nearest QueryExpansion",
@@ -100,6 +102,81 @@ def test_compare_pairs_the_queries() -> None:
     paired = eyespot.compare(POOR, GOOD, QRELS, ["Hit@1"]).of("run", "Hit@1")
 
     assert (paired.difference, paired.wins, paired.losses, paired.means) == (1, 2, 0, (0, 1))
+
+
+def first_relevant(ranking: list[str], grades: Any) -> int:
+    return next((rank for rank, image in enumerate(ranking, 1) if grades.get(image)), 0)
+
+
+def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"q": {"b": 0.6, "a": 0.5}}')
+    (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
+    run, grades = {"q": {"a": 0.5, "b": 0.6}}, {"q": {"a": 1}}
+
+    assert eyespot.evaluate(run, grades, ["AP@10", first_relevant]).means == {"AP@10": 0.5, "first_relevant": 2}
+    assert eyespot.evaluate(tmp_path / "run.json", str(tmp_path / "qrels.txt"), "AP@10").means == {"AP@10": 0.5}
+    assert eyespot.compare(run, {"q": {"a": 1, "b": 0}}, grades, first_relevant).pairs[0].difference == -1
+
+
+# -- kinds ------------------------------------------------------------------------------------------------------
+
+
+def public_calls() -> list[tuple[str, Any]]:
+    from scripts import api_page
+
+    rooms = {module: import_module(module) for module in api_page.MODULES}
+    names = [(module, name) for module, room in rooms.items() for name in room.__all__ if not name.startswith("_")]
+    return [(f"{module}.{name}", getattr(rooms[module], name)) for module, name in names]
+
+
+@pytest.mark.parametrize("bad", [5, "abc", None], ids=repr)
+def test_a_public_name_refuses_what_it_does_not_take_in_a_sentence(
+    bad: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each name with one value for all that it needs: it takes it, or says what it takes."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    raw = {}
+    for name, thing in public_calls():
+        exempt = inspect.isabstract(thing) or getattr(thing, "_is_protocol", False) or thing is Any
+        exempt = exempt or (isinstance(thing, type) and issubclass(thing, BaseException))
+        if exempt or not (isinstance(thing, type) or inspect.isroutine(thing)):
+            continue
+        needed = [
+            parameter
+            for parameter in inspect.signature(thing).parameters.values()
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        ]
+        named = {one.name: bad for one in needed if one.kind is one.KEYWORD_ONLY}
+        try:
+            thing(*[bad] * (len(needed) - len(named)), **named)
+        except EyespotError as error:
+            assert "\n" not in str(error), name
+        except ValueError:  # of a kind that it takes
+            continue
+        except (TypeError, AttributeError, LookupError) as error:
+            raw[name] = error
+
+    assert raw == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: Run.from_orders({"q": "abc"}), "orders are {query"),
+        (lambda: eyespot.load_encoder("starter").encode_texts([5]), "texts are a str or a list"),
+        (lambda: eyespot.Chain(lambda queries, run: None)([]), "a stage gives a Run"),
+        (lambda: eyespot.Chain(lambda queries, run: run)("abc"), "queries are a list"),
+        (lambda: eyespot.load_judge(first_relevant, budget=5), "a judge is a name"),
+        (lambda: eyespot.metrics.parse(5), "parse takes spelling as str, not 5 (int)"),
+        (lambda: eyespot.metrics.parse(speling="AP"), "it takes spelling, norm, ties"),
+        (lambda: eyespot.index("nowhere"), "there is nothing at"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_with_what_is_taken(call: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        call()
 
 
 # -- load_* -----------------------------------------------------------------------------------------------------
@@ -186,6 +263,9 @@ qrels = read_qrels("qrels.txt")
 reveal_type(collection)
 reveal_type(found)
 reveal_type(eyespot.Query.words("a heron"))
+reveal_type(found[0])
+reveal_type(found[:5])
+reveal_type(collection.search(["a heron"]))
 reveal_type(eyespot.evaluate(found, qrels, [AP(50), "nDCG@10"]))
 reveal_type(eyespot.compare(read_run("other.txt"), found, qrels))
 reveal_type(eyespot.load_encoder("starter"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,23 @@ def test_a_script_runs_as_it_stands(script: str, folder: Path) -> None:
         pytest.importorskip("torch")
 
     assert PRINTS[script] in run([str(EXAMPLES / script)], folder)
+
+
+@pytest.mark.long
+def test_the_notebook_shows_what_it_stored(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import notebook
+
+    stored = json.loads((EXAMPLES / "first_look.ipynb").read_text(encoding="utf-8"))
+    again = copy.deepcopy(stored)
+    monkeypatch.chdir(folder)
+    notebook.run(again)
+
+    def texts(found: Any) -> list[list[str]]:
+        outputs = [cell.get("outputs", ()) for cell in found["cells"]]
+        return [[text for out in some for text in out.get("text") or out["data"]["text/plain"]] for some in outputs]
+
+    assert texts(again) == texts(stored)
+    assert any("<img" in "".join(out.get("data", {}).get("text/html", "")) for out in stored["cells"][3]["outputs"])
 
 
 def test_every_script_is_tried() -> None:

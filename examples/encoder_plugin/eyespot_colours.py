@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL.Image import Image, Resampling
 
+from eyespot.encoders import PictureEncoder, text_list
 from eyespot.types import Pixels, Space, UsageError, Vectors
 
 SPELLING = "colours"  # `eyespot encoders list` shows these two
@@ -25,7 +26,7 @@ PALETTE = np.array([*COLOURS.values()], np.float32)  # (8, 3)
 SIDE = 32
 
 
-class Colours:
+class Colours(PictureEncoder):
     """Pictures and the names of colours to unit vectors (n, 8)."""
 
     batch = 64
@@ -44,16 +45,13 @@ class Colours:
         return unit(shares)
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        words = [text.lower().split() for text in texts]
+        words = [text.lower().split() for text in text_list(texts)]
         return unit(np.array([[colour in word for colour in COLOURS] for word in words], np.float32) + 1e-3)
 
     def caveat(self, text: str) -> str | None:
         if set(text.lower().split()) & set(COLOURS):
             return None
         return f"colours understands only these words: {', '.join(COLOURS)}"
-
-    def weakest_match(self, text: str) -> float | None:
-        return None
 
 
 def unit(rows: Vectors) -> Vectors:

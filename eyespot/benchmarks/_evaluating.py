@@ -24,7 +24,7 @@ from eyespot.benchmarks._fitting import fitted
 from eyespot.judges import unknown
 from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of
-from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, first_hits
+from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, hits_at
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.storage.digests import file_sha256, json_sha256
@@ -290,7 +290,7 @@ class Jury:
         if task.way != "i2t":
             queries = [query for query in self.searcher.runnable_queries(task) if query.id in ranked]
             pictured = self.searcher.pictured(task, ranked, self.stage.depth)
-            return HitPairs(first_hits(queries, pictured, self.stage.depth), pictured.facts)
+            return HitPairs(hits_at(queries, pictured, range(1, self.stage.depth + 1)), pictured.facts)
         # Of image→text the first captions of every picture that is here
         heads = {name: [hit.image for hit in hits[: self.stage.depth]] for name, hits in ranked.items()}
         texts = {caption: task.pool.get(caption, {}).get("text") for each in heads.values() for caption in each}

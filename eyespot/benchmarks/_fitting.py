@@ -125,9 +125,7 @@ def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
     # A query's own picture leaves unless somebody judged it to be an answer, and so do pictures in doubt
     if task.exclude_input or task.exclude_unknown:
         left = {query: task.excluded(query) for query in ours}
-        made = Run({query: [hit for hit in ours[query] if hit.image not in left[query]] for query in ours})
-        made.header, made.facts, made.notes = ours.header, ours.facts, ours.notes
-        ours = made
+        ours = ours.reranked({query: [hit for hit in ours[query] if hit.image not in left[query]] for query in ours})
     if not len(ours):
         raise NothingFound(_strange(task, "queries", run.queries, list(task.judged.qrels)))
     if task.judged.candidates is not None:
@@ -173,11 +171,9 @@ def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
             made[query], absent = [*survivors, *rest], absent + len(rest)
     if not made:
         raise NothingFound(_strange(task, "candidates", run.images.tolist(), candidates.images.tolist()))
-    restricted = Run(made)
-    restricted.header, restricted.facts, restricted.notes = run.header, run.facts, run.notes
     notes = [f"{strange} hits that are no candidates of their query were left out"] if strange else []
     notes += [f"{absent} candidates that the run does not rank go last, as equals"] if absent else []
-    return restricted, notes
+    return run.reranked(made), notes
 
 
 def _strange(task: Task, what: str, ranked: Sequence[str], known: Sequence[str]) -> str:

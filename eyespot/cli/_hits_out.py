@@ -93,11 +93,11 @@ class HitsOut(FilesOut):
             import tempfile
             import webbrowser
 
-            from eyespot.search.contact_sheet import write_html
+            from eyespot.search.hits import Hits, write_html
 
             # A folder for temporary files that only this user may read
             page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
-            write_html(page, [sheet])
+            write_html(page, [Hits(sheet)])
             if not webbrowser.open(page.as_uri()):
                 warn(f"no browser was found; open {escaped(str(page))}")
         return failed

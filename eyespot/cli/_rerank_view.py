@@ -159,9 +159,7 @@ def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, 
 
 def _first(run: Run, k: int) -> Run:
     (query,) = run
-    first = Run({query: run[query][:k]})
-    first.header, first.facts, first.notes = run.header, run.facts, list(run.notes)
-    return first
+    return run.reranked({query: run[query][:k]})
 
 
 def _header(run: Run) -> dict[str, Any]:

@@ -145,8 +145,8 @@ def encoders(
     lines = list(_lines(comparison, 0, False))
     for pair in _first_measure(comparison):
         better = pair.run if pair.interval[0] > 0 else comparison.baseline if pair.interval[1] < 0 else ""
-        said = f"{better} ranks them better" if better else f"no difference from {pair.run} is shown"
-        lines.append(f"{said}, by {len(mixed)} queries with {sum(map(len, mixed.values()))} verdicts")
+        finding = f"{better} ranks them better" if better else f"no difference from {pair.run} is shown"
+        lines.append(f"{finding}, by {len(mixed)} queries with {sum(map(len, mixed.values()))} verdicts")
     print_result(comparison.as_json(0, False) | {"queries": len(mixed)}, lines, json)
 
 

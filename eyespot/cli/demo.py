@@ -22,7 +22,7 @@ def run(out: Path = typer.Option(Path(), "--out", help="Folder for demo.html."),
     import eyespot
     from eyespot import rooms, sample
     from eyespot.gallery.indexing import Options, index
-    from eyespot.search.contact_sheet import write_html
+    from eyespot.search.hits import write_html
 
     with tempfile.TemporaryDirectory(prefix="eyespot-demo-") as folder:
         photos, gallery = sample.photos(), Path(folder) / "gallery"
@@ -37,20 +37,15 @@ def run(out: Path = typer.Option(Path(), "--out", help="Folder for demo.html."),
             ("a picture + three times the words: a church", {"query": "3:a church", "image": picture}),
             (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
         ]
-        runs = [collection.search(k=SHOWN, by="look", **terms) for _, terms in searches]
-        for run, (heading, _) in zip(runs, searches, strict=True):
-            run.header["heading"] = heading
+        found = [collection.search(k=SHOWN, by="look", **terms) for _, terms in searches]
+        for hits, (heading, _) in zip(found, searches, strict=True):
+            hits.run.header["heading"] = heading
         out.mkdir(parents=True, exist_ok=True)
-        write_html(out / "demo.html", runs, "eyespot: five searches in the sample photos", CAPTIONS)
+        write_html(out / "demo.html", found, "eyespot: five searches in the sample photos", CAPTIONS)
     rows, lines = [], []
-    for run in runs:
-        (hits,) = run.values()
-        items = [
-            {"rank": rank, "score": round(hit.score, 4), "title": run.facts[hit.image].get("title")}
-            for rank, hit in enumerate(hits, 1)
-        ]
-        rows.append({"heading": run.header["heading"], "query": run.header["query"], "items": items})
-        found = (f"{item['rank']:>4}  {item['score']:.3f}  {item['title']}" for item in items)
-        lines += [str(run.header["heading"]), *found]
+    for hits in found:
+        items = [{"rank": hit.rank, "score": round(hit.score or 0, 4), "title": hit.title} for hit in hits]
+        rows.append({"heading": hits.query, "query": hits.run.header["query"], "items": items})
+        lines += [hits.query, *(f"{item['rank']:>4}  {item['score']:.3f}  {item['title']}" for item in items)]
     print_result(rows, lines, json)
     warn(f"look at {out / 'demo.html'}; now your own photos: eyespot index PHOTOS")

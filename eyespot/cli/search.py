@@ -183,9 +183,9 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
     took_ms = round((time.perf_counter() - started) * 1000, 1)
     if output.html:
-        from eyespot.search.contact_sheet import write_html
+        from eyespot.search.hits import Hits, write_html
 
-        write_html(output.html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
+        write_html(output.html, [Hits(shown.sheet)], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
         learned = isinstance(sentence, Note) and sentence.code == "taught"
         warn(f"{sentence}; leave it out with --no-teach" if learned else sentence)

@@ -7,12 +7,14 @@ from eyespot.rooms import lazy
 if TYPE_CHECKING:
     from eyespot.encoders._installing import bring, encoder_of, get, model_here, offer, probe, try_out
     from eyespot.encoders._layouts import VARIANTS
+    from eyespot.encoders._pictures import PictureEncoder, text_list, upright_picture
     from eyespot.encoders._saving import name_in, refuse_if_lost, save, trainable
     from eyespot.encoders._torch import Device, TorchEncoder
 
 __all__ = [
     "VARIANTS",
     "Device",
+    "PictureEncoder",
     "TorchEncoder",
     "bring",
     "encoder_of",
@@ -23,8 +25,10 @@ __all__ = [
     "probe",
     "refuse_if_lost",
     "save",
+    "text_list",
     "trainable",
     "try_out",
+    "upright_picture",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
@@ -35,5 +39,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             **dict.fromkeys(("bring", "encoder_of", "get", "model_here", "offer", "probe", "try_out"), "_installing"),
             **dict.fromkeys(("Device", "TorchEncoder"), "_torch"),
             **dict.fromkeys(("name_in", "refuse_if_lost", "save", "trainable"), "_saving"),
+            **dict.fromkeys(("PictureEncoder", "text_list", "upright_picture"), "_pictures"),
         },
     )

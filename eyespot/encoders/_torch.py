@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
+from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._text_caveats import joined, of_contrastive
 from eyespot.models import device
 from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
@@ -51,8 +52,8 @@ class PicklableReader(NamedTuple):
     min_side: int | None
 
 
-@dataclass
-class TorchEncoder:
+@dataclass(repr=False)
+class TorchEncoder(PictureEncoder):
     """A family's two towers on a device, as an `eyespot.types.Encoder`."""
 
     towers: TorchTowers
@@ -93,13 +94,11 @@ class TorchEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts under the model's own prompt rules to unit rows (n, dim)."""
-        if len(texts) == 0:
-            return np.zeros((0, self.space.dim), np.float32)
-        vectors = []
+        texts, vectors = text_list(texts), [np.zeros((0, self.space.dim), np.float32)]
         for i in range(0, len(texts), TEXTS_AT_ONCE):
             tokens = {
                 name: ids.to(self.device.torch)
-                for name, ids in self.towers.tokens(list(texts[i : i + TEXTS_AT_ONCE])).items()
+                for name, ids in self.towers.tokens(texts[i : i + TEXTS_AT_ONCE]).items()
             }
             vectors.append(self.device.unit_rows(self.towers.text, tokens))
         return np.concatenate(vectors)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot import rooms
+from eyespot.encoders._pictures import PictureEncoder
 from eyespot.types import Encoder, EncoderWithNotes, Pixels, TextLimited, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _EDGES = ((0.5, 0.0), (0.0, 0.5), (1.0, 0.5), (0.5, 1.0))
 PLACES = {4: _CORNERS, 5: (*_CORNERS, (0.5, 0.5)), 9: (*_CORNERS, (0.5, 0.5), *_EDGES)}  # of parts: left, top
 
 
-class Crops:
+class Crops(PictureEncoder):
     """An encoder that also looks at parts; a part's place is a share of the room that it leaves."""
 
     def __init__(self, inner: Encoder, count: int) -> None:
@@ -77,10 +78,6 @@ class Crops:
     def cut(self, text: str) -> str | None:
         """The encoder's own."""
         return self.inner.cut(text) if isinstance(self.inner, TextLimited) else None
-
-    def weakest_match(self, text: str) -> float | None:
-        """None: the encoder's threshold is one for whole pictures."""
-        return None
 
 
 def load(rest: str = "", **options: Any) -> Crops:

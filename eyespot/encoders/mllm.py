@@ -16,6 +16,7 @@ import numpy as np
 
 from eyespot.encoders import _lora as lora
 from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
+from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, licence_of
 from eyespot.models import device as devices
@@ -58,8 +59,8 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         return MultimodalEncoder(speaker, space, licence_of(spec), batch or few)
 
 
-@dataclass
-class MultimodalEncoder:
+@dataclass(repr=False)
+class MultimodalEncoder(PictureEncoder):
     """A loaded model as an `eyespot.types.Encoder` that also composes (`eyespot.types.Composer`)."""
 
     speaker: Speaker
@@ -78,21 +79,13 @@ class MultimodalEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Words that ask, under the family's instruction and after reasoning where it has that, (n, dim)."""
-        return self._rows(self.speaker.query_vectors, [ModelInput(None, text) for text in texts])
+        return self._rows(self.speaker.query_vectors, [ModelInput(None, text) for text in text_list(texts)])
 
     def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
         """Pictures (n, ...) with words about each, read together, (n, dim)."""
         return self._rows(
             self.speaker.query_vectors, [ModelInput(row, text) for row, text in zip(pixels, texts, strict=True)]
         )
-
-    def caveat(self, text: str) -> str | None:
-        """None: these models read what languages there are."""
-        return None
-
-    def weakest_match(self, text: str) -> float | None:
-        """None: nobody calibrated them."""
-        return None
 
     def _rows(self, embed: Callable[[Sequence[ModelInput]], torch.Tensor], shown: Sequence[ModelInput]) -> Vectors:
         import torch

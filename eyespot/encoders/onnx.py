@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
 from eyespot.encoders._layouts import described
+from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
 from eyespot.storage.text_files import toml_of
@@ -148,10 +149,8 @@ def weight_files(folder: Path, settings: OnnxSettings) -> list[Path]:
 # -- the encoder --------------------------------------------------------------------------------------------
 
 
-class OnnxEncoder:
+class OnnxEncoder(PictureEncoder):
     """Two towers run by onnxruntime; `name` is the one that loads them again."""
-
-    min_side = None
 
     def __init__(
         self, folder: Path, settings: OnnxSettings, name: str, *, batch: int | None = None, threads: int = 0
@@ -181,7 +180,7 @@ class OnnxEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts to unit rows (n, dim)."""
-        settings = self._settings.text
+        settings, texts = self._settings.text, text_list(texts)
         parts = [np.zeros((0, self.space.dim), np.float32)]
         for start in range(0, len(texts), self.batch):
             some = [self._worded(text) for text in texts[start : start + self.batch]]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders._mllm_inputs import ModelInput, packed
+from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._served_inputs import PATH, NotFiniteVector, ServedPrompt, ServedSettings, vector_of
 from eyespot.llms import Declined, Endpoint, Refused, Trouble, Underway, Unknown
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
@@ -62,8 +63,8 @@ def load(spec: str, **options: Any) -> ServedEncoder:
     return kind(asking, space, settings.batch or 2 * settings.workers)
 
 
-@dataclass
-class ServedEncoder:
+@dataclass(repr=False)
+class ServedEncoder(PictureEncoder):
     """A served model as an `eyespot.types.Encoder`."""
 
     asking: EmbeddingClient
@@ -94,15 +95,7 @@ class ServedEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Words in the instruction for them, (n, dim)."""
-        return self._rows([ModelInput(None, text) for text in texts])
-
-    def caveat(self, text: str) -> str | None:
-        """None: these models read what languages there are."""
-        return None
-
-    def weakest_match(self, text: str) -> float | None:
-        """None: nobody calibrated them."""
-        return None
+        return self._rows([ModelInput(None, text) for text in text_list(texts)])
 
     @property
     def notes(self) -> list[str]:

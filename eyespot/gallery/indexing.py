@@ -81,13 +81,15 @@ class Summary:
     texts: texts.TextSummary | None = None
 
 
-def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], options: Options | None = None) -> Summary:
+def index(
+    gallery: Path | str, paths: Sequence[str | Path], encoders: Sequence[Encoder], options: Options | None = None
+) -> Summary:
     """Bring the gallery up to date with the photos under `paths` (all its roots if none are named).
 
     Every encoder gives the gallery one space. Raises `UsageError` for paths that cannot be indexed, `EyespotError` when
     another run holds the gallery or the disk is full; whatever was finished by then stays.
     """
-    options = options or Options()
+    options, gallery = options or Options(), Path(gallery).expanduser()
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
@@ -96,7 +98,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             job = _IndexJob(gallery, encoders, options)
             open_things.callback(job.index.close)
             job.summary.notes += notes
-            summary = job.run([root for path in paths for root in roots_of(path)])
+            summary = job.run([root for path in paths for root in roots_of(str(path))])
         if options.repair:
             summary.damaged = integrity.faults(gallery, options.progress)
         return summary

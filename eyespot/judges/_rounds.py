@@ -36,7 +36,7 @@ class JudgeStats(NamedTuple):
     def and_then(self, more: JudgeStats) -> JudgeStats:
         """Both rounds as one."""
         spent, priced = self.spent.plus(more.spent), self.priced and more.priced
-        return JudgeStats(*map(add, self[:4], more[:4]), spent=spent, priced=priced)
+        return JudgeStats(*map(add, self[:4], more[:4]))._replace(spent=spent, priced=priced)
 
 
 class JudgingRound(Iterator[Judgement]):

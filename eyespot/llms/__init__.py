@@ -10,6 +10,7 @@ from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDow
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy, Underway
 from eyespot.llms.protocols import ChatCompletions, JpegEncoder, image_message, text_message
 from eyespot.llms.settings import EndpointSettings, is_language_model, load
+from eyespot.types.kinds import checked_names
 
 __all__ = [
     "BadAnswer",
@@ -35,3 +36,5 @@ __all__ = [
     "load",
     "text_message",
 ]
+
+globals().update(checked_names(globals(), __all__))

@@ -31,6 +31,7 @@ from eyespot.metrics.ndcg import NDCG
 from eyespot.metrics.precision import Precision
 from eyespot.metrics.recall import Recall
 from eyespot.metrics.rr import RR
+from eyespot.types.kinds import checked_names
 
 __all__ = [
     "AP",
@@ -67,3 +68,5 @@ __all__ = [
     "simulated_floor",
     "tie_range",
 ]
+
+globals().update(checked_names(globals(), __all__))

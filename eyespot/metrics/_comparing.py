@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._relevant import Reals
@@ -230,7 +231,7 @@ def _mean(values: Reals) -> float:
 # -- tests --------------------------------------------------------------------------------------------------
 
 
-def sign_flips(differences: Any, how: Resampling = USUAL) -> list[SignFlips]:
+def sign_flips(differences: NDArray[Any] | Sequence[Any], how: Resampling = USUAL) -> list[SignFlips]:
     """The paired randomisation test of each column of differences (q, measures), two-sided (Fisher 1935).
 
     If both runs were alike, each difference could as well have the other sign: p is the share of assignments of signs

@@ -10,8 +10,8 @@ import numpy as np
 from eyespot.metrics._aligned import UNJUDGED, Aligned, aligned
 from eyespot.metrics._floor import tie_range, tied_queries
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._outside import OutsideMeasure
-from eyespot.metrics._parsing import parse
+from eyespot.metrics._outside import Function, OutsideMeasure
+from eyespot.metrics._parsing import measure_of
 from eyespot.metrics._relevant import Ints
 from eyespot.metrics._scores import Rules, Scores, labels_of
 from eyespot.runs.trec import trec_order
@@ -24,14 +24,14 @@ TINY = 1e-9
 
 
 def evaluate(
-    run: Run | Aligned, qrels: Qrels | None, measures: Iterable[Measure | str], rules: Rules = GIVEN
+    run: Run | Aligned, qrels: Qrels | None, measures: Iterable[Measure | str | Function], rules: Rules = GIVEN
 ) -> Scores:
     """Every measure of every judged query, in the order of the qrels.
 
     `run` may be aligned already; then qrels are None, and missing queries come last. Raises `UsageError` for what is
     no measure.
     """
-    labelled = labels_of([parse(measure) if isinstance(measure, str) else measure for measure in measures])
+    labelled = labels_of([measure_of(measure) for measure in measures])
     if isinstance(run, Aligned):
         if rules.order == "trec":
             raise UsageError("an aligned run has no image ids to sort ties by; give the run and its qrels")

@@ -6,10 +6,10 @@ there under numbers, in the order of their names: some of the programs take no o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from eyespot.extras import install_line, needed
 from eyespot.metrics._aligned import Aligned
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._relevant import Reals, RelevantHits
-from eyespot.types import Qrels, Run, UsageError
+from eyespot.types import Qrels, Run, UsageError, refusing
+
+Function: TypeAlias = Callable[..., Any]
 
 PROGRAMS = {"pytrec_eval": "pytrec_eval-terrier", "cwl_eval": "cwl-eval"}  # the packages of providers
 GRADES = 4  # gdeval's highest
@@ -85,6 +87,27 @@ class OutsideMeasure(Measure):
         inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
         prefix = f"{self.provider}:" * bool(self.provider)
         return prefix + self.called + f"({inside})" * bool(inside) + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+
+@dataclass(frozen=True)
+class FunctionMeasure(OutsideMeasure):
+    """A measure that is a function of a ranking's images, best first, and of {image: grade} of its query."""
+
+    function: Function = len
+
+    def values(self, run: Run, qrels: Qrels, queries: Sequence[str]) -> Reals:
+        """The value of each of these queries, (q,); `UsageError` for one that is no number."""
+        found = [self.function([hit.image for hit in run[query]], qrels[query]) for query in queries]
+        with refusing(f"the function {self} gives a number for each query", found):
+            return np.array([float(value) for value in found])
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The function and the module that has it."""
+        return {"measure": str(self), "cutoff": None, "norm": None, "ties": None, "program": self.function.__module__}
+
+    def _spelled(self, shown: tuple[str, ...]) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
 
 
 def outside(name: str, parameters: Mapping[str, Any], cutoff: int | None, provider: str = "") -> OutsideMeasure | None:

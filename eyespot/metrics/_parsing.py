@@ -13,8 +13,8 @@ from typing import Any
 
 from eyespot import rooms
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._outside import OUTSIDE, outside
-from eyespot.types import UsageError
+from eyespot.metrics._outside import OUTSIDE, FunctionMeasure, outside
+from eyespot.types import UsageError, kind_text
 
 SPELLING = re.compile(r"(?:(?P<provider>\w+):)?(?P<name>[A-Za-z]+)(?:\((?P<inside>[^()]*)\))?(?:@(?P<cutoff>\w+))?")
 PARAMETER = re.compile(r"(?P<name>\w+)\s*=\s*(?:(?P<quote>['\"]?)(?P<value>[\w.-]+)(?P=quote))")
@@ -53,6 +53,15 @@ def parse(spelling: str, norm: str = "all", ties: str = "rank") -> Measure:
             f"{kind.name} has no parameter {strange[0]!r}; it has: {', '.join(sorted(known - {'cutoff'}))}"
         )
     return kind(cut, **{name: value for name, value in defaults.items() if name in known} | stated)
+
+
+def measure_of(given: Any) -> Measure:
+    """A measure, one by its spelling, or that of a function; `UsageError` for all else."""
+    if isinstance(given, str):
+        return parse(given)
+    if not isinstance(given, Measure) and not callable(given):
+        raise UsageError(f"a measure is a name, as in AP@50, or a function, not {kind_text(given)}")
+    return given if isinstance(given, Measure) else FunctionMeasure(function=given)
 
 
 def names() -> dict[str, str]:

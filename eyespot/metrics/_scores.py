@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._relevant import Reals
@@ -91,7 +92,7 @@ class Scores:
         return {**fields, "missing": self.missing, "notes": self.notes, "rules": asdict(self.rules)}
 
 
-def bootstrap(values: Any, samples: int = 2000, seed: int = 0) -> Reals:
+def bootstrap(values: NDArray[Any] | Sequence[Any], samples: int = 2000, seed: int = 0) -> Reals:
     """Means of queries drawn with replacement: (q,) to (samples,), or (q, m) to (samples, m) by the same draws."""
     values = np.asarray(values, np.float64)
     rng = np.random.default_rng(seed)

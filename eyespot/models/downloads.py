@@ -167,14 +167,14 @@ def _of_hub(repository: Repository, file: HubFile, place: Path, tell: Progress) 
 
 
 def _of_host(source: str, out: Path, tell: Progress) -> Downloaded:
-    name, said = unquote(PurePosixPath(urlsplit(source).path).name), web.public(source)
+    name, address = unquote(PurePosixPath(urlsplit(source).path).name), web.public(source)
     if not name or name in (".", "..") or any(mark in name for mark in "/\\\0"):
-        raise UsageError(f"{said} does not end with the name of a file; give the address of the file itself")
+        raise UsageError(f"{address} does not end with the name of a file; give the address of the file itself")
     make_folder(out)
     place, got = out / name, 0
     if not place.exists():
         part, tag = out / f".{name}.part", out / f".{name}.part.etag"
-        got = web.grow(part, source, said, tag=tag, tell=tell, way=f"put it into {out}")
+        got = web.grow(part, source, address, tag=tag, tell=tell, way=f"put it into {out}")
         put_file(part, place)
         tag.unlink(missing_ok=True)
     return Downloaded(place, "", got, file_sha256(place))

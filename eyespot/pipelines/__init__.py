@@ -14,6 +14,7 @@ from eyespot.pipelines.step import BatchStep, CallMeter, Context, MapStep, Promp
 from eyespot.pipelines.step_folder import drops
 from eyespot.pipelines.work_db import Origin, Provenance
 from eyespot.types import Spent
+from eyespot.types.kinds import checked_names
 
 __all__ = [
     "Added",
@@ -49,3 +50,5 @@ __all__ = [
     "read_recipe",
     "run",
 ]
+
+globals().update(checked_names(globals(), __all__))

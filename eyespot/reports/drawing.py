@@ -175,8 +175,8 @@ def _methods(
     best = sorted(printed, key=lambda method: -fmean(bar.value for bar in printed[method]))[:room]
     chosen = [method for method in printed if method in (best if only is None else only)]
     few = f" Of {len(printed)} published methods the best {len(chosen)} are drawn."
-    bars = {**found, **{method: printed[method] for method in chosen}}
-    return Methods(bars, chosen, few if len(chosen) < len(printed) else "")
+    drawn = {**found, **{method: printed[method] for method in chosen}}
+    return Methods(drawn, chosen, few if len(chosen) < len(printed) else "")
 
 
 def _comparable(task: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

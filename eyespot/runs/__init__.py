@@ -17,6 +17,7 @@ from eyespot.runs.judged import Columns, JudgedQueries, queries_of_table
 from eyespot.storage.tables import opened_parquet, rows_of
 from eyespot.storage.text_files import data_of
 from eyespot.types import Qrels, Run, UsageError
+from eyespot.types.kinds import checked_names
 
 __all__ = [
     "QRELS_FORMATS",
@@ -221,3 +222,6 @@ def _parquets(path: Path) -> list[Path]:
     if not found:
         raise UsageError(f"there are no parquet files in {path}; give the folder that holds them, or one file")
     return found
+
+
+globals().update(checked_names(globals(), __all__))

@@ -88,7 +88,7 @@ def read_rerank(files: Iterable[Path]) -> JudgedQueries:
             refuse(path, f"row {line}", f"has {score!r} as clip_score; expected a number")
         clip_score = -float(len(hits) + 1) if score is None else float(score)
         hits.append(RankedImage(image, clip_score))
-    candidates = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in ranked.items()})
+    candidates = Run({query: sorted(hits, key=lambda hit: -hit[1]) for query, hits in ranked.items()})
     return JudgedQueries(queries, Qrels(grades, {"source": "INQUIRE-Rerank"}), images, candidates)
 
 

@@ -56,7 +56,7 @@ def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> tu
             "clone that the cache was made by"
         )
     # Equal scores stand in the order of the cache; measures average over them
-    run = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in scores.items()})
+    run = Run({query: sorted(hits, key=lambda hit: -hit[1]) for query, hits in scores.items()})
     run.header = {"cache": path.name}
     return run, other
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from eyespot.search.chain import Chain, TopK, chain_of
     from eyespot.search.collection import Collection
     from eyespot.search.fused import Fused, Fusion
+    from eyespot.search.hits import Hit, Hits
     from eyespot.search.judge_rerank import JudgeRerank
     from eyespot.search.local_rerank import LocalRerank
     from eyespot.search.nearest import Nearest
@@ -24,6 +25,8 @@ __all__ = [
     "Collection",
     "Fused",
     "Fusion",
+    "Hit",
+    "Hits",
     "JudgeRerank",
     "LocalRerank",
     "Nearest",
@@ -43,6 +46,8 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "TopK": "chain",
             "Fused": "fused",
             "Fusion": "fused",
+            "Hit": "hits",
+            "Hits": "hits",
             "JudgeRerank": "judge_rerank",
             "LocalRerank": "local_rerank",
             "Nearest": "nearest",

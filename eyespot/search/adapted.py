@@ -1,8 +1,8 @@
-"""The stage that gives every query its own view of the space (QuARI): as a first stage, or to re-rank a run."""
+"""The stage that searches or re-ranks by an adapter: each query's own view of the space (QuARI), or one map (TA)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +21,9 @@ from eyespot.metrics import bootstrap, sign_flips
 from eyespot.models.device import card_in_use
 from eyespot.models.table import full_names
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.linear_adapted import LinearIndex, reranked
+from eyespot.search.linear_adapted import LinearIndex, index_of
 from eyespot.search.nearest import as_run, naming_damage
+from eyespot.search.rescored import followed
 from eyespot.search.searchable import Scan, Searchable
 from eyespot.types import (
     AdaptedQuery,
@@ -33,6 +34,7 @@ from eyespot.types import (
     NearestRows,
     Note,
     Query,
+    RankedImage,
     Run,
     Space,
     Term,
@@ -86,15 +88,15 @@ def scan_of(view: View) -> Scan:
 
 @dataclass(frozen=True)
 class Adapted:
-    """The k best rows for each query in its own view; or, given a run, its first `depth` hits in the order there.
+    """The k best rows for each query as an adapter has them; or, given a run, its first `depth` hits in that order.
 
-    `through`: who scans the vectors, this process if None.
+    `through`: who scans the vectors under views of queries (QuARI), this process if None.
     Raises `UsageError` if the adapter was made for another encoder than the gallery's.
     """
 
     view: View
     encoder: Encoder | KnownVectors
-    adapter: Adapter
+    adapter: AnyAdapter
     k: int
     mask: Mask
     depth: int | None = None
@@ -111,24 +113,36 @@ class Adapted:
         return cls(collection.view, collection.encoder, adapter, k, mask, k, collection.scan)
 
     @cached_property
-    def scan(self) -> Scan:
+    def scan(self) -> Scan | LinearIndex:
         """The exact scan over the mapped vectors."""
+        if isinstance(self.adapter, Linear):
+            return index_of(self.view, self.adapter)
         return scan_of(self.view) if self.through is None else self.through
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run, or the given one re-ranked."""
-        adapted = self.adapter.adapt(embed(queries, self.encoder))
-        if run is not None:
-            scan = self.scan
-            made = reranked(self.view, run, queries, self.depth, lambda at, rows: scan.rescore(adapted[at], rows))
-            made.notes += cautions(self.adapter, queries)
-            return made
-        with naming_damage(self.view):
-            nearest = self.scan.search(adapted, self.k, self.mask)
-        made = as_run(queries, nearest, self.view)
-        made.header |= {"exact": self.scan.exact, "adapted": True}
+        vectors, scan = embed(queries, self.encoder), self.scan  # (queries, dim)
+        adapted: Any = vectors if isinstance(self.adapter, Linear) else self.adapter.adapt(vectors)
+        if run is None:
+            with naming_damage(self.view):
+                nearest = scan.search(adapted, self.k, self.mask)
+            made = as_run(queries, nearest, self.view)
+            made.header |= {"exact": scan.exact, "adapted": True}
+        else:
+            made = self._reranked(run, queries, lambda at, rows: scan.rescore(adapted[at], rows))
         made.notes += cautions(self.adapter, queries)
         return made
+
+    def _reranked(self, run: Run, queries: Sequence[Query], rescore: Callable[[int, list[int]], Any]) -> Run:
+        """The run, the first hits of each query by `rescore` of its place and their rows, the rest as it was."""
+        ranked: dict[str, list[RankedImage]] = {}
+        for at, query in enumerate(queries):
+            hits = run[query.id]
+            scores = rescore(at, self.view.rows_of([hit.image for hit in hits[: self.depth]]))  # (n,)
+            order = np.argsort(-scores, kind="stable").tolist()
+            scored = [RankedImage(hits[place].image, float(scores[place])) for place in order]
+            ranked[query.id] = followed(scored, hits[len(scored) :])
+        return run.reranked(ranked, adapted=True, depth=self.depth)
 
 
 class IndexUnder:

@@ -189,7 +189,7 @@ class Calibrated:
         """What asking would take at most: where the next verdicts go depends on those that are not there yet."""
         wanted, pairs, seen = self._wanted(query, run), 0, NOTHING
         for size in sizes(wanted):
-            planned = self.stage.plan_at(query, run, ranks := self._next(seen, size, query, run))
+            planned = self.stage.plan([query], run, ranks := self._next(seen, size, query, run))
             if planned.to_ask or not planned.pairs:
                 rest = wanted - pairs - len(ranks)
                 return RerankEstimate(pairs + planned.pairs + rest, planned.to_ask + rest, planned.pictureless)
@@ -200,7 +200,7 @@ class Calibrated:
 
     def _round(self, seen: _CurveState, ranks: Ints, query: Query, run: Run) -> _CurveState:
         """What is known once these hits were result at as well."""
-        result = seen.result.and_then(self.stage.ask_at(query, run, ranks))
+        result = seen.result.and_then(self.stage.ask([query], run, ranks))
         sample = self.first_round(query, run) if seen.sample is None else seen.sample.joined(ranks)
         hits = run[query.id][: sample.hits]
         answers = (result.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)

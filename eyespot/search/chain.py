@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eyespot.search.local import DEPTH
-from eyespot.types import Mask, Query, Run, Stage, UsageError
+from eyespot.types import Mask, Query, Run, Stage, UsageError, kind_text
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import AnyAdapter
@@ -34,16 +34,21 @@ class Chain:
     def __init__(self, *stages: Stage) -> None:
         if not stages:
             raise UsageError("a chain needs a stage; start with Nearest")
+        if strange := [stage for stage in stages if not callable(stage)]:
+            raise UsageError(f"a stage is a function of queries and a run, not {kind_text(strange[0])}")
         flat = (inner for stage in stages for inner in (stage.stages if isinstance(stage, Chain) else (stage,)))
         object.__setattr__(self, "stages", tuple(flat))
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """The run of the last stage; the first one gets `run`."""
-        first, *rest = self.stages
-        made = first(queries, run)
-        for stage in rest:
-            made = stage(queries, made)
-        return made
+        if isinstance(queries, str) or not all(isinstance(query, Query) for query in queries):
+            raise UsageError(f'queries are a list, as in [Query.words("a heron")], not {kind_text(queries)}')
+        for stage in self.stages:
+            run = stage(queries, run)
+            if not isinstance(run, Run):
+                raise UsageError(f"the stage {kind_text(stage)} gives {kind_text(run)}; a stage gives a Run")
+        assert run is not None
+        return run
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,7 @@ class TopK:
         """The run, shortened; `UsageError` without one."""
         if run is None:
             raise UsageError("there is no run to cut; put a first stage, such as Nearest, before this one")
-        made = Run({query: run[query][: self.k] for query in run})
-        made.facts, made.header, made.notes = run.facts, run.header, run.notes
-        return made
+        return run.reranked({query: run[query][: self.k] for query in run})
 
 
 @dataclass(frozen=True)
@@ -194,10 +197,7 @@ def _ranking(
 def _adapted(collection: Searchable, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:
     """The stage of an adapter, which searches, or re-ranks the first `depth` hits."""
     from eyespot.adapters.linear import Linear
-    from eyespot.search.adapted import Adapted, refuse_other_space
-    from eyespot.search.linear_adapted import LinearAdapted
+    from eyespot.search.adapted import Adapted
 
-    if isinstance(adapter, Linear):
-        refuse_other_space(adapter, collection.view.space)
-        return LinearAdapted(**opened, adapter=adapter, depth=depth)
-    return Adapted(**opened, adapter=adapter, depth=depth, through=collection.scan)
+    through = None if isinstance(adapter, Linear) else collection.scan
+    return Adapted(**opened, adapter=adapter, depth=depth, through=through)

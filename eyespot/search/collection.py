@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.kernels import compiled
 from eyespot.search import query_language
+from eyespot.search.hits import Hits
 from eyespot.search.nearest import as_run
 from eyespot.types import (
     Encoder,
@@ -31,10 +32,14 @@ from eyespot.types import (
     Stage,
     UsageError,
     no_progress,
+    refusing,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from PIL.Image import Image
 
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.word_index import WordIndex
@@ -42,7 +47,10 @@ if TYPE_CHECKING:
     from eyespot.search.feedback import Feedback
     from eyespot.search.label_learning import Contrast
     from eyespot.search.searchable import Scan
-    from eyespot.settings.search import FilterSettings, RankingSettings
+    from eyespot.settings.search import FilterSettings, RankingSettings, SearchSettings
+
+    Picture: TypeAlias = Path | Image | NDArray[np.uint8] | IO[bytes]
+    Searched: TypeAlias = str | Query | Picture | None
 
 MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kernels is worth a word
 NO_MATCH = "no-match"  # the code of the note that nothing scores as a match should
@@ -65,7 +73,8 @@ class Collection:
     backend: SearchBackend | None = None  # who searches in place of this process; set it before the first search
 
     def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = "exact") -> None:
-        self.gallery, self._searched_by = Gallery(gallery), index
+        with refusing("a gallery is opened by its folder or address", gallery):
+            self.gallery, self._searched_by = Gallery(Path(gallery).expanduser()), index
         self.view = self.gallery.view(self.gallery.stem(encoder))
 
     @cached_property
@@ -123,60 +132,95 @@ class Collection:
 
         return scan_of(self.view)
 
-    def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
+    def __len__(self) -> int:
+        """How many pictures a search can find."""
+        return int(self.view.live.sum())
+
+    def __repr__(self) -> str:
+        space = self.view.space
+        pictures = f"{len(self):,} pictures, {space.dim} numbers each by {space.encoder}"
+        return f"<collection {self.gallery.path}: {pictures}, searched by {self._searched_by}>"
+
+    def query(self, query: Searched = None, image: Picture | str | None = None) -> Query:
         """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
+        if isinstance(query, np.ndarray) and query.ndim == 1:
+            raise UsageError("words and pictures are searched here; a vector: collection.index.search(vector[None], k)")
+        if query is not None and not isinstance(query, str | Query):
+            return query_language.with_picture(None, query)
         parsed = query_language.parse(query) if isinstance(query, str) else query
         if image is not None:
-            return query_language.with_picture(parsed, Path(image))
+            return query_language.with_picture(parsed, image)
         if parsed is None:
             raise UsageError(
                 'nothing to search for; give words, as in: eyespot search "a heron", or --image FILE, or a filter'
             )
         return parsed
 
+    @overload
+    def search(self, query: list[Any] | tuple[Any, ...], **how: Any) -> list[Hits]: ...
+
+    @overload
+    def search(self, query: Searched = None, **how: Any) -> Hits: ...
+
     def search(
         self,
-        query: str | Query | None = None,
+        query: Any = None,
         *,
-        image: Path | str | None = None,
+        image: Picture | str | None = None,
         where: str | Condition | None = None,
         feedback: Feedback | str | bool | None = None,
         **options: Any,
-    ) -> Run:
-        """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
+    ) -> Hits | list[Hits]:
+        """The k nearest pictures to words, a picture, or both; of a list of queries those of each, by one scan.
 
-        `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). The options are those of
+        `query` is a text that may use weights, pictures and minus (`2:heron + ./pool.jpg - people`), a `Query`, or a
+        picture: a `Path`, an open file, a PIL image, an array (height, width, 3) of uint8. The options are those of
         `eyespot search`, by the names of `SearchSettings`: `k`, `by`, `adapt`, `neighbours`, `near`, `label`, `rerank`,
         …; a filter alone lists pictures by date, newest first. `where` may also be a condition, and `feedback` the
         judged photos themselves. `UsageError` for what cannot be searched, `NothingFound` if nothing is left.
         """
         from eyespot.gallery.filters import all_of, columns_of
-        from eyespot.search.parts import condition_of, judge_stage, ledger_of, moves_of, rewriter
+        from eyespot.search.parts import condition_of
         from eyespot.settings.search import FEW, SearchSettings
 
         options |= {"where": where} if isinstance(where, str) else {}
-        options |= {"feedback": feedback} if isinstance(feedback, bool | str) else {}
+        options |= {"feedback": feedback} if feedback is not None and not isinstance(feedback, tuple) else {}
         settings = SearchSettings.read(**options)
         for name in settings.model_fields_set:
             if reason := SearchSettings.display(name).python:
                 raise UsageError(f"Collection.search has no {name}: {reason}")
         condition = condition_of(settings, list(columns_of(self.view.tables)) if settings.filters else [])
         if where is not None and not isinstance(where, str):
-            condition = where if condition is None else all_of(where, condition)
+            with refusing('where is a condition in SQL, as in where="width > 300"', where):
+                condition = all_of(where, condition) if condition is not None else all_of(where)
         mask, k = self.allowed(condition), settings.k or FEW
         if query is None and image is None and settings.adapt is None and condition is not None:
-            return self.by_date(mask, k, bool(settings.grouped), settings)
-        query = self.query(query, image)
-        reword = settings.expand and rewriter(settings.expand, ledger_of(settings.ledger, self.gallery.path))
-        moves = feedback if isinstance(feedback, tuple) else moves_of(self, query, settings)
-        how: dict[str, Any] = {"mask": mask, "rewriting": reword or None, "grouped": bool(settings.grouped)}
-        if settings.rerank is None:
-            return self.answered(query, self.stage(settings, k=k, feedback=moves, **how), settings)
-        from eyespot.search.chain import Chain, TopK
+            return Hits(self.by_date(mask, k, bool(settings.grouped), settings))
+        if not isinstance(query, list | tuple):
+            return Hits(next(self._answers([self.query(query, image)], settings, mask, feedback)))
+        wanted = [self.query(one, image) for one in query]
+        if len({one.id for one in wanted}) < len(wanted):
+            wanted = [replace(one, id=f"q{number}") for number, one in enumerate(wanted, 1)]
+        return [Hits(run) for run in self._answers(wanted, settings, mask, feedback)]
 
-        with judge_stage(settings, self.gallery.path) as judge:
-            first = self.stage(settings, k=max(k, judge.depth), feedback=moves, **how)
-            return self.answered(query, Chain(first, judge, TopK(k)), settings)
+    def _answers(self, queries: list[Query], settings: SearchSettings, mask: Mask, feedback: Any) -> Iterator[Run]:
+        """The run of each query: of all together, unless their own feedback moves them, or words choose the rows."""
+        from eyespot.search.chain import Chain, TopK
+        from eyespot.search.parts import judge_stage, ledger_of, moves_of, rewriter
+        from eyespot.settings.search import FEW
+
+        reword = settings.expand and rewriter(settings.expand, ledger_of(settings.ledger, self.gallery.path))
+        how: dict[str, Any] = {"mask": mask, "rewriting": reword or None, "grouped": bool(settings.grouped)}
+        alone = settings.moves or isinstance(feedback, tuple) or (settings.grouped and settings.way == "words")
+        k = settings.k or FEW
+        for some in [[query] for query in queries] if alone else [queries] * bool(queries):
+            moves: Any = feedback if isinstance(feedback, tuple) else moves_of(self, some[0], settings)
+            if settings.rerank is None:
+                yield from self.answers(some, self.stage(settings, k=k, feedback=moves, **how), settings)
+                continue
+            with judge_stage(settings, self.gallery.path) as judge:
+                first = self.stage(settings, k=max(k, judge.depth), feedback=moves, **how)
+                yield from self.answers(some, Chain(first, judge, TopK(k)), settings)
 
     def stage(
         self,
@@ -200,12 +244,21 @@ class Collection:
 
     def answered(self, query: Query, stage: Stage, settings: FilterSettings | None = None) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user, also on the filter."""
-        with query_language.logged(query):
-            run = stage([query])
-        run.header["query"] = query_language.format_query(query)
-        run.header["pictures"] = [str(term.image) for term in query.terms if term.image is not None]
-        run.notes = [*run.notes, *self._notes(query, run, settings)]
-        return run
+        return self.answers([query], stage, settings)[0]
+
+    def answers(self, queries: Sequence[Query], stage: Stage, settings: FilterSettings | None = None) -> list[Run]:
+        """The same for each of several queries, which the stage gets together."""
+        with query_language.logged(Query("q", tuple(term for query in queries for term in query.terms))):
+            every = stage(queries)
+        runs = []
+        for query in queries:
+            run = every if len(queries) == 1 else every.only([query.id])
+            pictures = [str(term.image) for term in query.terms if term.image is not None]
+            run.header = run.header | {"query": query_language.format_query(query), "pictures": pictures}
+            run.facts = {image: run.facts[image] for image in run.images.tolist()}
+            run.notes = [*run.notes, *self._notes(query, run, settings)]
+            runs.append(run)
+        return runs
 
     def by_date(self, allowed: Mask, k: int, grouped: bool = False, settings: FilterSettings | None = None) -> Run:
         """The k newest of these pictures, those without a date last; a score is minus the rank, and says no more.

@@ -1,8 +1,7 @@
 """Contact sheets: what a search found, as thumbnails in one HTML file.
 
 The file needs nothing beside it: no script, no font, no address. It follows the reader's light or dark mode and the
-width of the screen. A sheet of search results carries no position and no owner's name unless their columns are asked
-for.
+width of the screen.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from pathlib import Path
 from eyespot.html import environment, render
 from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.photos.places import read_again
-from eyespot.photos.videos.addresses import title_of
-from eyespot.types import EyespotError, Run
+from eyespot.types import EyespotError
 
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
@@ -64,12 +62,7 @@ def html_pieces(title: str, tiles: Iterable[Tile]) -> Iterator[str]:
     yield "".join(waiting)
 
 
-# -- sheets of search results ---------------------------------------------------------------------------------
-
-
-def write_html(place: Path, runs: Sequence[Run], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
-    """One self-contained page; `captions` are the columns shown under each title (author, licence, …)."""
-    write_page(place, as_html(title, panels(runs, captions)))
+# -- files -----------------------------------------------------------------------------------------------------
 
 
 def write_page(place: Path, page: str) -> None:
@@ -78,26 +71,6 @@ def write_page(place: Path, page: str) -> None:
         place.write_bytes(page.encode())
     except OSError as error:
         raise EyespotError(f"cannot write {place}: {(error.strerror or str(error)).lower()}") from error
-
-
-def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel]:
-    """One panel for each run, headed by what was searched."""
-    sheet_panels = []
-    for run in runs:
-        (query,) = run
-        tiles = []
-        for rank, hit in enumerate(run[query], 1):
-            facts = run.facts[hit.image]
-            title = facts.get("title") or (title_of(facts["path"]) if facts["path"] else facts["id"])
-            more = [f"+{facts['others']}"] if facts.get("others") else []  # of its group
-            caption = " · ".join([*more, *(str(facts[name]) for name in captions if facts.get(name))])
-            score = None if run.header.get("by_date") else hit.score
-            tiles.append(Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption))
-        heading = run.header.get("heading", run.header["query"])
-        pictures = run.header["pictures"]
-        picture = thumbnail_of(pictures[0]) if pictures else None
-        sheet_panels.append(SheetPanel(heading, " ".join(run.notes), tiles, picture))
-    return sheet_panels
 
 
 def thumbnail_of(path: str | None, side: int = SIDE) -> bytes | None:

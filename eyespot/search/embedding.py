@@ -6,17 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from eyespot.photos.places import read_again
-from eyespot.rooms import needs
+from eyespot.encoders import upright_picture
 from eyespot.search.query_language import refuse_halves
 from eyespot.types import Composer, Encoder, Note, Pixels, Query, TextLimited, UsageError, Vectors
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ def _added_up(queries: Sequence[Query], encoder: Encoder) -> Vectors:
     if texts:
         known.update(zip(texts, encoder.encode_texts(texts), strict=True))
     if pictures:
-        known.update(zip(pictures, _embed_pictures(pictures, encoder), strict=True))
+        known.update((picture, embed_picture(picture, encoder)) for picture in pictures)
     sums = []
     for query in queries:
         # The terms' weights, the heaviest brought below 1, for some do not fit the 32 bits of a vector. By a
@@ -106,26 +102,9 @@ def _added_up(queries: Sequence[Query], encoder: Encoder) -> Vectors:
 
 def embed_picture(picture: Path, encoder: Encoder) -> Vectors:
     """The unit vector of one picture, (dim,); `UsageError` if it cannot be read."""
-    vector: Vectors = _embed_pictures([picture], encoder)[0]
+    vector: Vectors = encoder.encode_pixels(_pixels(picture, encoder)[None])[0]
     return vector
 
 
-def _embed_pictures(pictures: Sequence[Path], encoder: Encoder) -> Vectors:
-    return np.concatenate([encoder.encode_pixels(_pixels(picture, encoder)[None]) for picture in pictures])
-
-
 def _pixels(picture: Path, encoder: Encoder) -> Pixels:
-    return encoder.read(read_picture(picture, encoder.min_side))
-
-
-def read_picture(picture: Path, min_side: int | None) -> Image:
-    """A query's picture, upright in RGB; `UsageError` if it cannot be read."""
-    from eyespot.photos.pictures import BadPicture, open_picture  # which words do not need
-
-    try:
-        with needs(str(picture)):  # a frame of a video
-            return open_picture(read_again(str(picture)), min_side).image
-    except OSError as error:
-        raise UsageError(f"cannot read the picture {picture}: {(error.strerror or str(error)).lower()}") from error
-    except BadPicture as bad:
-        raise UsageError(f"cannot search with {picture}: {bad.reason}") from bad
+    return encoder.read(upright_picture(picture, encoder.min_side))

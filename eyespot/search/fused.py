@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.metrics import Measure, evaluate, parse
+from eyespot.metrics import Measure, evaluate
 from eyespot.types import Qrels, Query, RankedImage, Run, Stage, UsageError
 
 WAYS, NORMS = ("rrf", "combsum", "combmnz"), ("min-max", "z")
@@ -135,14 +135,13 @@ def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure 
     Learn them on a validation split: on the queries that are reported they flatter. Of equal scores the most even
     weights are taken, for those in the middle of a plateau are the safest.
     """
-    how = parse(measure) if isinstance(measure, str) else measure
     tried = {}
     for weights in grid(len(runs)):
-        (mean,) = evaluate(replace(fusion, weights=weights)(runs), qrels, [how]).means.values()
+        (mean,) = evaluate(replace(fusion, weights=weights)(runs), qrels, [measure]).means.values()
         tried[weights] = float(mean)
     best = max(tried, key=lambda weights: (tried[weights], -sum(weight**2 for weight in weights)))
     alone = tuple(tried[tuple(float(run == only) for run in range(len(runs)))] for only in range(len(runs)))
-    return LearnedWeights(replace(fusion, weights=best), str(how), tried[best], alone)
+    return LearnedWeights(replace(fusion, weights=best), str(measure), tried[best], alone)
 
 
 def grid(runs: int) -> Iterator[tuple[float, ...]]:

@@ -49,10 +49,10 @@ class Grouped:
                     named[id] = str(new["id"])
                     facts[named[id]] = (made.facts[id] if new["id"] == old["id"] else new | found) | {OTHERS: more}
                 heads = {query: hits[: self.k] for query, hits in best.items()}
-                cut = Run({query: [hit._replace(image=named[hit.image]) for hit in heads[query]] for query in heads})
-                cut.facts = facts
-                cut.header, cut.notes = made.header, made.notes
-                return cut
+                cut = {query: [hit._replace(image=named[hit.image]) for hit in hits] for query, hits in heads.items()}
+                made = made.reranked(cut)
+                made.facts = facts
+                return made
             deep *= 4
 
     @cached_property

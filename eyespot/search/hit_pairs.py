@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from eyespot.types import Judgement, Pair, Query, RankedImage, Run
 
@@ -14,38 +14,11 @@ Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
 Heads: TypeAlias = Mapping[Query, Mapping[int, RankedImage]]  # by rank, from 1
 
 
-class JudgedPairs(Protocol):
-    """What a judge is asked about a ranking."""
-
-    @property
-    def pairs(self) -> list[Pair]:
-        """What can be judged, by query and rank."""
-        ...
-
-    @property
-    def pictureless(self) -> int:
-        """How many hits have no picture here."""
-        ...
-
-    @property
-    def ranks(self) -> Mapping[Key, int]:
-        """The rank at which a picture was seen, by query id and picture id; empty where pictures have none."""
-        ...
-
-    def by_name(self, found: Mapping[Key, Judgement], digests: Mapping[str, str]) -> dict[str, dict[str, Judgement]]:
-        """Judgements by the ranking's names of queries and hits; `digests` by query id."""
-        ...
-
-
-def first_hits(queries: Sequence[Query], run: Run, depth: int) -> Heads:
-    """The first `depth` hits of each query."""
-    return {query: dict(enumerate(run[query.id][:depth], 1)) for query in queries if query.id in run}
-
-
-def hits_at(query: Query, run: Run, ranks: Iterable[int]) -> Heads:
-    """The hits at these ranks, from 1, of one query."""
-    hits = run[query.id]
-    return {query: {int(rank): hits[rank - 1] for rank in ranks}}
+def hits_at(queries: Sequence[Query], run: Run, ranks: Iterable[int]) -> Heads:
+    """The hits of each query that the run has at these ranks, from 1, as far as it has so many."""
+    ranks = [int(rank) for rank in ranks]
+    rankings = {query: run[query.id] for query in queries if query.id in run}
+    return {query: {rank: hits[rank - 1] for rank in ranks if rank <= len(hits)} for query, hits in rankings.items()}
 
 
 class HitPairs:
@@ -122,3 +95,6 @@ class CaptionPairs:
             }
             for name, captions in self.captions.items()
         }
+
+
+JudgedPairs: TypeAlias = HitPairs | CaptionPairs  # what a judge is asked about a ranking

@@ -6,8 +6,9 @@ run = stage(queries, run)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import marshal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,25 +18,33 @@ from eyespot.judges import JudgeStats, known, on_one_scale, prompts_of, scale_of
 from eyespot.judges import ask as ask_judge
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
-from eyespot.metrics import Measure, evaluate, parse
+from eyespot.metrics import Measure, evaluate
 from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
-from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, first_hits, hits_at
+from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, hits_at
+from eyespot.search.query_language import format_query
 from eyespot.search.rescored import Rescored, falling
+from eyespot.storage.digests import text_digest
 from eyespot.types import (
+    Answer,
+    AnswerStream,
     Encoder,
     Judge,
     Judgement,
     Note,
+    Pair,
     Qrels,
     Query,
     RankedImage,
     Run,
+    SequentialAnswers,
     Space,
     UsageError,
     Vectors,
     Verdict,
+    kind_text,
+    refusing,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +136,7 @@ class JudgeRerank:
 
     @classmethod
     def of(
-        cls, collection: Searchable, judge: str, depth: int = 100, blend: float = 1.0, **options: Any
+        cls, collection: Searchable, judge: Any, depth: int = 100, blend: float = 1.0, **options: Any
     ) -> JudgeRerank:
         """The stage for a collection, whose ledger keeps the verdicts; `options` are those of `judge_named`."""
         ledger = Judgements(collection.gallery.path / "ledger.sqlite")
@@ -139,28 +148,21 @@ class JudgeRerank:
             raise UsageError("a judge re-ranks a run; put a first stage, such as Nearest, before this one")
         return self.reranked(run, self.ask(queries, run))
 
-    def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:
-        """What asking would take, without asking."""
-        return self._planned(HitPairs(first_hits(queries, run, self.depth), run.facts))
-
-    def plan_at(self, query: Query, run: Run, ranks: Iterable[int]) -> RerankEstimate:
-        """The same for the hits at these ranks, from 1, of one query."""
-        return self._planned(HitPairs(hits_at(query, run, ranks), run.facts))
-
-    def _planned(self, named: JudgedPairs) -> RerankEstimate:
+    def plan(self, queries: Sequence[Query], run: Run, ranks: Iterable[int] | None = None) -> RerankEstimate:
+        """What `ask` of the same would take, without asking."""
+        named = self._pairs(queries, run, ranks)
         to_ask = unknown(self.judge, named.pairs, self.ledger)
         return RerankEstimate(len(named.pairs), len(to_ask), named.pictureless)
 
-    def ask(self, queries: Sequence[Query], run: Run) -> JudgeResult:
-        """The judge's word on the first hits of these queries; a budget that is spent ends it early.
+    def ask(self, queries: Sequence[Query], run: Run, ranks: Iterable[int] | None = None) -> JudgeResult:
+        """The judge's word on the hits of these queries at these ranks, from 1, the first `depth` for None.
 
-        Each answer is in the ledger before the next one is waited for.
+        Each answer is in the ledger before the next one is waited for; a budget that is spent ends it early.
         """
-        return self.ask_pairs(HitPairs(first_hits(queries, run, self.depth), run.facts))
+        return self.ask_pairs(self._pairs(queries, run, ranks))
 
-    def ask_at(self, query: Query, run: Run, ranks: Iterable[int]) -> JudgeResult:
-        """The same on the hits at these ranks, from 1, of one query."""
-        return self.ask_pairs(HitPairs(hits_at(query, run, ranks), run.facts))
+    def _pairs(self, queries: Sequence[Query], run: Run, ranks: Iterable[int] | None) -> HitPairs:
+        return HitPairs(hits_at(queries, run, range(1, self.depth + 1) if ranks is None else ranks), run.facts)
 
     def ask_pairs(self, named: JudgedPairs) -> JudgeResult:
         """The judge's word on pairs made elsewhere, under the names that they have there."""
@@ -186,9 +188,9 @@ class JudgeRerank:
     def reranked(self, run: Run, result: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
         rescored, _ = Rescored(self.scores(run, result), self.depth)(run)
-        made = Run({query: falling(hits) for query, hits in rescored.items()})
-        made.header, made.facts = rescored.header | self.header(result), run.facts
-        made.notes = [*run.notes, *self.notes(run, result)]
+        rankings = {query: falling(hits) for query, hits in rescored.items()}
+        made = rescored.reranked(rankings, **self.header(result))
+        made.notes += self.notes(run, result)
         return made
 
     def notes(self, run: Run, result: JudgeResult, unsaid: str = BEHIND) -> list[str]:
@@ -272,11 +274,10 @@ def learned_blend(
 
     Learn it on a validation split: on the queries that are reported it flatters.
     """
-    how = parse(measure) if isinstance(measure, str) else measure
 
     def mean(blend: float) -> float:
         reranked, _ = Rescored(replace(stage, blend=blend).scores(run, result), stage.depth)(run)
-        (value,) = evaluate(reranked, qrels, [how]).means.values()
+        (value,) = evaluate(reranked, qrels, [measure]).means.values()
         return float(value)
 
     return max((step / STEPS for step in range(STEPS + 1)), key=lambda blend: (mean(blend), blend))
@@ -290,12 +291,50 @@ def is_judge(spec: str) -> bool:
     return not Path(spec).exists() and spec.partition(":")[0] in rooms.names("judges")
 
 
-def judge_named(spec: str, **options: Any) -> Judge:
-    """A judge by its name; `budget`, `wording`, `prices` are its own where they are None.
+@dataclass(frozen=True)
+class FunctionJudge:
+    """A judge that is a function of a query's text and a picture's path: to a probability, True or False, or a verdict.
+
+    Its answers are in the ledger under its code, so that another function of the same name is another judge.
+    """
+
+    function: Callable[[str, str], Any]
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
+
+    @property
+    def name(self) -> str:
+        """`function:` and the name of the function."""
+        return f"function:{getattr(self.function, '__qualname__', type(self.function).__name__)}"
+
+    @property
+    def prompt(self) -> str:
+        """A digest of its code, and of the values that it brings along."""
+        call = getattr(self.function, "__code__", None) or type(self.function).__call__.__code__
+        values = [cell.cell_contents for cell in getattr(self.function, "__closure__", None) or ()]
+        return text_digest(marshal.dumps(call).hex(), repr(getattr(self.function, "__defaults__", None)), repr(values))
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        """One answer for every pair, in their order; `UsageError` for what is no probability."""
+        return SequentialAnswers(Answer(pair, self._verdict(pair)) for pair in pairs)
+
+    def _verdict(self, pair: Pair) -> Verdict:
+        value = self.function(format_query(pair.query), str(pair.path))
+        with refusing("a judge gives a probability from 0 to 1, True or False, or a Verdict", value):
+            return value if isinstance(value, Verdict) else Verdict(float(value))
+
+
+def judge_named(spec: str | Callable[[str, str], Any], **options: Any) -> Judge:
+    """A judge by its name, or of a function; `budget`, `wording`, `prices` are its own where they are None.
 
     Pictures are read as the gallery reads them, and `encoder:NAME` gets its model here. Raises `UsageError` for a name
     that nobody has, and what the judge says of options.
     """
+    if not isinstance(spec, str):
+        if options or not callable(spec):
+            raise UsageError(f"a judge is a name, as in encoder:starter, or a function alone, not {kind_text(spec)}")
+        return FunctionJudge(spec)
     name, _, rest = spec.partition(":")
     given = {option: value for option, value in options.items() if value is not None}
     handed = {"embedding": SecondModel(rest or "starter")} if name == "encoder" else {"read": picture_of}

@@ -1,11 +1,11 @@
-"""The stage of static task adaptation (TA): one linear map for all queries and pictures, to search or to re-rank."""
+"""The index of static task adaptation (TA): one linear map for all queries and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -15,9 +15,7 @@ from eyespot import rooms
 from eyespot.adapters.quari.forward import refuse_without_direction
 from eyespot.gallery.view import View
 from eyespot.kernels.rows import RowBlocks
-from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.nearest import as_run, naming_damage
-from eyespot.types import Encoder, Index, Mask, NearestRows, Query, RankedImage, Run, Vectors
+from eyespot.types import Index, Mask, NearestRows, Vectors
 
 if TYPE_CHECKING:
     from eyespot.adapters.linear import Linear
@@ -80,44 +78,3 @@ def index_of(view: View, adapter: Linear) -> LinearIndex:
         copy = replace(adapter)  # the key itself in its value would never be let go
         known = _OPEN[adapter] = (ref(view), LinearIndex(copy, view.blocks))
     return known[1]
-
-
-@dataclass(frozen=True)
-class LinearAdapted:
-    """The k best rows for each query under a linear adapter; or, given a run, its first `depth` hits in that order."""
-
-    view: View
-    encoder: Encoder | KnownVectors
-    adapter: Linear
-    k: int
-    mask: Mask
-    depth: int | None = None
-
-    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
-        """A new run, or the given one re-ranked."""
-        vectors, index = embed(queries, self.encoder), index_of(self.view, self.adapter)
-        if run is not None:
-            return reranked(self.view, run, queries, self.depth, lambda at, rows: index.rescore(vectors[at], rows))
-        with naming_damage(self.view):
-            found = index.search(vectors, self.k, self.mask)
-        made = as_run(queries, found, self.view)
-        made.header |= {"exact": True, "adapted": True}
-        return made
-
-
-def reranked(
-    view: View, run: Run, queries: Sequence[Query], depth: int | None, rescore: Callable[[int, list[int]], Any]
-) -> Run:
-    """The run, the first `depth` hits of each query by `rescore` of its place and their rows, the rest as it was."""
-    ranked: dict[str, list[RankedImage]] = {}
-    for at, query in enumerate(queries):
-        hits = run[query.id]
-        scores = rescore(at, view.rows_of([hit.image for hit in hits[:depth]]))  # (n,)
-        order = np.argsort(-scores, kind="stable").tolist()
-        scored = [RankedImage(hits[place].image, float(scores[place])) for place in order]
-        lowest, rest = scored[-1].score if scored else 0.0, hits[len(scored) :]
-        ranked[query.id] = [*scored, *(RankedImage(hit.image, lowest - rank) for rank, hit in enumerate(rest, 1))]
-    made = Run(ranked)
-    made.facts, made.notes = run.facts, list(run.notes)
-    made.header = run.header | {"adapted": True, "depth": depth}
-    return made

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eyespot import rooms
+from eyespot.encoders import upright_picture
 from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
-from eyespot.search.embedding import read_picture
 from eyespot.search.local import DEPTH
-from eyespot.search.rescored import falling
+from eyespot.search.rescored import falling, followed
 from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ class LocalRerank:
             notes.append(f"pictures without local descriptors, left behind the others: {without}")
         if any(term.text is not None for query in queries for term in query.terms):
             notes.append("the re-ranking compares pictures only; words counted in the first stage")
-        made = Run(ordered)
-        made.facts, made.notes = run.facts, [*run.notes, *notes]
-        made.header = run.header | {"rerank_local": self.name, "depth": self.depth}
+        made = run.reranked(ordered, rerank_local=self.name, depth=self.depth)
+        made.notes += notes
         return made
 
     def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> tuple[list[RankedImage], int, list[str]]:
@@ -88,7 +87,7 @@ class LocalRerank:
         if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
             raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
         place = places[0]
-        features = self.extractor.describe(read_picture(place, self.extractor.min_side), self.count)
+        features = self.extractor.describe(upright_picture(place, self.extractor.min_side), self.count)
         if not len(features.descriptors):
             return list(hits), 0, [f"nothing stands out in {place} to compare by; its ranking is as it was"]
         head, tail = hits[: self.depth], hits[self.depth :]
@@ -102,9 +101,7 @@ class LocalRerank:
                 raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; fix it")
             ranked_images.append(RankedImage(hit.image, score))
         scored = falling(sorted(ranked_images, key=lambda hit: -hit.score))
-        lowest = scored[-1].score if scored else 0.0
-        rest = [RankedImage(hit.image, lowest - rank) for rank, hit in enumerate([*behind, *tail], 1)]
-        return [*scored, *rest], len(behind), []
+        return followed(scored, [*behind, *tail]), len(behind), []
 
 
 def refuse_other_settings(described: Described, extractor: Extractor) -> None:

@@ -103,10 +103,8 @@ def renamed(run: Run, matching: RowMatching) -> Run:
             for name in named.get(hit.image, [UNMATCHED + hit.image]):
                 best.setdefault(name, hit.score)
         rankings[query] = [RankedImage(name, score) for name, score in best.items()]
-    made = Run(rankings)
+    made = run.reranked(rankings, matched_by=matching.way)
     made.facts = {name: facts for id, facts in run.facts.items() for name in named.get(id, [UNMATCHED + id])}
-    made.header = run.header | {"matched_by": matching.way}
-    made.notes = list(run.notes)
     return made
 
 

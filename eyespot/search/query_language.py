@@ -20,10 +20,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from eyespot.encoders import upright_picture
 from eyespot.photos.places import place_alike
 from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.types import Query, Term, UsageError
@@ -77,10 +81,26 @@ def format_query(query: Query) -> str:
     return opening + _written(first) + "".join(f" {'-' if t.weight < 0 else '+'} {_written(t)}" for t in others)
 
 
-def with_picture(query: Query | None, image: Path) -> Query:
-    """The query with a picture of weight 1 before its terms, or the picture alone."""
+def with_picture(query: Query | None, image: Any) -> Query:
+    """The query with a picture of weight 1 before its terms, or the picture alone.
+
+    One in memory (a PIL image, an array, an open file) is stored as a file until the program ends.
+    """
     query = query or Query("q", ())
-    return Query(query.id, (Term(1.0, image=_existing(str(image), "check the path")), *query.terms))
+    if not isinstance(image, str | Path):
+        from eyespot.photos.pictures import id_of  # with all that reads pictures, which most words do not need
+
+        picture, data = upright_picture(image), BytesIO()
+        picture.save(data, "PNG")
+        image = Path(_pictures().name) / f"{id_of(data.getvalue())}.png"
+        image.write_bytes(data.getvalue())
+    place = _existing(os.path.expanduser(image), "check the path")
+    return Query(query.id, (Term(1.0, image=place), *query.terms))
+
+
+@cache
+def _pictures() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="eyespot-queries-")
 
 
 def refuse_halves(texts: Iterable[str]) -> None:

@@ -39,9 +39,7 @@ class Rescored:
             for rank, (_, equals) in enumerate(groupby([*unscored, *tail], key=lambda hit: hit.score), 1):
                 ranking += [RankedImage(hit.image, lowest - step * rank) for hit in equals]
             made[query] = ranking
-        reranked = Run(made)
-        reranked.header, reranked.facts = {**run.header, "reranked": self.depth}, run.facts
-        return reranked, without
+        return run.reranked(made, reranked=self.depth), without
 
 
 def falling(hits: Iterable[RankedImage]) -> list[RankedImage]:
@@ -51,6 +49,12 @@ def falling(hits: Iterable[RankedImage]) -> list[RankedImage]:
         most = made[-1].score - max(STEP, abs(made[-1].score) * SINGLE) if made else hit.score
         made.append(RankedImage(hit.image, min(hit.score, most)))
     return made
+
+
+def followed(scored: list[RankedImage], rest: Iterable[RankedImage]) -> list[RankedImage]:
+    """The scored hits, best first, and others behind them in their order."""
+    lowest = scored[-1].score if scored else 0.0
+    return [*scored, *(RankedImage(hit.image, lowest - rank) for rank, hit in enumerate(rest, 1))]
 
 
 def below(hits: Sequence[RankedImage]) -> float:

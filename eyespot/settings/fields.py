@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -84,6 +85,7 @@ class Settings(BaseModel):
     # Validators are built by the first value, so that help and other verbs do not wait for them
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     renamed: ClassVar[Mapping[str, str]] = {}  # a name of earlier versions, and what to write in its place
+    synonyms: ClassVar[Mapping[str, str]] = {}  # a name that other programs have, and ours
 
     @classmethod
     def read(cls, **given: Any) -> Self:
@@ -95,7 +97,9 @@ class Settings(BaseModel):
             first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"][:1])
         if first["type"] == "extra_forbidden":
-            raise UsageError(f"no setting {name!r}; there are: {', '.join(sorted(cls.model_fields))}")
+            near = cls.synonyms.get(name) or next(iter(get_close_matches(name, cls.model_fields)), "")
+            write = f" (write {near})" if near else ""
+            raise UsageError(f"no setting {name!r}{write}; there are: {', '.join(sorted(cls.model_fields))}")
         reason = first["msg"][:1].lower() + first["msg"][1:]
         sentence = "{" + name + "} cannot be {given!r}: {reason}"
         raise SettingsConflict(sentence, given=first["input"], reason=reason)

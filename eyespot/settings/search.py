@@ -15,6 +15,7 @@ FEW = 20  # pictures that a search shows
 EVERYBODY = "everybody"
 ADAPT = "a QuARI checkpoint (its folder, or hub:OWNER/NAME), or linear:FILE, a static adapter (TA)"
 Way = Literal["look", "words", "both"]
+SYNONYMS = {**dict.fromkeys(("limit", "top_k", "topk", "n", "count", "size", "max"), "k"), "filter": "where"}
 RENAMED = {
     "adapter": "{adapt}",
     "ungrouped": "grouped=false",
@@ -178,6 +179,7 @@ class SharedSearchSettings(FilterSettings, RankingSettings, RerankSetting):
     """The settings of every way to search: command line, page, API and Python."""
 
     renamed: ClassVar[Mapping[str, str]] = RENAMED
+    synonyms: ClassVar[Mapping[str, str]] = SYNONYMS
 
     encoder: str | None = setting(
         "Search this encoder's space.", python="a collection is opened with it: eyespot.open", **ENCODER

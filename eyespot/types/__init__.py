@@ -16,6 +16,7 @@ from eyespot.types.encoders import (
     Vectors,
 )
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
+from eyespot.types.kinds import checked_names
 from eyespot.types.language_models import (
     Adjustment,
     BudgetMeter,
@@ -35,8 +36,10 @@ from eyespot.types.messages import (
     Progress,
     UsageError,
     codes_of,
+    kind_text,
     no_progress,
     prefixed,
+    refusing,
     without_code,
 )
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
@@ -96,8 +99,12 @@ __all__ = [
     "Vectors",
     "Verdict",
     "codes_of",
+    "kind_text",
     "no_progress",
     "prefixed",
+    "refusing",
     "repeated_row",
     "without_code",
 ]
+
+globals().update(checked_names(globals(), __all__))

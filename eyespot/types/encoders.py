@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from eyespot.types.messages import Progress, no_progress
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -90,7 +92,11 @@ class Encoder(Protocol):
         ...
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """Texts to unit vectors (n, dim); the encoder's own prompt rules are applied here."""
+        """Texts, or one, to unit vectors (n, dim); the encoder's own prompt rules are applied here."""
+        ...
+
+    def encode(self, pictures: Any, *, errors: str = "raise", progress: Progress = no_progress) -> Vectors:
+        """Pictures in any form to unit vectors (n, dim); `eyespot.encoders.PictureEncoder` brings it."""
         ...
 
     def caveat(self, text: str) -> str | None:

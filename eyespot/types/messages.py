@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import reprlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 
@@ -16,6 +18,20 @@ class UsageError(EyespotError):
     """The request itself is wrong: an unknown name, a malformed filter, options that exclude each other."""
 
     exit_code = 2
+
+
+@contextmanager
+def refusing(takes: str, value: object) -> Iterator[None]:
+    """`UsageError`, "TAKES, not VALUE", for what Python itself says of a value of another kind in this block."""
+    try:
+        yield
+    except (TypeError, AttributeError, LookupError, ValueError) as error:
+        raise UsageError(f"{takes}, not {kind_text(value)}") from error
+
+
+def kind_text(value: object) -> str:
+    """A value that is not of the kind that is wanted, for a sentence: in few letters, and its kind."""
+    return f"{reprlib.repr(value)} ({type(value).__name__})"
 
 
 class NothingFound(EyespotError):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from eyespot.types.messages import UsageError
+from eyespot.types.messages import UsageError, refusing
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+Ranking: TypeAlias = Mapping[str, float] | Sequence[tuple[str, float]]  # images with scores
 
 
 class RankedImage(NamedTuple):
@@ -89,6 +92,13 @@ class _Ragged:
         return self.images[self.codes]
 
 
+def in_order(hits: Ranking | Sequence[str]) -> Sequence[Any]:
+    """The hits of one ranking, {image: score} by falling score; `TypeError` for a text, and for what has no order."""
+    if isinstance(hits, str | bytes | Set) or not hasattr(hits, "__len__"):
+        raise TypeError("no ranking")
+    return sorted(hits.items(), key=lambda hit: -hit[1]) if isinstance(hits, Mapping) else hits
+
+
 class Run(_Ragged, Mapping[str, list[RankedImage]]):
     """Rankings, best first: columns `query`, `image`, `rank`, `score`, read like a mapping from query id to hits.
 
@@ -96,26 +106,30 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
     know before trusting it.
     """
 
-    def __init__(self, rankings: Mapping[str, Sequence[RankedImage]]) -> None:
+    def __init__(self, rankings: Mapping[str, Ranking]) -> None:
         import numpy as np
 
-        flat = [hit for hits in rankings.values() for hit in hits]
-        self._lay_out(rankings, [len(hits) for hits in rankings.values()], IdColumn.of(hit[0] for hit in flat))
-        self.score: NDArray[np.float64] = np.array([hit[1] for hit in flat], dtype=np.float64)  # (hits,)
+        with refusing("a run is {query: [(image, score), …]} or {query: {image: score}}", rankings):
+            ranked = {query: in_order(hits) for query, hits in rankings.items()}
+            flat = [hit for hits in ranked.values() for hit in hits]
+            self.score: NDArray[np.float64] = np.array([hit[1] for hit in flat], dtype=np.float64)  # (hits,)
+            self._lay_out(ranked, [len(hits) for hits in ranked.values()], IdColumn.of(hit[0] for hit in flat))
         self.facts: dict[str, dict[str, Any]] = {}
         self.header: dict[str, Any] = {}
         self.notes: list[str] = []
 
     @classmethod
-    def from_rankings(cls, rankings: Mapping[str, Sequence[tuple[str, float]]]) -> Run:
-        """A run from {query: [(image, score), …]}, each ranking best first."""
-        return cls({query: [RankedImage(*hit) for hit in hits] for query, hits in rankings.items()})
+    def from_rankings(cls, rankings: Mapping[str, Ranking]) -> Run:
+        """A run from {query: [(image, score), …]}, each ranking best first, or from {query: {image: score}}."""
+        return cls(rankings)
 
     @classmethod
     def from_orders(cls, orders: Mapping[str, Sequence[str]]) -> Run:
         """A run from {query: [image, …]}, best first; without scores of their own, hits score -1, -2, -3, …"""
+        with refusing("orders are {query: [image, …]}, best first", orders):
+            lists = {query: in_order(images) for query, images in orders.items()}
         return cls(
-            {query: [RankedImage(image, -rank) for rank, image in enumerate(o, 1)] for query, o in orders.items()}
+            {query: [RankedImage(image, -rank) for rank, image in enumerate(o, 1)] for query, o in lists.items()}
         )
 
     @classmethod
@@ -165,6 +179,12 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         subset = (query for query, its in zip(self.queries, chosen.tolist(), strict=True) if its)
         made._lay_out(subset, lengths[chosen], IdColumn(self.images[used], place[codes]))
         made.score, made.facts, made.header, made.notes = self.score[rows], self.facts, self.header, self.notes
+        return made
+
+    def reranked(self, rankings: Mapping[str, Sequence[RankedImage]], **header: Any) -> Run:
+        """Other rankings of these images, with the facts and notes of this run, and its header with some more in it."""
+        made = Run(rankings)
+        made.facts, made.header, made.notes = self.facts, self.header | header, list(self.notes)
         return made
 
     def self_hits(self) -> dict[str, int]:
@@ -273,10 +293,10 @@ class Qrels(_Ragged, Mapping[str, Mapping[str, float]]):
     """
 
     def __init__(self, grades: Mapping[str, Mapping[str, float]], header: Mapping[str, Any] | None = None) -> None:
-
-        image = IdColumn.of(image for images in grades.values() for image in images)
-        self._lay_out(grades, [len(images) for images in grades.values()], image)
-        self.grade = grade_column([grade for images in grades.values() for grade in images.values()])
+        with refusing("judgements are {query: {image: grade}}", grades):
+            image = IdColumn.of(image for images in grades.values() for image in images)
+            self._lay_out(grades, [len(images) for images in grades.values()], image)
+            self.grade = grade_column([grade for images in grades.values() for grade in images.values()])
         self.header = dict(header or {})
 
     @classmethod

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from eyespot.types.encoders import Mask, Vectors
-from eyespot.types.messages import UsageError
+from eyespot.types.messages import UsageError, kind_text, refusing
 from eyespot.types.rankings import Run
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Term:
     image: Path | None = None
 
     def __post_init__(self) -> None:
-        if (self.text is None) == (self.image is None):
+        if (self.text is None) == (self.image is None) or not isinstance(self.text, str | None):
             raise UsageError("a query term is either words or a picture")
 
 
@@ -37,6 +37,12 @@ class Query:
     id: str
     terms: tuple[Term, ...]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not all(isinstance(t, Term) for t in self.terms):
+            raise UsageError(
+                f"a query is an id with terms, as in Query.words('a heron', 'q1'), not {kind_text(self.terms)}"
+            )
+
     @classmethod
     def words(cls, text: str, id: str = "q") -> Query:
         """A query of plain words."""
@@ -45,7 +51,8 @@ class Query:
     @classmethod
     def picture(cls, image: Path | str, id: str = "q") -> Query:
         """A query by example."""
-        return cls(id, (Term(1.0, image=Path(image)),))
+        with refusing("a picture is named by its path, and one in memory is given to Collection.search", image):
+            return cls(id, (Term(1.0, image=Path(image)),))
 
     @classmethod
     def composed(cls, image: Path | str, text: str, id: str = "q") -> Query:

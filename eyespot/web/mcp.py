@@ -23,8 +23,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 import eyespot
 from eyespot.formats.exporting import tells_too_much
-from eyespot.photos.attribution import attribution_of
 from eyespot.photos.pictures import thumbnail
+from eyespot.photos.provenance import attribution_of
 from eyespot.types import EyespotError, UsageError
 from eyespot.web._items import existing_row, item_of, items_of, title_of
 from eyespot.web._judging import judged_now

@@ -175,7 +175,7 @@ def search_all(state: State, wanted: SearchBatch) -> Response:
     found = _hits(snapshot, queries, params, mask, wanted.limit) if queries else {}
     for id, hits in found.items():
         results[int(id)]["hits"] = hits
-    encoder, notes = snapshot.view.space.encoder, snapshot.notes(None, None)
+    encoder, notes = snapshot.view.space.encoder, snapshot.notes(None, None, answered=False)
     return JSONResponse({"results": results, "encoder": encoder, "by": params.way, "notes": notes})
 
 

@@ -104,7 +104,7 @@ def _rounds(plain: RankedResult, judges: Judges, allowed: AllowedJudge, stage: J
         ranks = range(first, min(first + TOGETHER, hits + 1))
         with allowed.asking:
             leave_out_changed(run, plain, ranks)
-            judge_result = stage.ask_at(query, run, ranks)
+            judge_result = stage.ask([query], run, ranks)
         if judge_result.stopped:
             calls, money = judges.budget.calls, judges.budget.money
             limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])

@@ -54,7 +54,7 @@ UNLISTED = {"id", "video", "video_id", "path", "thumbnail", "rank", "score", "si
 UNLISTED |= {"title", "verdict", "probability", "others", "why"}
 
 
-class Hits(NamedTuple):
+class PageHits(NamedTuple):
     """A stretch of the grid, and the address of the next one."""
 
     items: list[dict[str, Any]]
@@ -65,7 +65,7 @@ class Hits(NamedTuple):
 @router.get("/")
 def search_page(request: Request, state: State, given: Given, cursor: Cursor = None) -> Response:
     """The page with its form, and what was found."""
-    snapshot, wrong, hits, person = None, None, Hits([], None), person_of(request)
+    snapshot, wrong, hits, person = None, None, PageHits([], None), person_of(request)
     more = _about(state, given, None, person)
     try:
         snapshot = state.snapshots.current(given.encoder)
@@ -130,7 +130,7 @@ def alike(request: Request, state: State, given: Given, id: str) -> Response:
     rows = list(dict.fromkeys(rows))[:ALIKE]
     items = judged_items(state, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
     template = "hits.html" if request.headers.get("hx-request") else "alike.html"
-    shown = Hits(items, None)
+    shown = PageHits(items, None)
     return page(request, template, params=given, hits=shown, result=None, member=True, **helpers(given))
 
 
@@ -164,7 +164,7 @@ def spread(request: Request, state: State, given: Given) -> Response:
 # -- what is shown ----------------------------------------------------------------------------------------------
 
 
-def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User) -> Hits:
+def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User) -> PageHits:
     kind, seen = read_cursor(cursor) if cursor else ("", 0)
     if not given.something:
         snapshot = state.snapshots.current(given.encoder)
@@ -174,7 +174,7 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
         if not rows and not seen:
             raise nothing_of(snapshot, given)
         items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]
-        return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
+        return PageHits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
     # The result that is being paged through; searched anew if it is not kept any more
     try:
         result = state.searches.results[kind]
@@ -183,7 +183,7 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
     found = result.slice(seen, PAGE)
     known = None if result.judged else state.searches.calibration(result, judge_key_of(person))
     items = with_probability(items_of(result, found), known)
-    return Hits(judged_items(state, given, items, person), cursor_of(result, found), result)
+    return PageHits(judged_items(state, given, items, person), cursor_of(result, found), result)
 
 
 def _filters(state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Exception | None) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def searched(collection: Collection, queries: dict[str, Query]) -> Run:
 
 
 def _runs(collection: Collection, queries: dict[str, Query]) -> dict[str, Run]:
-    return {name: collection.search(Query("q", query.terms), k=1000, by="look") for name, query in queries.items()}
+    return {name: collection.search(Query("q", query.terms), k=1000, by="look").run for name, query in queries.items()}
 
 
 def ours(run: Run, qrels: Qrels) -> dict[str, float]:

@@ -202,7 +202,7 @@ def gallery(tmp_path: Path, two_spaces_photos: Path) -> Path:
 def found(gallery: Path, encoder: Encoder | str) -> int:
     """How many photos a search in a space finds."""
     name = encoder if isinstance(encoder, str) else encoder.space.encoder
-    return len(eyespot.open(gallery, name).search("stripes", k=50).image)
+    return len(eyespot.open(gallery, name).search("stripes", k=50).run.image)
 
 
 def vectors(gallery: Path, encoder: Encoder | str) -> np.ndarray:
@@ -236,7 +236,7 @@ def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
     draw(two_spaces_photos / "new.jpg", 99)
     index_gallery(gallery)
 
-    run = eyespot.open(gallery, clip.space.encoder).search("stripes", k=50)
+    run = eyespot.open(gallery, clip.space.encoder).search("stripes", k=50).run
     assert len(run.image) == 5
     (notice,) = [note for note in run.notes if "not searched: 1;" in note]
     assert shlex.split(notice.partition(" with: ")[2]) == ["eyespot", "index", "-g", str(gallery)]

@@ -73,13 +73,13 @@ def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Pat
     assert spaces_in(copy) == set() and len(list(copy.glob("shards/*/items.parquet"))) == 2
     assert (copy / ".origin.json").stat().st_mode & 0o777 == 0o600  # the address is for the owner alone
 
-    first = eyespot.open(url_of(tmp_path)).search("stripes", k=9)
+    first = eyespot.open(url_of(tmp_path)).search("stripes", k=9).run
     assert spaces_in(copy) == {"starter"}
-    second = eyespot.open(url_of(tmp_path), CROPS).search("stripes", k=9)
+    second = eyespot.open(url_of(tmp_path), CROPS).search("stripes", k=9).run
 
     assert spaces_in(copy) == {"starter", CROPS} and contents(copy) == contents(gallery)
     for found, encoder in ((first, None), (second, CROPS)):
-        assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9)["q"]
+        assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9).run["q"]
 
 
 def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gallery: Path, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gal
     grow(gallery, tmp_path, "starter")
     publish(gallery, url_of(tmp_path))
 
-    assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
+    assert len(eyespot.open(copy, CROPS).search("stripes", k=9).run["q"]) == 6
     complete(copy, disk.read_header(copy).default)
     assert contents(copy) == before
 
@@ -106,7 +106,7 @@ def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path
 
     assert spaces_in(copy) == {"starter"}
     (tmp_path / "store").rename(tmp_path / "away")
-    assert len(eyespot.open(copy).search("stripes", k=9)["q"]) == 7
+    assert len(eyespot.open(copy).search("stripes", k=9).run["q"]) == 7
     with pytest.raises(EyespotError, match="is missing"):
         eyespot.open(copy, CROPS)
 
@@ -115,7 +115,7 @@ def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: P
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path))
     (copy / ".origin.json").unlink()
-    assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
+    assert len(eyespot.open(copy, CROPS).search("stripes", k=9).run["q"]) == 6
     fetch(url_of(tmp_path), part=FACTS)
     assert contents(copy) == contents(gallery)
 
@@ -133,8 +133,8 @@ def test_a_copy_that_has_lost_what_was_published_is_mended_by_its_address(
 
     with pytest.raises(EyespotError, match=f"-g {url_of(tmp_path)}"):
         eyespot.open(copy)
-    assert len(eyespot.open(url_of(tmp_path)).search("stripes", k=9)["q"]) == 6
-    assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
+    assert len(eyespot.open(url_of(tmp_path)).search("stripes", k=9).run["q"]) == 6
+    assert len(eyespot.open(copy, CROPS).search("stripes", k=9).run["q"]) == 6
 
 
 def test_a_stored_index_comes_with_the_search_that_uses_it(gallery: Path, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gall
     complete(copy, Gallery(copy).stem())
 
     (tmp_path / "store").rename(tmp_path / "away")
-    assert eyespot.open(copy).search("stripes", k=9)["q"] == eyespot.open(other).search("stripes", k=9)["q"]
+    assert eyespot.open(copy).search("stripes", k=9).run["q"] == eyespot.open(other).search("stripes", k=9).run["q"]
     (tmp_path / "away").rename(tmp_path / "store")
     assert contents(fetch(url, copy)) == contents(other)
 

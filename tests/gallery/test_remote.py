@@ -64,7 +64,7 @@ def at(folder: Path) -> str:
 
 
 def names(query: str, gallery: Path | str) -> list[str]:
-    run = eyespot.open(gallery).search(query, k=50)
+    run = eyespot.open(gallery).search(query, k=50).run
     return [hit.image for hit in run["q"]]
 
 

@@ -102,7 +102,7 @@ def test_images_are_seen_where_their_cosine_is_their_score(collection: Collectio
 def test_the_library_s_own_call_takes_a_checkpoint(collection: Collection, tmp_path: Path) -> None:
     place = checkpoint(tmp_path, collection.view.space.dim, "starter")
 
-    run = collection.search("a windmill", k=3, adapt=place)
+    run = collection.search("a windmill", k=3, adapt=place).run
 
     wanted = np.argsort(-dense(collection, rooms.load("adapters", f"quari:{place}"), QUERIES[0]), kind="stable")[:3]
     assert [hit.image for hit in run["q"]] == ids(collection, wanted)
@@ -161,7 +161,7 @@ def test_a_search_finds_the_same_by_folder_and_by_file(tmp_path: Path) -> None:
     ids = found(tmp_path / "ta")
     later = found(tmp_path / "ta", "--adapt-depth", 2, "--neighbours", 1, "--alpha", 2)
     assert ids == found(tmp_path / "ta" / FILE)
-    assert ids == list(eyespot.open(gallery).search("a ball", adapt=f"linear:{tmp_path / 'ta'}").image)
+    assert ids == list(eyespot.open(gallery).search("a ball", adapt=f"linear:{tmp_path / 'ta'}").run.image)
     assert sorted(later) == sorted(ids) and later != ids
 
 

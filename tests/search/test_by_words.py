@@ -251,12 +251,12 @@ def test_directions_in_which_all_photos_differ_count_less() -> None:
 
 def test_teaching_can_be_left_out_and_says_what_it_did(collection: Collection) -> None:
     """The Python call is by both, and is taught, unless told."""
-    run, untold = collection.search("ardea cocoi"), collection.search("ardea cocoi", teach=False)
+    run, untold = collection.search("ardea cocoi").run, collection.search("ardea cocoi", teach=False).run
 
     assert run.header["taught"]["q"]["photos"] == 2 and run.header["by"] == "both"
     assert [getattr(note, "code", "") for note in run.notes][:1] == ["taught"] and "--" not in run.notes[0]
     assert "taught" not in untold.header and untold.notes == run.notes[1:]
-    assert collection.search("thula", by="look").header["by"] == "look"
+    assert collection.search("thula", by="look").run.header["by"] == "look"
 
 
 @LAW

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import eyespot
 from eyespot import rooms
 from eyespot.gallery import disk
+from eyespot.search import JudgeRerank, Nearest
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
+from eyespot.search.hits import Hits
 from eyespot.search.query_language import parse
 from eyespot.search.why import MOST_WORDS, QueryParts
-from eyespot.types import EyespotError, Query, Term, UsageError
+from eyespot.types import EyespotError, Query, Run, Term, UsageError
 from tests.wording import raises
 from tests.worlds import draw_photos, index_gallery
 
@@ -44,7 +47,7 @@ def expected(collection: Collection, query: Query, allowed: np.ndarray) -> list[
 
 @pytest.mark.parametrize("words", ["stripes", "a red ball", "2:stripes - a ball"])
 def test_the_whole_ranking_is_that_of_the_cosines(collection: Collection, words: str) -> None:
-    run = collection.search(words, k=100)
+    run = collection.search(words, k=100).run
 
     query = parse(words)
     assert list(run.image) == expected(collection, query, collection.view.live)
@@ -53,11 +56,82 @@ def test_the_whole_ranking_is_that_of_the_cosines(collection: Collection, words:
 
 @pytest.mark.parametrize(("where", "count"), [("third IS NOT NULL", 10), ("third < 4", 2), ("third = 27", 1)])
 def test_a_filter_never_costs_a_hit(collection: Collection, where: str, count: int) -> None:
-    run = collection.search("stripes", k=100, where=where)
+    run = collection.search("stripes", k=100, where=where).run
 
     assert len(run.image) == count
-    everything = list(collection.search("stripes", k=100).image)
+    everything = list(collection.search("stripes", k=100).run.image)
     assert list(run.image) == [id for id in everything if id in run.facts]
+
+
+def test_hits_show_themselves(collection: Collection, tmp_path: Path) -> None:
+    hits = collection.search("stripes", k=12)
+
+    assert hits.ids == list(hits.run.image) and hits.scores == hits.run.score.tolist() and len(hits) == 12
+    assert hits[0].path == Path(hits.run.facts[hits.ids[0]]["path"]) and hits[0].title in hits[0].path.name
+    assert [hit.rank for hit in hits[3:5]] == [4, 5] and list(hits[3:5].run.image) == hits.ids[3:5]
+    assert max(hits[0].thumbnail(50).size) == 50
+    assert repr(hits).splitlines()[0] == "12 hits for 'stripes' by starter" and "… and 2 more" in repr(hits)
+    assert [row["id"] for row in hits.to_dicts()] == hits.ids and len({*hits, *hits}) == 12
+    assert repr(collection).endswith("28 pictures, 512 numbers each by starter, searched by exact>")
+    with pytest.raises(UsageError, match="1 pixel"):
+        hits[0].thumbnail(0)
+
+
+def test_a_notebook_shows_at_most_forty_pictures_with_their_names_escaped(collection: Collection) -> None:
+    ids = [fact["id"] for fact in collection.view.facts(np.flatnonzero(collection.view.live).tolist())]
+    run = Run({"q": [(f"{id}{again}", 0.5) for again in range(2) for id in ids]})
+    run.facts = {image: {**collection.view.facts([0])[0], "title": "<script>x</script>"} for image in run.images}
+    page = Hits(run)._repr_html_()
+
+    assert page.count("<img") == 40 and "and 16 more" in page
+    assert "<script" not in page and "&lt;script&gt;" in page and "http" not in page
+
+
+def test_several_queries_find_what_each_finds_alone(collection: Collection) -> None:
+    photo = Path(collection.view.facts([0])[0]["path"])
+    pixels = np.asarray(Image.open(photo).convert("RGB"))
+    queries = ["stripes", Query.words("a red ball", "ball"), photo, Image.open(photo), pixels]
+
+    found = collection.search(queries, k=7)
+
+    assert [hits.run["q" if "q" in hits.run else next(iter(hits.run))] for hits in found] == [
+        next(iter(collection.search(query, k=7).run.values())) for query in queries
+    ]
+    assert found[2].ids == found[3].ids == found[4].ids and found[0].query == "stripes"
+    assert collection.search([], k=7) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"query": "a", "limit": 5}, r"no setting 'limit' \(write k\)"),
+        ({"query": "a", "wher": "x"}, r"no setting 'wher' \(write where\)"),
+        ({"query": np.ones(512, np.float32)}, "a vector: collection.index.search"),
+        ({"query": [5]}, "a picture is a path"),
+        ({"query": "a", "where": {"category": "x"}}, "where is a condition in SQL"),
+        ({"query": "a", "k": "x"}, "k cannot be 'x'"),
+    ],
+)
+def test_what_is_no_search_is_refused_with_the_way_out(collection: Collection, how: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        collection.search(**how)
+
+
+def test_a_function_is_a_judge_and_a_stage(collection: Collection) -> None:
+    last = collection.search("stripes", k=9, by="look").ids[-1]
+    place = Path(collection.view.facts(collection.view.rows_of([last]))[0]["path"])
+
+    def judge(query: str, picture: str) -> bool:
+        return query == "stripes" and picture == str(place)
+
+    def backwards(queries: Any, run: Run) -> Run:
+        return Run.from_orders({query: [hit.image for hit in run[query]][::-1] for query in run})
+
+    stages = Nearest.of(collection, 9), JudgeRerank.of(collection, judge, depth=9)
+    assert eyespot.Chain(*stages)([Query.words("stripes")])["q"][0].image == last
+    assert eyespot.Chain(*stages, backwards)([Query.words("stripes")])["q"][-1].image == last
+    with pytest.raises(UsageError, match="a judge gives a probability"):
+        eyespot.Chain(stages[0], JudgeRerank.of(collection, lambda *_: "yes", depth=9))([Query.words("stripes")])
 
 
 def test_pictures_and_words_are_added_with_their_weights(collection: Collection) -> None:
@@ -80,7 +154,7 @@ def doubts(collection: Collection, query: Query | str) -> bool:
 def test_one_text_is_doubted_exactly_below_its_weakest_match(collection: Collection) -> None:
     flags = {text: doubts(collection, text) for text in ("piano", "a giraffe", "a photo of a disc", "stripes")}
 
-    below = {text: collection.search(text).score.max() < collection.encoder.weakest_match(text) for text in flags}
+    below = {text: collection.search(text).run.score.max() < collection.encoder.weakest_match(text) for text in flags}
     assert flags == below
     assert flags["piano"] and not flags["stripes"]
     assert doubts(collection, "2:piano")

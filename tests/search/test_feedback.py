@@ -42,9 +42,9 @@ def judge(ledger: Path, image: str, verdict: Verdict | None, who: str = "person:
 
 
 def test_a_yes_comes_first_and_the_header_says_what_moved_the_run(collection: Collection) -> None:
-    last = images(collection.search("stripes", k=24))[-1]
+    last = images(collection.search("stripes", k=24).run)[-1]
 
-    run = collection.search("stripes", k=24, feedback=Feedback(yes=(last,), by="Ada"))
+    run = collection.search("stripes", k=24, feedback=Feedback(yes=(last,), by="Ada")).run
 
     assert images(run)[0] == last
     assert run.header["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "Ada"}
@@ -52,10 +52,10 @@ def test_a_yes_comes_first_and_the_header_says_what_moved_the_run(collection: Co
 
 
 def test_a_moved_search_is_the_exact_ranking_by_the_moved_vector(collection: Collection) -> None:
-    plain = images(collection.search("stripes", k=24, by="look"))
+    plain = images(collection.search("stripes", k=24, by="look").run)
     feedback = Feedback(yes=(plain[20], plain[22]), no=(plain[0],))
 
-    run = collection.search("stripes", k=24, by="look", feedback=feedback)
+    run = collection.search("stripes", k=24, by="look", feedback=feedback).run
 
     view = collection.view
     yes, no = (view.vectors(view.rows_of(ids)) for ids in (feedback.yes, feedback.no))
@@ -66,10 +66,10 @@ def test_a_moved_search_is_the_exact_ranking_by_the_moved_vector(collection: Col
 
 
 def test_a_query_with_only_no_goes_away_from_it(collection: Collection) -> None:
-    plain = collection.search("stripes", k=24, by="look")
+    plain = collection.search("stripes", k=24, by="look").run
     first = images(plain)[0]
 
-    run = collection.search("stripes", k=24, by="look", feedback=Feedback(no=(first,)))
+    run = collection.search("stripes", k=24, by="look", feedback=Feedback(no=(first,))).run
 
     assert images(run) != images(plain)
     assert images(run).index(first) > 0
@@ -77,11 +77,11 @@ def test_a_query_with_only_no_goes_away_from_it(collection: Collection) -> None:
 
 def test_photos_that_are_gone_are_counted_and_move_nothing(collection: Collection) -> None:
     """And neither does a ledger that is not there."""
-    plain = collection.search("stripes", k=24)
+    plain = collection.search("stripes", k=24).run
 
-    run = collection.search("stripes", k=24, feedback=Feedback(yes=("gone",), no=("gone too",)))
+    run = collection.search("stripes", k=24, feedback=Feedback(yes=("gone",), no=("gone too",))).run
 
-    assert images(run) == images(plain) == images(collection.search("stripes", k=24, feedback=True))
+    assert images(run) == images(plain) == images(collection.search("stripes", k=24, feedback=True).run)
     assert run.header["moved"] == {"yes": 0, "no": 0, "missing": 2, "by": ""}
     assert "2 judged photos" in run.notes[0]
 
@@ -98,7 +98,7 @@ def test_words_alone_are_refused(collection: Collection) -> None:
 
 
 def test_other_wordings_of_a_query_are_moved_too(collection: Collection) -> None:
-    last = images(collection.search("stripes", k=24))[-1]
+    last = images(collection.search("stripes", k=24).run)[-1]
     other = Query("q", Query.words("waves").terms)
     moves = Feedback(yes=(last,))
 

@@ -60,11 +60,11 @@ def view(once: Path, tmp_path: Path) -> View:
 
 
 def test_what_an_answer_holds_is_stated_with_it(view: View) -> None:
-    run = eyespot.open(view.gallery.path, index="faiss").search("a heron", k=5)
+    run = eyespot.open(view.gallery.path, index="faiss").search("a heron", k=5).run
 
     assert not run.header["exact"] and 0.5 < run.header["recall"] < 1
     assert any(f"{100 * run.header['recall']:.1f} %" in note for note in run.notes)
-    exact = eyespot.open(view.gallery.path).search("a heron", k=5)
+    exact = eyespot.open(view.gallery.path).search("a heron", k=5).run
     assert exact.header["exact"] and "recall" not in exact.header and not any("approx" in n for n in exact.notes)
     assert list(run.image) == list(exact.image)
 
@@ -94,7 +94,7 @@ def test_an_expanded_answer_is_no_more_exact_than_the_pictures_it_is_expanded_by
 def test_a_recall_that_was_never_measured_is_not_made_up(view: View) -> None:
     build(view, math.nan)
 
-    run = eyespot.open(view.gallery.path, index="faiss").search("a heron", k=5)
+    run = eyespot.open(view.gallery.path, index="faiss").search("a heron", k=5).run
 
     assert any("never measured" in note for note in run.notes)
 

@@ -136,7 +136,7 @@ def backwards(run: Run) -> Run:
 def test_spatial_verification_finds_a_turned_and_cut_photo_from_the_end_of_the_run(
     collection: Collection, another_view: Path
 ) -> None:
-    last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100))
+    last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100).run)
 
     run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], last)
 
@@ -147,7 +147,7 @@ def test_spatial_verification_finds_a_turned_and_cut_photo_from_the_end_of_the_r
 
 @pytest.mark.parametrize("method", ["chamfer", "spatial"])
 def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collection, method: str) -> None:
-    last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100))
+    last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100).run)
 
     run = LocalRerank.by_name(collection.view, method)([Query.picture(sample.photos() / BRIDGE)], last)
 
@@ -157,7 +157,7 @@ def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collect
 
 
 def test_what_lies_beyond_the_depth_keeps_its_place(collection: Collection, another_view: Path) -> None:
-    first = backwards(collection.search(image=sample.photos() / BRIDGE, k=100))
+    first = backwards(collection.search(image=sample.photos() / BRIDGE, k=100).run)
 
     run = LocalRerank.by_name(collection.view, "spatial", depth=10)([Query.picture(another_view)], first)
 
@@ -167,7 +167,7 @@ def test_what_lies_beyond_the_depth_keeps_its_place(collection: Collection, anot
 
 def test_equal_scores_keep_the_order_they_had_and_say_it(collection: Collection, another_view: Path) -> None:
     """In single precision, too; measures that average over equal scores find none."""
-    first = collection.search(image=another_view, k=100)
+    first = collection.search(image=another_view, k=100).run
 
     run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], first)
 
@@ -184,14 +184,14 @@ def test_a_stage_without_a_run_or_a_picture_says_what_it_needs(collection: Colle
         Query.picture(another_view),
     )
 
-    for query, run in ((words, None), (words, collection.search("a bridge")), (picture, Run({}))):
+    for query, run in ((words, None), (words, collection.search("a bridge").run), (picture, Run({}))):
         with raises(UsageError):
             stage([query], run)
 
 
 def test_a_query_picture_in_which_nothing_stands_out_keeps_its_ranking(collection: Collection, tmp_path: Path) -> None:
     Image.new("RGB", (60, 60), "grey").save(tmp_path / "grey.png")
-    first = collection.search(image=another_view_of(tmp_path), k=5)
+    first = collection.search(image=another_view_of(tmp_path), k=5).run
     both = Run({"grey": first["q"], "bridge": first["q"][::-1]})
     queries = [Query.picture(tmp_path / "grey.png", "grey"), Query.picture(tmp_path / "view.jpg", "bridge")]
 
@@ -221,7 +221,7 @@ def test_a_ranker_that_gives_no_number_is_told(collection: Collection, another_v
     stage = LocalRerank(Described.of(collection.view), Lost(), rooms.load("descriptors", "sift"), "lost")
 
     with pytest.raises(EyespotError, match="nan"):
-        stage([Query.picture(another_view)], collection.search(image=another_view))
+        stage([Query.picture(another_view)], collection.search(image=another_view).run)
 
 
 def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Collection) -> None:

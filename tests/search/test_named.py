@@ -167,7 +167,7 @@ def test_only_who_wants_names_gets_them_and_is_taught_by_labels_of_equal_names(
     assert searched(collection, "garza", by="both").header["taught"]["q"]["photos"] == 3
     assert "taught" not in searched(collection, "garza", by="both", named=False).header
     assert labels(searched(collection, "garza", named=False)) == set()
-    assert collection.search("garza", by="words").facts
+    assert collection.search("garza", by="words").run.facts
     without = Path(shutil.copytree(collection.gallery.path, tmp_path / "gallery"))
     (without / "names.sqlite").unlink()
     assert labels(searched(eyespot.open(without), "heron")) == {"heron"}

@@ -38,7 +38,7 @@ def adapted(settings: ServerSettings, birds: Path) -> Iterator[TestClient]:
 @pytest.mark.long
 def test_an_adapted_search_gives_what_the_command_line_gives(adapted: TestClient, gallery: Path, birds: Path) -> None:
     payload = adapted.get("/v1/search", params={"q": "red stripes", "adapt": "birds", "limit": 20}).json()
-    expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
+    expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds).run
     assert [item["id"] for item in payload["items"]] == list(expected.image)
     assert (payload["exact"], "adapt=birds" in payload["link"]) == (True, True)
 

@@ -77,7 +77,7 @@ def test_what_is_like_a_photo_is_found_by_look(client: TestClient, search: Ask) 
 @pytest.mark.parametrize("by", ["look", "words", "both"])
 def test_the_order_is_that_of_the_command_line(search: Ask, gallery: Path, by: str) -> None:
     found = search(q="heron 12", by=by, limit=30)
-    expected = eyespot.open(gallery).search("heron 12", k=30, by=by)
+    expected = eyespot.open(gallery).search("heron 12", k=30, by=by).run
     assert [item["id"] for item in found["items"]] == list(expected.image)
     np.testing.assert_allclose([item["score"] for item in found["items"]], expected.score, atol=1e-6)
     assert found["exact"] is True and ("why" in found["items"][0]) == (by != "look")

@@ -19,6 +19,7 @@ from eyespot.adapters.quari.files import card_in, folder_of, read
 from eyespot.adapters.quari.forward import Hypernetwork
 from eyespot.rooms import lazy
 from eyespot.types import AdaptedQuery, Vectors
+from eyespot.types.kinds import checked_names
 
 if TYPE_CHECKING:
     from eyespot.adapters.quari.training.data import Pairs, TrainingData
@@ -87,3 +88,6 @@ def load(place: Path | str) -> Quari:
     folder = folder_of(place)
     config, weights = read(folder)
     return Quari(config, Hypernetwork(config, weights), card_in(folder))
+
+
+globals().update(checked_names(globals(), ("Hypernetwork", "load")))

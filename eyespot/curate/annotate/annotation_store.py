@@ -237,8 +237,8 @@ class AnnotationStore(AnnotationTables):
             ranks, judgements = dict(rows), []
             for image, mark in changed.items():
                 verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
-                of_image = {"image": image, "rank": ranks.get(image), "at": (dates or {}).get(image, blank.at)}
-                judgements.append(blank._replace(verdict=verdict, failure=failure, **of_image))
+                rank, at = ranks.get(image), (dates or {}).get(image, blank.at)
+                judgements.append(blank._replace(image=image, rank=rank, at=at, verdict=verdict, failure=failure))
             self.judgements.record(judgements)
         return len(changed)
 

@@ -33,7 +33,7 @@ def list_labelled(store: AnnotationStore, id: str, collection: Collection, condi
     """
     # The order matters although all are looked at: with the relevant ones first an annotator sees what they look like.
     count = int(filters.mask(collection.view.tables, condition).sum())
-    found = collection.search(store.query(id).query, k=max(count, 1), where=condition)
+    found = collection.search(store.query(id).query, k=max(count, 1), where=condition).run
     store.narrow(id)
     return store.extend(id, _photos(found, collection.view))
 
@@ -47,7 +47,7 @@ def list_nearest(store: AnnotationStore, id: str, collection: Collection, count:
 
 def nearest(collection: Collection, query: Query, count: int) -> list[Candidate]:
     """The photos that a search of the whole gallery finds first."""
-    return list(_photos(collection.search(query, k=max(count, 1), by="look"), collection.view))
+    return list(_photos(collection.search(query, k=max(count, 1), by="look").run, collection.view))
 
 
 def grow_by_rows(store: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:

@@ -341,11 +341,13 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
     lists: list[Sequence[Record]] = []
     for query in queries:
         try:
-            run = sources.world(gallery).collection(sources.named).search(query, k=count, where=wanted.where, by="look")
+            hits = (
+                sources.world(gallery).collection(sources.named).search(query, k=count, where=wanted.where, by="look")
+            )
         except NothingFound:
             continue
         rows = sources.rows(gallery)
-        lists.append(sources.photos(gallery, [rows[hit.image] for hits in run.values() for hit in hits]))
+        lists.append(sources.photos(gallery, [rows[hit.id] for hit in hits]))
     return list(_alternating(lists))
 
 

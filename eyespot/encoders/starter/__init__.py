@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._text_caveats import cut_by, joined
 from eyespot.encoders.starter.networks import Floats, TextNetwork, open_with_cells, session_of, slopes
 from eyespot.encoders.starter.words import CLASSES, Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
@@ -33,7 +34,7 @@ LOOK_WEIGHT = 2.0  # of how a picture looks against what its classes mean, when 
 CONCEPT_WEIGHT = 0.4  # of what a text's nouns look like against what its sentence means
 
 
-class Starter:
+class Starter(PictureEncoder):
     """A classifier for pictures and a sentence encoder for words, joined by the texts and kinships of 1000 classes.
 
     The first half of a vector is meaning: for a text its sentence vector, for a picture the texts of its likeliest
@@ -66,6 +67,7 @@ class Starter:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """English texts to unit vectors (n, dim); "penguin" and "a picture of a penguin" are framed alike."""
+        texts = text_list(texts)
         meanings = _product(self.sentences([framed(text) for text in texts]), self.joint["text_basis"])  # (n, text dim)
         # What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible
         # thing

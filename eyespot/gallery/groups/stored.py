@@ -198,8 +198,8 @@ class Groups:
 
     def first(self, rows: Numbers) -> Mask:
         """Which of these rows come before all others of their group, in the order that they have here, (rows,)."""
-        own = self.numbers[rows]
-        keys = np.where(own < 0, -1 - np.arange(len(own)), own)  # what is in no group is one of its own
+        numbers = self.numbers[rows]
+        keys = np.where(numbers < 0, -1 - np.arange(len(numbers)), numbers)  # what is in no group is one alone
         first: Mask = np.zeros(len(rows), bool)
         first[np.unique(keys, return_index=True)[1]] = True
         return first
@@ -209,8 +209,8 @@ class Groups:
 
         A frame of a video stays: all of its group are one file, and this is the moment that was found.
         """
-        own = self.numbers[rows]
-        members = np.flatnonzero(mask & np.isin(self.numbers, own[own >= 0]) & (self._videos == ALONE))
+        numbers = self.numbers[rows]
+        members = np.flatnonzero(mask & np.isin(self.numbers, numbers[numbers >= 0]) & (self._videos == ALONE))
         if not len(members):
             return rows
         best: dict[int, tuple[tuple[Any, ...], int]] = {}
@@ -230,8 +230,8 @@ class Groups:
     def others(self, rows: Numbers, mask: Mask) -> Numbers:
         """How many others of the group of each row the mask lets through, (rows asked for,)."""
         counts = np.bincount(self.numbers[mask & (self.numbers >= 0)], minlength=1 + self.numbers.max(initial=0))
-        own = self.numbers[rows]
-        return np.where(own < 0, 0, counts[own] - mask[rows])
+        numbers = self.numbers[rows]
+        return np.where(numbers < 0, 0, counts[numbers] - mask[rows])
 
     def count(self, ids: Iterable[str]) -> int:
         """How many pictures these are if copies and frames of one burst count once; an id that is gone counts as one.
