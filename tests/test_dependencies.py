@@ -18,6 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 OWN = sys.stdlib_module_names | {"eyespot"}
 DISTRIBUTIONS = {"multipart": ("python-multipart",)}  # where the installed packages do not say it
 
+BROUGHT = {"pandas"}  # by whoever wants its tables
+
 # Where the packages of an extra may be imported; everywhere else an import belongs to the base install.
 PLACES = {
     "faiss": ("indexes/faiss.py", "kernels/kmeans.py", "adapters/quari/mining.py", "cli/mine.py"),
@@ -77,7 +79,7 @@ def imports(file: Path) -> frozenset[str]:
             names.add(str(node.module).partition(".")[0])
         elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             waiting += ast.iter_child_nodes(node)
-    return frozenset(names - OWN)
+    return frozenset(names - OWN - BROUGHT)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 
 from eyespot import rooms
-from eyespot.encoders._text_caveats import NEGATION
+from eyespot.encoders import NEGATION
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.kernels import compiled

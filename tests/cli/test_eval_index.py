@@ -38,7 +38,7 @@ def data(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, collection = tmp_path_factory.mktemp("data"), eyespot.open(gallery)
     queries = {f"q{n}": text for n, text in enumerate(WORDS)}
     (folder / "queries.csv").write_text("query_id,text\n" + "".join(f"{id},{text}\n" for id, text in queries.items()))
-    best = {id: [hit.image for hit in collection.search(text, k=10)["q"]] for id, text in queries.items()}
+    best = {id: collection.search(text, k=10).ids for id, text in queries.items()}
     (folder / "qrels.txt").write_text("".join(f"{id} 0 {image} 1\n" for id in best for image in best[id]))
     return folder
 

@@ -20,7 +20,7 @@ from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_eyespot
 from tests.pages import ROOT, run_page
 from tests.worlds import inat, recos, rmir
-from tests.worlds.servers import Double
+from tests.worlds.servers import YES, Double, Response
 
 # -- inat -----------------------------------------------------------------------------------------------------------
 
@@ -266,12 +266,13 @@ def test_building_ends_when_the_budget_is_spent(
 
 @pytest.mark.usefixtures("paid")
 def test_captions_by_a_model_end_when_the_money_is_spent(recos_photos: Path, tmp_path: Path) -> None:
-    with Double() as server:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 1}  # a dollar; the first request is estimated at less
+    with Double(then=Response(data={**YES.data, "usage": usage})) as server:
         line = ("build", "captions", "--out", tmp_path / "c.csv", "-g", recos_photos, "--by", "openai:writer")
-        more = ("--common", "title", "--ledger", tmp_path / "ledger.sqlite", "--budget-money", 0.25)
+        more = ("--common", "title", "--ledger", tmp_path / "ledger.sqlite", "--budget-money", 2.5)
         cut = done(*line, *more, code=3, OPENAI_BASE_URL=server.url)
 
-        assert len(server.seen) == 2 and "$0.25" in cut.stderr
+        assert len(server.seen) == 2 and "$2.50" in cut.stderr
 
 
 @pytest.mark.long

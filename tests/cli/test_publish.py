@@ -82,7 +82,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     done("publish", store, "-g", tmp_path / "gallery")
     yield store
     originals = {place.relative_to(tmp_path / "gallery"): place for place in (tmp_path / "gallery").glob("shards/*/*")}
-    for place in (tmp_path / "cache").glob("eyespot/galleries/*/shards/*/*"):
+    for place in (tmp_path / "cache").glob("eyespot/galleries/*/shards/*/[!.]*"):
         assert place.read_bytes() == originals[place.relative_to(place.parents[2])].read_bytes()
 
 

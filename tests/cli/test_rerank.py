@@ -16,7 +16,7 @@ from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
 from tests.command import Done, refuses, run_eyespot
 from tests.pages import ROOT, blocks, run_code, run_page
 from tests.worlds import benchmarks as worlds
-from tests.worlds.servers import Double, Response, Seen, chat, error
+from tests.worlds.servers import YES, Double, Response, Seen, chat, error
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -142,14 +142,15 @@ def test_wordings_of_a_model_are_searched_and_asked_for_once(few_gallery: Path, 
 def test_it_ends_when_the_money_is_spent(
     verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
 ) -> None:
-    """Each request of the double, 100 tokens in and 1 out, costs 10 cents."""
+    """Each request of the double, 1000 tokens in and 1 out, costs a dollar; the first is estimated at less."""
+    server.then = Response(data={**YES.data, "usage": {"prompt_tokens": 1000, "completion_tokens": 1}})
     (tmp_path / "prices.toml").write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')
     line = {"search": ("search", "a tower"), "eval": ("eval", "own", "--data", own)}[verb]
     judge = ("--rerank", "openai:tiny", "--judge", "workers=1", "--ledger", tmp_path / "ledger.sqlite")
 
-    cut = done(*line, "-g", few_gallery, *judge, "--prices", tmp_path / "prices.toml", "--budget-money", 0.25, code=3)
+    cut = done(*line, "-g", few_gallery, *judge, "--prices", tmp_path / "prices.toml", "--budget-money", 2.5, code=3)
 
-    assert "$0.25" in cut.stderr and len(server.seen) == 2
+    assert "$2.50" in cut.stderr and len(server.seen) == 2
 
 
 @pytest.mark.parametrize("verb", ["search", "eval"])

@@ -282,7 +282,7 @@ def test_missing_and_barren_queries_score_zero_or_are_left_out() -> None:
 
 @pytest.mark.parametrize(("queries", "told"), [(9, True), (10, False)])
 def test_an_interval_of_fewer_than_ten_queries_is_none_of_95_percent(queries: int, told: bool) -> None:
-    run = Run.from_orders({f"q{at}": "ab" for at in range(queries)})
+    run = Run.from_orders({f"q{at}": ["a", "b"] for at in range(queries)})
 
     notes = evaluate(run, Qrels({query: {"b": 1} for query in run}), ["RR"]).notes
 

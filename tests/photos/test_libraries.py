@@ -147,7 +147,7 @@ def test_every_word_date_and_position_of_a_library_is_found(tmp_path: Path) -> N
 
     def found(words: str | None = None, **how: Any) -> set[str]:
         try:
-            run = collection.search(words, grouped=False, k=50, **how)
+            run = collection.search(words, grouped=False, k=50, **how).run
         except NothingFound:
             return set()
         photos = str(tmp_path / "photos") + "/"

@@ -308,10 +308,10 @@ def test_sidecars_are_facts_and_a_change_of_one_is_seen_without_embedding(tmp_pa
 def test_words_find_the_keyword_that_a_search_wrote(tmp_path: Path) -> None:
     photos, gallery = draw_photos(tmp_path / "photos", 2), tmp_path / "gallery"
     index_gallery(gallery, photos)
-    first = next(iter(Collection(gallery).search("a fish", k=1).facts.items()))
+    first = next(iter(Collection(gallery).search("a fish", k=1).run.facts.items()))
     add_keyword([{"id": first[0], "path": first[1]["path"]}], "holidays2003")
     assert index_gallery(gallery, photos).embedded == 0
-    (found,) = Collection(gallery).search("holidays2003", by="words").facts
+    (found,) = Collection(gallery).search("holidays2003", by="words").ids
     assert found == first[0]
 
 
@@ -438,8 +438,8 @@ def test_a_filter_by_date_says_what_has_none_and_lists_it(tmp_path: Path) -> Non
     collection = Collection(gallery)
 
     late, early = collection.search(undated=True), collection.search("a fish", before="2002")
-    assert len(next(iter(late.values()))) == 3 and "b.jpg" not in str(late.facts)
-    assert [hit["path"].rpartition("/")[2] for hit in early.facts.values()] == ["b.jpg"]
+    assert len(late) == 3 and "b.jpg" not in str(late.run.facts)
+    assert [hit["path"].rpartition("/")[2] for hit in early.run.facts.values()] == ["b.jpg"]
     assert "undated" in codes_of(early.notes) and "undated" not in codes_of(late.notes)
     assert "unplaced" in codes_of(collection.search(near="48,2,5").notes)
     assert [

@@ -72,7 +72,7 @@ def test_photos_of_a_line_are_named_by_id_path_or_file_name_in_any_spelling(tmp_
     assert respelled == [("0.JPG", str(photos / "0.jpg")), ("ZÜRICH.jpg", zurich)]
     (note,) = [note for note in collection.search("a disc", yes=["zürich.jpg"]).notes if "moved by" in note]
     assert f"{zurich} for zürich.jpg" in note
-    assert collection.search(str(photos / "zürich.jpg")).items()
+    assert collection.search(str(photos / "zürich.jpg"))
     for name, why in (("x.jpg", "names 2 pictures"), ("y.jpg", "has no picture 'y.jpg'")):
         with pytest.raises(UsageError, match=why):
             view.rows_named([name])

@@ -207,7 +207,7 @@ def test_the_documented_parquet_of_judgements_is_read_with_fractions_as_grades(t
     pq.write_table(pa.table({"query": ["q"] * 2, "image": ["a", "b"], "relevant": [0.5, 2]}), tmp_path / "q.parquet")
     qrels = read_qrels(tmp_path / "q.parquet")
     scores = evaluate(
-        Run.from_orders({"q": "ab"}), qrels, ["nDCG", "AP", "nDCG(gain='binary')", "nDCG(gain='exponential')"]
+        Run.from_orders({"q": ["a", "b"]}), qrels, ["nDCG", "AP", "nDCG(gain='binary')", "nDCG(gain='exponential')"]
     )
 
     assert qrels.grades == {"q": {"a": 0.5, "b": 2}} and qrels.relevant("q") == {"b"}

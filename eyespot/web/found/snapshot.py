@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.linear import Linear
-from eyespot.encoders._text_caveats import NEGATION
+from eyespot.encoders import NEGATION
 from eyespot.gallery import filters
 from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
