@@ -42,7 +42,7 @@ from eyespot.web._settings import ServerSettings
 from pathlib import Path
 
 gallery = sys.argv[1]
-said = {"python": eyespot.open(gallery).search("heron").header["by"]}
+said = {"python": eyespot.open(gallery).search("heron").run.header["by"]}
 command = typer.main.get_command(app).commands["search"]
 said["option"] = next(one.default for one in command.params if one.name == "by")
 served = application(ServerSettings(Path(gallery)))

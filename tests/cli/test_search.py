@@ -254,13 +254,13 @@ def test_filters_without_words_list_by_date(dated: Path, tmp_path: Path) -> None
     line = ("search", "--where", "width > 0", "-g", dated)
     items = run_json(*line)["items"]
     table = done(*line, "--html", tmp_path / "sheet.html").stdout.splitlines()
-    run = eyespot.open(dated).search(where="width > 0", k=2)
+    hits = eyespot.open(dated).search(where="width > 0", k=2)
 
     assert [(item["rank"], item["score"]) for item in items] == [(n, None) for n in range(1, 5)]
     assert [Path(item["path"]).stem for item in items] == ["late", "may", "early", "undated"]
     assert table[0].startswith("   1  2022-07-01  ") and table[3].startswith("   4           –  ")
     assert "2022-07-01" in (tmp_path / "sheet.html").read_text()
-    assert [Path(run.facts[hit.image]["path"]).stem for hit in run["q"]] == ["late", "may"]
+    assert [Path(hit.path).stem for hit in hits] == ["late", "may"]
 
 
 def test_a_language_the_encoder_does_not_know_is_told(sample_gallery: Path) -> None:

@@ -163,7 +163,7 @@ def test_a_csv_has_neither_formulas_nor_unless_asked_positions_and_owners(client
         list(csv.DictReader(io.StringIO(client.get(run, params={"format": "csv", "all_columns": whole}).text)))
         for whole in (False, True)
     )
-    assert set(whole[0]) - set(plain[0]) == {"latitude", "longitude", "author"}
+    assert set(whole[0]) - set(plain[0]) == {"latitude", "longitude", "position_from", "author"}
     assert "'=1+1" in [row["title"] for row in whole]
     assert not [text for row in whole for text in row.values() if text.startswith(("=", "+", "-", "@"))]
 
