@@ -11,10 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import eyespot
-from eyespot.types import EyespotError, Qrels, Run, UsageError
+from eyespot.types import EyespotError, Progress, Qrels, Run, UsageError
+from eyespot.types.kinds import with_sentence
 
 ROOT = Path(__file__).resolve().parent.parent
 AGREED = {
@@ -179,12 +182,22 @@ def test_a_value_of_another_kind_is_refused_with_what_is_taken(call: Any, senten
         call()
 
 
+def test_what_is_wrong_with_a_value_of_a_fitting_kind_stays_as_it_is() -> None:
+    """An alias, as of an array or of a function, does not say what fits."""
+
+    def call(tell: Progress, values: NDArray[Any]) -> None:
+        tell("reading", 1, 2)
+
+    with pytest.raises(TypeError, match="can only concatenate"):
+        with_sentence(call)(lambda what, done, total: what + done, np.zeros(2))
+    with pytest.raises(ValueError, match="could not convert"):
+        eyespot.metrics.bootstrap(np.array(["a"]))
+
+
 # -- load_* -----------------------------------------------------------------------------------------------------
 
 
 def test_members_of_rooms_are_loaded_by_name(tmp_path: Path) -> None:
-    import numpy as np
-
     vectors = np.eye(4, dtype=np.float32)
 
     assert eyespot.load_encoder("starter").space.encoder == "starter"

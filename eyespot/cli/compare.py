@@ -128,10 +128,13 @@ def encoders(
 
     place = gallery_here(gallery)
     queries, judged = _verdicts(place, by)
-    runs = {name: _of_judged(eyespot.open(place, name), queries, judged) for name in encoder}
+    lost: dict[str, str] = {}  # why a query cannot be searched
+    runs = {name: _of_judged(eyespot.open(place, name), queries, judged, lost=lost) for name in encoder}
+    warn_all([f"left out: {why}" for why in lost.values()])
     grades: dict[str, dict[str, float]] = {}
     for query, given in judged.items():
-        in_all = set.intersection(*({hit.image for hit in run[query]} for run in runs.values()))
+        rankings = [[] if query in lost else run[query] for run in runs.values()]
+        in_all = set.intersection(*({hit.image for hit in hits} for hits in rankings))
         each = {image: grade for image, grade in given.items() if image in in_all}
         if each and max(each.values()) > 0 >= min(each.values()):
             grades[query] = each
@@ -164,7 +167,7 @@ def _verdicts(place: Path, by: list[str]) -> tuple[dict[str, Query], Qrels]:
         return queries, qrels(rows, {digest: digest for digest in queries}, Reading())
 
 
-def _of_judged(collection: Collection, queries: Mapping[str, Query], judged: Qrels) -> Run:
+def _of_judged(collection: Collection, queries: Mapping[str, Query], judged: Qrels, *, lost: dict[str, str]) -> Run:
     """The judged photos of each query alone, in the order that an encoder gives them."""
     import numpy as np
 
@@ -176,7 +179,10 @@ def _of_judged(collection: Collection, queries: Mapping[str, Query], judged: Qre
         mask = np.zeros(int(collection.view.starts[-1]), bool)
         mask[rows[rows >= 0]] = True
         stage = collection.stage(SearchSettings.read(by="look"), k=len(rows), mask=mask & collection.view.live)
-        found[query] = stage([queries[query]])[query]
+        try:
+            found[query] = stage([queries[query]])[query]
+        except UsageError as error:  # a picture that is gone, terms that cancel out
+            lost[query] = str(error)
     return Run(found)
 
 

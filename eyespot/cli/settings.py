@@ -211,15 +211,16 @@ def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, 
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path} cannot be read ({error}); fix it or move it away") from error
     verbs = _members(typer.main.get_command(app))
+    tables = {verb: verb.replace("-", "_") for verb in verbs}
     known = {verb: _parameters(command) for verb, command in verbs.items()}
     every = {name for parameters in known.values() for name in parameters}
-    common = {name: value for name, value in settings.items() if name not in verbs}
+    common = {name: value for name, value in settings.items() if name not in tables.values()}
     for name in (name for name in common if name not in every):
         there = f"{', '.join(sorted(every))}, and tables for {', '.join(sorted(verbs))}"
         warn(f"{path} has an unknown key {name}; known are: {there}")
     defaults = {}
     for verb, command in verbs.items():
-        table = settings.get(verb, {})
+        table = settings.get(tables[verb], {})
         if not isinstance(table, dict):
             raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
         for key in (key for key in table if key not in known[verb]):

@@ -193,7 +193,7 @@ def encoder(source: OpenClipSource, towers: OpenClip, device: Device, batch: int
 
 def _on_hub(spec: str) -> OpenClipSource:
     repo, _, revision = spec.removeprefix(HUB).partition("@")
-    checkpoint = hub.fetch(repo, revision or None, HUB_WEIGHTS)
+    checkpoint = hub.fetch(repo, revision or None, HUB_WEIGHTS, f"{hub.HAND}, or {hub.STARTER}")
     folder = f"local-dir:{checkpoint.folder}"
     # Whether the folder alone gives the tokenizer: its files are there, or it is CLIP's, which the library has
     config = json.loads((checkpoint.folder / "open_clip_config.json").read_text("utf-8"))
@@ -244,4 +244,4 @@ def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
         weights = download(config["url"], cache, sha256=promised[1] if promised else None).place
         return hub.Checkpoint(weights.parent, [weights], "")
     safe = Path(file).with_suffix(".safetensors").name if file else ""
-    return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)
+    return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS, f"{hub.HAND}, or {hub.STARTER}")

@@ -59,7 +59,7 @@ def download(
         if not chosen:
             raise EyespotError(f"{source} has no file that matches {', '.join(wanted)}; check --files")
         return Downloaded(out, repository.commit, fetch(repository, chosen, out, tell))
-    if urlsplit(source).scheme not in ("http", "https"):
+    if not web.is_address(source):
         raise UsageError(
             f"{web.public(source)} is no address; give https://…, hub:OWNER/NAME or hub:datasets/OWNER/NAME@REVISION"
         )

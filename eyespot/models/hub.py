@@ -24,6 +24,7 @@ from eyespot.storage.digests import file_sha256
 from eyespot.types import EyespotError, UsageError
 
 HAND = "copy the weights by hand and name the folder"
+STARTER = "use the built-in encoder: -e starter"
 LARGE = 1 << 20  # bytes from which on a digest is remembered
 SETTLED = 2_000_000_000  # nanoseconds
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.yml")  # settings, vocabularies, chat templates of a model
@@ -37,7 +38,7 @@ class Checkpoint(NamedTuple):
     revision: str
 
 
-def fetch(repo: str, revision: str | None, weights: Sequence[str]) -> Checkpoint:
+def fetch(repo: str, revision: str | None, weights: Sequence[str], instead: str = HAND) -> Checkpoint:
     """A model from the hub's cache, or from the hub; `weights` are file patterns, the preferred one first.
 
     What is cached is not fetched again: a gallery's vectors must not change because a model was updated. What is
@@ -47,7 +48,7 @@ def fetch(repo: str, revision: str | None, weights: Sequence[str]) -> Checkpoint
     for pattern in weights if cached else ():
         if cached and (found := _weights(cached, pattern)):
             return Checkpoint(cached, found, cached.name)
-    repository = listed(repo, revision, instead="its cached copy is cut short" if cached else HAND)
+    repository = listed(repo, revision, instead="its cached copy is cut short" if cached else instead)
     for pattern in weights:
         if any(fnmatchcase(file.path, pattern) for file in repository.files):
             folder = _brought(repository, revision, (*SMALL_FILES, pattern))
@@ -92,7 +93,7 @@ def checkpoint_of(kind: str, spec: str, weights: Sequence[str]) -> tuple[Checkpo
     folder = Path(spec).expanduser()
     if folder.is_dir():
         return local_checkpoint(folder, weights), f"{kind}:{folder.resolve()}"
-    return fetch(*repository_of(spec), weights), f"{kind}:{spec}"
+    return fetch(*repository_of(spec), weights, f"{HAND}, or {STARTER}"), f"{kind}:{spec}"
 
 
 def repository_of(spec: str) -> tuple[str, str | None]:
@@ -160,7 +161,7 @@ def _weights(folder: Path, pattern: str) -> list[Path]:
 
 
 @contextmanager
-def loading(name: str, instead: str = "use the built-in encoder: -e starter") -> Iterator[None]:
+def loading(name: str, instead: str = STARTER) -> Iterator[None]:
     """The libraries kept quiet, and errors as one sentence; `instead` is a way out without the hub."""
     try:
         with quiet():

@@ -100,7 +100,7 @@ def endpoint() -> str:
     from huggingface_hub.constants import ENDPOINT
 
     address = str(os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
-    if urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).netloc:
+    if not web.is_address(address):
         raise UsageError(f"{web.public(address)} is no address of a hub; give https://… in HF_ENDPOINT or --from")
     return address
 

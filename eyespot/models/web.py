@@ -13,10 +13,11 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from socket import SHUT_RDWR
+from string import punctuation
 from threading import Timer
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
@@ -88,6 +89,14 @@ def redacted(text: str, *sent: str) -> str:
     return text
 
 
+def is_address(text: str) -> bool:
+    """Whether this is an address of the web."""
+    with suppress(ValueError):
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.netloc)
+    return False
+
+
 # -- asking -----------------------------------------------------------------------------------------------------
 
 
@@ -140,30 +149,26 @@ HANDLERS = ProxyHandler, _Connections, _Redirects, HTTPDefaultErrorHandler, HTTP
 def opened(
     url: str, source: str = "", headers: Mapping[str, str] = {}, *, way: str = WAY
 ) -> Iterator[HTTPResponse | HTTPError]:
-    """What the host sends, redirects followed; an answer 416 comes as it is.
+    """What the host sends, redirects followed; an answer 416 to a range comes as it is.
 
     source: what to call it in a sentence, and `way` how else it can be had. Raises: HostBusy, NotThere, EyespotError.
     """
     source, parts = source or public(url), urlsplit(url)
     login, _, host = parts.netloc.rpartition("@")
     about = {"User-Agent": "eyespot", "Accept-Encoding": "identity", **headers}
-    if login:
-        about["Authorization"] = f"Basic {base64.b64encode(unquote(login).encode()).decode()}"
-    opener = OpenerDirector()  # without a handler of files or FTP: a redirect leads to neither
-    for handler in (
-        ProxyHandler,
-        _Connections,
-        _Redirects,
-        HTTPDefaultErrorHandler,
-        HTTPErrorProcessor,
-        UnknownHandler,
-    ):
+    if login:  # RFC 7617: a user and a password, which may be empty
+        both = unquote(login if ":" in login else f"{login}:")
+        about["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
+    opener = OpenerDirector()
+    for handler in HANDLERS:
         opener.add_handler(handler())
     answer: HTTPResponse | HTTPError
     try:
-        answer = opener.open(Request(parts._replace(netloc=host).geturl(), headers=about), timeout=SILENCE)
+        path, query = (quote(part, safe=punctuation) for part in (parts.path, parts.query))  # as a browser shows them
+        address = parts._replace(netloc=host, path=path, query=query).geturl()
+        answer = opener.open(Request(address, headers=about), timeout=SILENCE)
     except HTTPError as error:
-        if error.code != 416:
+        if error.code != 416 or "Range" not in about:
             error.close()
             elsewhere = urlsplit(error.url or "").netloc != host  # a signed address expires
             raise _refusal(error, source, way, elsewhere) from None
@@ -194,8 +199,7 @@ def pieces(answer: HTTPResponse | HTTPError, source: str, most: int | None = Non
 
     Raises: EyespotError for more, HostBusy where the line breaks, is silent, or is slower than SLOWEST.
     """
-    stated = answer.headers.get("Content-Length") or ""
-    coming = int(stated) if stated.isdecimal() else None
+    coming = _stated(answer)
     limit = next(one for one in (most, coming, UNSTATED) if one is not None)
     got, began = 0, time.monotonic()
     while got <= limit and (coming or 0) <= limit:
@@ -213,6 +217,11 @@ def pieces(answer: HTTPResponse | HTTPError, source: str, most: int | None = Non
     else:
         raise TooMuch(f"{source} sends more than the {limit:,} bytes that it should have; nothing of it is used")
     raise HostBusy(f"{source} was cut after {got:,} bytes; run the same line again to go on")
+
+
+def _stated(answer: HTTPResponse | HTTPError) -> int | None:
+    length = answer.headers.get("Content-Length") or ""
+    return int(length[:20]) if length.isdecimal() else None  # Python refuses to read thousands of digits
 
 
 def read(url: str, most: int, source: str = "", headers: Mapping[str, str] = {}, *, way: str = WAY) -> bytes:
@@ -250,7 +259,7 @@ def grow(
                 leftover.unlink(missing_ok=True)
             raise EyespotError(f"{source} has changed meanwhile; run the same line again to get it whole")
         start = _begun(answer, source, part, tag, before)
-        total = size or start + int(answer.headers.get("Content-Length") or -start)
+        total = size or start + (_stated(answer) or -start)
         left = None if size is None else size - start
         return _written(part, pieces(answer, source, left), lambda got: tell("bytes", start + got, total))
 

@@ -273,7 +273,8 @@ class _LibraryLines:
             if library.gnu_get_libc_version:
                 library.fopen.restype = ctypes.c_void_p
                 nowhere = ctypes.c_void_p(library.fopen(os.devnull.encode(), b"w"))
-                return [(ctypes.c_void_p.in_dll(library, "stderr"), nowhere)]
+                # a file that cannot be opened is no place to print to
+                return [(ctypes.c_void_p.in_dll(library, "stderr"), nowhere)] * bool(nowhere.value)
         return []
 
 

@@ -255,7 +255,7 @@ class Collection:
             run = every if len(queries) == 1 else every.only([query.id])
             pictures = [str(term.image) for term in query.terms if term.image is not None]
             run.header = run.header | {"query": query_language.format_query(query), "pictures": pictures}
-            run.facts = {image: run.facts[image] for image in run.images.tolist()}
+            run.facts = {image: run.facts[image] for image in run.images.tolist() if image in run.facts}
             run.notes = [*run.notes, *self._notes(query, run, settings)]
             runs.append(run)
         return runs
@@ -309,7 +309,7 @@ class Collection:
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
         plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local", "moved"}
         plain = plain and run.header.get("by") != "words" and query.id not in run.header.get("worded", ())
-        if plain and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
+        if plain and len(run.score) and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
             weakest = self.encoder.weakest_match(own[0])
             if weakest is not None and (best := run.score.max()) < weakest:
                 text = f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"

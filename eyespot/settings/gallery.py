@@ -53,7 +53,7 @@ class McpSettings(Settings):
     allow: str = setting(
         "Let assistants do more than read: judge (store verdicts), positions (and owners), or judge,positions.",
         default="",
-        pattern="^((judge|positions),?)*$",
+        pattern="^((judge|positions)(,|$))*$",
         metavar="WHAT",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections import abc
 from collections.abc import Callable, Iterable, Mapping
@@ -55,6 +56,11 @@ def refuse_kinds(function: Callable[..., Any], name: str, args: tuple[Any, ...],
         if known.parameters[parameter].kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             continue
         names = {part.partition("[")[0].strip() for part in re.split(r"\|(?![^\[]*\])", kind)}
+        known_kinds = {**vars(builtins), **vars(abc), **function.__globals__}
+        if not isinstance(value, str | int | float | None) and any(
+            not isclass(known_kinds.get(one)) for one in names - {"None"}
+        ):
+            continue  # an alias, such as that of a function or an array, does not say its kinds
         kinds = {"None" if value is None else one.__name__ for one in type(value).__mro__ if one is not object}
         kinds |= {"float"} if isinstance(value, int) else set()
         kinds |= {one for one in names - {"Sequence"} if isinstance(value, getattr(abc, one, ()))}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
-from importlib.util import find_spec
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
@@ -74,10 +73,12 @@ def application(settings: ServerSettings) -> FastAPI:
     )
     app.state.eyespot, app.state.metrics, app.state.links = state, RequestMetrics(), []
     app.include_router(_pages.router)
-    for name in (*PARTS, "mcp") if find_spec("mcp") else PARTS:
+    for name in PARTS:
         part = import_module(f"eyespot.web.{name}")
         app.include_router(part.router)
         app.state.links += getattr(part, "LINKS", ())
+    with suppress(ImportError):  # without the extra, or with another version of the SDK
+        app.include_router(import_module("eyespot.web.mcp").router)
     review.install(app, settings.reviews)
     _pages.install(app)
     # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).

@@ -29,7 +29,7 @@ from eyespot.types import EyespotError, UsageError
 from eyespot.web._items import existing_row, item_of, items_of, title_of
 from eyespot.web._judging import judged_now
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import SearchParams, query_of
+from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._security import clean_name, person_of
 from eyespot.web._settings import Role, ServerSettings, User
 from eyespot.web._state import AppState
@@ -89,6 +89,7 @@ class GalleryTools:
     ) -> list[Any]:
         """Pictures to look at, each after a line with its id, title, date, licence, and score for the query's look."""
         snapshot = self.state.snapshots.current()
+        refuse(query, self.state.settings.refused)
         read = query_of(SearchParams(q=query), self.state.cache.uploads)
         vector = None if read is None else snapshot.embedded(read)[0]
         shown: list[Any] = []

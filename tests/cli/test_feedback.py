@@ -12,7 +12,7 @@ import pytest
 
 from eyespot.judges.person import VERDICTS
 from eyespot.ledger.judgements import Judgements
-from eyespot.types import Judgement, Query
+from eyespot.types import Judgement, Query, Term
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.pages import ROOT, run_page
@@ -33,8 +33,7 @@ def search(gallery: Path, *words: object) -> Any:
     return run_json("search", "stripes", "-k", 24, "-g", gallery, *words)
 
 
-def record(gallery: Path, image: str, key: str, who: str) -> None:
-    query = Query.words("stripes")
+def record(gallery: Path, image: str, key: str, who: str, query: Query = Query.words("stripes")) -> None:
     with Judgements(gallery / "ledger.sqlite") as judgements:
         digest = judgements.enter([query])[query]
         judgements.record([Judgement(digest, image, f"person:{who}", "p", VERDICTS[key], at=time.time())])
@@ -126,11 +125,15 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
     order = [item["id"] for item in search(gallery, "-e", "starter", "--by", "look")["items"]]
     for place, image in enumerate(order):
         record(gallery, image, "y" if place < 6 else "n", "ada")
+    example = Path(shutil.copy(next((made.parent / "photos").iterdir()), gallery / "gone.jpg"))
+    record(gallery, order[0], "y", "ada", Query("q", (Term(1.0, image=example),)))
+    example.unlink()
     words = ("-g", gallery, "--samples", 100)
 
     told = run_json("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
     (pair,) = [one for one in told["comparisons"] if one["measure"].startswith("AP")]
     assert all(len(one) == 24 for one in found.values())
     assert pair["baseline"] == 1 and 0 < pair["mean"] <= 1 and told["queries"] == 1
-    assert "verdicts" in done("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words).stdout
+    ran = done("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
+    assert "verdicts" in ran.stdout and ran.stderr.count("gone.jpg") == 1
     refuses("compare-encoders", "-e", "starter", "-g", gallery)

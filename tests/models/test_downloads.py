@@ -163,7 +163,9 @@ def test_what_a_host_refuses_is_one_sentence(path: str, tmp_path: Path) -> None:
         download(mirror.url + path, tmp_path)
 
 
-@pytest.mark.parametrize("source", ["file:///etc/passwd", "ftp://host/file", "photo.jpg", "https://host/", "hub:name"])
+@pytest.mark.parametrize(
+    "source", ["file:///etc/passwd", "ftp://host/file", "photo.jpg", "https://host/", "https://[x/y", "hub:name"]
+)
 def test_what_is_no_address_is_refused(source: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         download(source, tmp_path)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -137,6 +138,33 @@ def test_a_digest_is_of_the_bytes_whatever_a_file_is_called(tmp_path: Path, monk
 
     assert first == again and len(read) == 1
     assert hub.digest([blob]) != first
+
+
+@pytest.mark.parametrize("length", ["abc", "4, 4", "9" * 5000])
+def test_a_length_that_is_no_number_is_no_length(
+    length: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(self: Host) -> None:
+        self.wfile.write(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nfour".encode())
+        self.close_connection = True
+
+    monkeypatch.setattr(Host, "do_GET", send)
+    with pytest.raises(HostBusy, match="was cut after 4 bytes") if length.isdecimal() else nullcontext():
+        assert web.grow(tmp_path / "x.part", f"http://{host}/x", "x") == 4
+
+
+def test_an_address_is_sent_as_a_browser_sends_it(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Letters of all scripts are quoted, what is quoted stays; a user has a password, which may be empty."""
+    seen = []
+
+    def send(self: Host) -> None:
+        seen.append((self.path, self.headers["Authorization"]))
+        self.send_error(416)
+
+    monkeypatch.setattr(Host, "do_GET", send)
+    with pytest.raises(EyespotError, match="answers 416"):  # to no range: no bytes of the file
+        web.read(f"http://ada@{host}/a b/K\u00e4fer%2F1.csv?a=\u00e4+%2B", 1000)
+    assert seen == [("/a%20b/K%C3%A4fer%2F1.csv?a=%C3%A4+%2B", f"Basic {base64.b64encode(b'ada:').decode()}")]
 
 
 def test_what_is_not_there_is_told_apart(host: str, monkeypatch: pytest.MonkeyPatch) -> None:

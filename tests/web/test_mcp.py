@@ -154,6 +154,17 @@ def test_a_resource_leads_to_nothing_but_items(server: Any) -> None:
     talk(server, script)
 
 
+def test_a_server_without_a_fitting_sdk_serves_the_rest(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with version 1 of it, or a folder of its name where the server starts."""
+    import httpx2
+
+    monkeypatch.setitem(sys.modules, "mcp.server", None)
+    monkeypatch.delitem(sys.modules, "eyespot.web.mcp", raising=False)
+    with serving(state.settings) as address:
+        assert httpx2.post(f"{address}/mcp", json={}).status_code == 404
+        assert httpx2.get(f"{address}/v1/columns").status_code == 200
+
+
 def test_what_the_owner_allows(state: AppState) -> None:
     from eyespot.web.mcp import GalleryServer
 
