@@ -99,6 +99,10 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     groups = {by.name: found for by in task.by if (found := by(ranked, task, scores))}
     lacking = [query for query in task.judged.queries if query not in task.judged.qrels]
     notes += [*run.notes, *scores.notes]
+    itself = [query for query in ranked.self_hits() if task.judged.qrels.grades.get(query, {}).get(query, 0) <= 0]
+    if task.exclude_input and itself:
+        of_all = f"{len(itself)} of {len(ranked)} queries rank an image of their own id, which counts as not relevant"
+        notes.append(f"{of_all}; a column image that names it leaves it out")
     if lacking:
         whole = len(task.judged.queries)
         notes.append(f"{len(lacking)} of {whole} queries have no judgements (such as {lacking[0]!r}) and are left out")

@@ -243,7 +243,7 @@ def agreement(id: str = ONE, gallery: Path = GALLERY, json: bool = json_option()
             lines.append(f"{query}  {pair.first}, {pair.second}: {pair.agreed:.1%} of {pair.photos} photos")
         for name, value in beyond.items():
             text = f"{value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})"
-            alike = f"cannot be text, because all {value['ratings']} marks are the same"
+            alike = f"cannot be computed, because all {value['ratings']} marks are the same"
             lines.append(f"{query}  {name}: {text if value['value'] == value['value'] else alike}")
     print_result(fields, map(escaped, lines), json)
 

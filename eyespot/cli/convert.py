@@ -98,7 +98,7 @@ def fuse(
         ..., "--out", metavar="FILE", help="The file for the fused ranking; its ending decides the format."
     ),
     by: str = typer.Option("rrf", help="rrf (reciprocal ranks), combsum or combmnz (scores)."),
-    norm: str = typer.Option("min-max", help="How scores are normalised: min-max or z."),
+    norm: str = typer.Option("min-max", help="How scores are normalised: min-max, or z above the lowest score."),
     k: int = typer.Option(60, "-k", min=0, help="The k of rrf: 1 / (k + rank)."),
     weights: str = typer.Option(None, metavar="W,W…", help="One weight per run.", show_default="1 each"),
     learn: Path = typer.Option(None, metavar="QRELS", help="Learn the weights on these judgements (a validation set)."),

@@ -155,6 +155,23 @@ def test_a_model_that_answers_another_prompt_than_the_paper_s_is_another_system(
     assert text(made).endswith("GPT | 90.0") == bool(expected)
 
 
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [("centre crop of 224 x 224", {"ViT": ["view"]}), ("longer side 384, positions interpolated", {}), ("", {})],
+)
+def test_an_encoder_that_saw_pictures_otherwise_than_the_paper_s_is_not_compared(
+    view: str, expected: dict[str, list[str]]
+) -> None:
+    run = scores(q1="ab", q2="ba")
+    run.header |= {"view": view} if view else {}
+    rows = [Printed("Heron (2020)", "ViT", "t2i", "Hit@1", 0.9, view="longer side 384, positions interpolated")]
+    made = evaluated(run, task(), rows)
+
+    assert codes(made) == expected
+    grounds = [str(note) for notes in papers(made).grounds.values() for note in notes if note.code == "view"]
+    assert grounds == ([f"pictures: {view}"] if view and not expected else [])
+
+
 def test_re_ranking_another_first_stage_is_not_compared_with_re_ranking_the_paper_s() -> None:
     second = scores(q1="ab", q2="ab")
 

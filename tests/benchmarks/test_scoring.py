@@ -295,6 +295,23 @@ def test_own_pictures_that_are_judged_relevant_stay(tmp_path: Path) -> None:
     assert {query: [hit.image for hit in result.run[query]] for query in result.run} == {"q1": ["a", "b"], "q2": ["b"]}
 
 
+@pytest.mark.parametrize(("column", "mean", "noted"), [({}, 0.5, True), ({"image": "a"}, 1.0, False)])
+def test_a_query_of_the_id_of_an_image_is_noted_unless_that_is_left_out(
+    column: dict[str, str], mean: float, noted: bool, tmp_path: Path
+) -> None:
+    data = worlds.own_set(
+        tmp_path, [{"id": "a", "text": "x", **column}, {"id": "b", "text": "y"}], {"a": {"c": 1}, "b": {"b": 1}}
+    )
+
+    result = scored(replace(tasks_of("own", data)["own"], measures=[parse("RR")]), orders(a="ac", b="bc"))
+
+    assert result.scores.values["RR"].tolist() == [mean, 1.0]
+    assert [note for note in result.notes if "own id" in note] == noted * [
+        "1 of 2 queries rank an image of their own id, which counts as not relevant; "
+        "a column image that names it leaves it out"
+    ]
+
+
 def test_a_sample_is_drawn_by_the_seed_of_what_is_judged_and_keeps_the_pool(tmp_path: Path) -> None:
     (task,) = tasks_of("own", worlds.own(tmp_path)).values()
     drawn = [tuple(sampled([task], 2, seed)[0].judged.queries) for seed in range(20)]

@@ -100,6 +100,17 @@ def test_a_table_without_marks_takes_none_back_and_empty_ones_do(twelve: Place, 
     assert labelled == [1, 1, 0]
 
 
+def test_no_agreement_beyond_chance_is_made_of_one_kind_of_mark(twelve: Place, tmp_path: Path) -> None:
+    with AnnotationStore(twelve[1] / "ledger.sqlite") as store:
+        for who in ("Ada", "Bo"):
+            store.mark("1", who, {photo(0): "y", photo(1): "y"})
+    reported = done("annotate", "agreement", *twelve).stdout
+
+    assert "100.0% of 2 photos" in reported and "nan" not in reported
+    assert "krippendorff_alpha: cannot be computed, because all 4 marks are the same" in reported
+    assert run_json("annotate", "agreement", *twelve)["1"]["krippendorff_alpha"]["value"] is None
+
+
 # -- a team -----------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -525,6 +526,24 @@ def test_what_a_test_would_need(found: FrozenComparison, sentence: str, capsys: 
 
     assert sentence in shown and "more pairs, or a lower --rate, may help (in a new folder)" in shown
     assert shown.count("an estimate") == ("in 80 %" in sentence or "such a lead" in sentence)
+
+
+@pytest.mark.parametrize(
+    ("step", "best", "sentence"),
+    [
+        (21, 3, "the training stopped early, at step 21 of 60: for"),
+        (60, 59, "the best validation is that of step 59 of 60, so it still rose; more steps"),
+        (60, 30, ""),
+    ],
+)
+def test_how_a_training_ended_is_stated_whether_it_helped_or_not(
+    step: int, best: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = loop.TrainingResult(Path("m"), step, 60, 0.5, best, 0.1, 0.4, replace(compared(0.2, 0.2, 40), p=0.001))
+    report(done, PAIRS, TrainingSettings(), json=False)
+    stated = capsys.readouterr().err
+
+    assert sentence in stated and ("stopped early" in stated, "still rose" in stated) == (step < 60, best == 59)
 
 
 def test_where_the_frozen_space_finds_all_nothing_is_to_gain(capsys: pytest.CaptureFixture[str]) -> None:

@@ -456,7 +456,7 @@ function standing(told) {
   if (what === "audit" ? audited : told.stopped && (audited || ended(told))) onward(what === "audit" ? "The audit is done." : "This query is done.");
   element("drawing").hidden = !told.rest || joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
   element("left").textContent = left(told);
-  element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})${later(audit)}${found(told)}` : "";
+  element("interval").textContent = audit?.cautious ? `(${audit.cautious.low} to ${audit.cautious.high}, 95 %)${later(audit)}${found(told)}` : "";
 }
 
 const later = ({ later: photos }) => (photos ? `; ${photos} came on the list after the draw, of which it says nothing` : "");

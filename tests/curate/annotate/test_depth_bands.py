@@ -180,10 +180,12 @@ def test_what_is_labelled_later_lowers_the_bound(labelled_to_the_stop: Annotatio
         assert result is not None and (result.most_by_rank, result.left) == (0, (0, 0, 0))
 
 
-def test_audits_of_earlier_versions_stay_valid(labelled_to_the_stop: AnnotationStore, tmp_path: Path) -> None:
+def test_audits_of_earlier_versions_stay_valid_and_no_lot_says_that_nothing_is_left(
+    labelled_to_the_stop: AnnotationStore, tmp_path: Path
+) -> None:
     """They were uniform, and their ledger has no table for designs."""
     with labelled_to_the_stop as at:
-        uniform = AuditSample(PHOTOS - STOP, 0.5, at.candidates("q")[STOP : STOP + 50], [str(n) for n in range(STOP)])
+        uniform = AuditSample(PHOTOS - STOP, 0.01, at.candidates("q")[STOP : STOP + 50], [str(n) for n in range(STOP)])
         at.keep_audit("q", ["ada"], uniform, before=0, listed=0)
     path = next(tmp_path.rglob("ledger.sqlite"))
     ledger = sqlite.connect(path, "DROP TABLE audit_designs")
@@ -193,7 +195,8 @@ def test_audits_of_earlier_versions_stay_valid(labelled_to_the_stop: AnnotationS
         result = auditing.standing(at, "q", "ada")
         assert at.audit("q", "ada") == uniform
         assert result is not None and result.cautious is not None and result.most_by_rank is None
-        assert result.cautious.high > 300
+        assert result.left == (0, 0, 0) and result.cautious.high > 300
+        assert unseen(standing(at, "q", "ada")).startswith(f"0 (0 to {result.cautious.high}); at least")
 
 
 def test_a_query_that_is_removed_takes_its_designs_along(tmp_path: Path) -> None:
