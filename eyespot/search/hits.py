@@ -101,7 +101,7 @@ class Hits(Sequence[SearchHit]):
     @property
     def query(self) -> str:
         """What was searched, as one writes it."""
-        return str(self.run.header.get("heading", self.run.header.get("query", "")))
+        return str(self.run.header.get("heading", self.run.header.get("query", next(iter(self.run)))))
 
     @property
     def notes(self) -> list[str]:

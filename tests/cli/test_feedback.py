@@ -120,6 +120,8 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
     """Side by side in one gallery; verdicts in the order of the first make that one right, whatever the other says."""
     refuses("compare-encoders", "-e", "starter", "-e", "crops:4:starter", "-g", gallery)
     index_gallery(gallery, made.parent / "photos", encoders=("crops:4:starter",))
+    done("search", "stripes", "--yes", "photo 1.jpg", "-g", gallery)
+    refuses("compare-encoders", "-e", "starter", "-e", "crops:4:starter", "-g", gallery, code=4)
     found = {
         one: [item["id"] for item in search(gallery, "-e", one)["items"]] for one in ("starter", "crops:4:starter")
     }
@@ -133,4 +135,4 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
     assert all(len(one) == 24 for one in found.values())
     assert pair["baseline"] == 1 and 0 < pair["mean"] <= 1 and told["queries"] == 1
     assert "verdicts" in done("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words).stdout
-    refuses("compare-encoders", "-e", "starter", "-g", gallery)
+    assert "name two" in refuses("compare-encoders", "-e", "starter", "-e", "starter", "-g", gallery)
