@@ -6,5 +6,5 @@ from eyespot.search import JudgeRerank, Nearest
 
 collection = eyespot.index(sample.photos(), "sample-gallery")
 search = eyespot.Chain(Nearest.of(collection, k=50), JudgeRerank.of(collection, "encoder:starter", depth=10))
-run = search([eyespot.Query.words("a windmill")])
+run = search([eyespot.Query.words("a windmill", "windmill")])
 print(eyespot.Hits(run)[:5])

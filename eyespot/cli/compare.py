@@ -126,6 +126,8 @@ def encoders(
     import eyespot
     from eyespot.metrics import Resampling, Rules, compare, parse
 
+    if len(set(encoder)) < 2:
+        raise UsageError("one encoder has nothing to be compared with; name two, as in: -e starter -e siglip2-base")
     place = gallery_here(gallery)
     queries, judged = _verdicts(place, by)
     lost: dict[str, str] = {}  # why a query cannot be searched
@@ -140,7 +142,10 @@ def encoders(
             grades[query] = each
     mixed = Qrels(grades)
     if not len(mixed):
-        raise NothingFound("no query has photos that fit and photos that do not; judge some of both")
+        raise NothingFound(
+            "no query has recorded verdicts on photos that fit and on photos that do not (--yes and --no are not "
+            f"recorded); give some of both with: eyespot serve -g {place}"
+        )
     measures = [parse("AP"), parse("nDCG")]
     scores = {name: scored(run, mixed, (measures, Rules()), name) for name, run in runs.items()}
     comparison = compare(scores, Resampling(samples))

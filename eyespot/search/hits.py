@@ -101,7 +101,7 @@ class Hits(Sequence[SearchHit]):
     @property
     def query(self) -> str:
         """What was searched, as one writes it."""
-        return str(self.run.header.get("heading", self.run.header.get("query", "")))
+        return str(self.run.header.get("heading", self.run.header.get("query", next(iter(self.run)))))
 
     @property
     def notes(self) -> list[str]:
@@ -139,7 +139,7 @@ class Hits(Sequence[SearchHit]):
         head = f"{len(self)} hits for {tidy(self.query)!r} by {self.run.header.get('encoder', 'a run')}"
         lines = ["rank   score  title                                     path"] if self else [NOTHING]
         for hit in self[:ROWS]:
-            score = "–" if hit.score is None else f"{hit.score:.3f}"
+            score = "–" if hit.score is None else f"{hit.score:z.3f}"
             lines.append(f"{hit.rank:>4}  {score:>6}  {tidy(hit.title)[:40]:40}  {tidy(str(hit.path or hit.id))}")
         more = [f"… and {len(self) - ROWS} more"] if len(self) > ROWS else []
         return "\n".join([head, *lines, *more, *(f"note: {note}" for note in self.notes)])

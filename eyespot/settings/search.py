@@ -223,7 +223,7 @@ class SearchSettings(SharedSearchSettings, ExpandSetting, StageSettings, JudgeSe
         web="`like`, which also searches without words",
     )
     no: Texts = setting(
-        "A photo that is not what you look for, named as with {yes}; repeatable.",
+        "A photo that is not what you look for, named in the same way; repeatable.",
         default=(),
         metavar="PHOTO",
         web="`unlike`, which also takes the photo out",

@@ -17,7 +17,7 @@ from starlette.routing import Match
 
 from eyespot.html import environment, tidy
 from eyespot.types import EyespotError, NothingFound, UsageError
-from eyespot.web._problems import Problem, phrase, problem_json, wants_page
+from eyespot.web._problems import Problem, faults_text, phrase, problem_json, wants_page
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
 
@@ -98,10 +98,7 @@ def problem_of(request: Request, error: Exception) -> Problem:
         status = 404 if isinstance(error, NothingFound) else 422 if isinstance(error, UsageError) else 500
         return Problem(status, str(error))
     if isinstance(error, RequestValidationError):
-        # What was given is not told back: it may be long, secret, or no text at all.
-        faults = [(".".join(map(str, fault["loc"][1:])), fault["msg"]) for fault in error.errors()[:5]]
-        wrong = "; ".join(f"{place or 'body'}: {message}" for place, message in faults)
-        return Problem(422, wrong.encode("utf-8", "replace").decode())
+        return Problem(422, faults_text([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
     if not isinstance(error, HTTPException):
         return STUMBLED
     if error.status_code == 405:

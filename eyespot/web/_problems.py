@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 MEDIA = "application/problem+json"
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
@@ -36,6 +36,12 @@ class Problem(Exception):
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+
+def faults_text(faults: Iterable[Any]) -> str:
+    """The first five of pydantic's faults, without what was given: that may be long, secret, or no text at all."""
+    placed = [(".".join(map(str, fault["loc"])) or "body", fault["msg"]) for fault in [*faults][:5]]
+    return "; ".join(f"{place}: {message}" for place, message in placed).encode("utf-8", "replace").decode()
 
 
 def problem_json(problem: Problem) -> Response:

@@ -28,7 +28,7 @@ from eyespot.photos.provenance import attribution_of
 from eyespot.types import EyespotError, UsageError
 from eyespot.web._items import existing_row, item_of, items_of, title_of
 from eyespot.web._judging import judged_now
-from eyespot.web._problems import Problem
+from eyespot.web._problems import Problem, faults_text
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._security import clean_name, person_of
 from eyespot.web._settings import Role, ServerSettings, User
@@ -195,8 +195,7 @@ class GalleryServer(MCPServer[Any]):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in cause.errors()[:5]]
-                raise ToolError("; ".join(f"{place}: {message}" for place, message in faults)) from None
+                raise ToolError(faults_text(cause.errors())) from None
             if isinstance(cause, EyespotError | Problem):
                 raise ToolError(str(cause)) from None
             raise

@@ -15,14 +15,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.search.embedding import embed
 from eyespot.settings.search import Way
 from eyespot.types import Mask, Query, Term, UsageError, Vectors
 from eyespot.web._items import item_of
-from eyespot.web._problems import Problem
+from eyespot.web._problems import Problem, faults_text
 from eyespot.web._search_params import Digest, Name, Names, SearchParams, Words, is_text, query_of, refuse
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
@@ -136,17 +136,19 @@ def _vectors(snapshot: Snapshot, queries: Sequence[Query]) -> Vectors:
 # -- many searches ------------------------------------------------------------------------------------------------
 
 
-class BatchQuery(BaseModel):
+class BatchQuery(BaseModel, extra="forbid"):
     """Words, a picture that was brought, or both."""
 
     q: Words = None
     picture: Digest = None
 
 
-class SearchBatch(BaseModel):
+class SearchBatch(BaseModel, extra="forbid"):
     """Many searches with one filter."""
 
-    queries: list[Text | BatchQuery] = Field(min_length=1, max_length=MOST_QUERIES)
+    queries: list[str | dict[str, str | None]] = Field(
+        min_length=1, max_length=MOST_QUERIES, description="Words, or {q: words, picture: the digest of one brought}."
+    )
     limit: int = Field(10, ge=1, le=100, description="Hits of each.")
     where: Text | None = Field(None, description="A SQL condition over the gallery's columns.")
     label: Names = Field((), description="Only pictures with this label: COLUMN=VALUE.")
@@ -165,11 +167,13 @@ def search_all(state: State, wanted: SearchBatch) -> Response:
         raise nothing_of(snapshot, params)
     results: list[dict[str, Any]] = []
     queries: list[Query] = []
-    for one in wanted.queries:
-        given = BatchQuery(q=one) if isinstance(one, str) else one
-        results.append({"query": one if isinstance(one, str) else one.model_dump(exclude_none=True), "hits": []})
+    for at, one in enumerate(wanted.queries):
+        results.append({"query": one, "hits": []})
         try:
-            queries.append(_query(state, snapshot, given, f"{len(results) - 1}"))
+            given = BatchQuery.model_validate({"q": one} if isinstance(one, str) else one)
+            queries.append(_query(state, snapshot, given, f"{at}"))
+        except ValidationError as error:
+            results[-1]["error"] = faults_text(error.errors())
         except (UsageError, Problem) as error:
             results[-1]["error"] = str(error)
     found = _hits(snapshot, queries, params, mask, wanted.limit) if queries else {}

@@ -123,6 +123,8 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
         one: [item["id"] for item in search(gallery, "-e", one)["items"]] for one in ("starter", "crops:4:starter")
     }
     order = [item["id"] for item in search(gallery, "-e", "starter", "--by", "look")["items"]]
+    search(gallery, "--yes", order[0], "--no", order[-1])
+    refuses("compare-encoders", "-e", "starter", "-e", "crops:4:starter", "-g", gallery, code=4)
     for place, image in enumerate(order):
         record(gallery, image, "y" if place < 6 else "n", "ada")
     example = Path(shutil.copy(next((made.parent / "photos").iterdir()), gallery / "gone.jpg"))
@@ -136,4 +138,5 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
     assert pair["baseline"] == 1 and 0 < pair["mean"] <= 1 and told["queries"] == 1
     ran = done("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
     assert "verdicts" in ran.stdout and ran.stderr.count("gone.jpg") == 1
+    assert "name two" in refuses("compare-encoders", "-e", "starter", "-e", "starter", "-g", gallery)
     refuses("compare-encoders", "-e", "starter", "-g", gallery)

@@ -83,7 +83,7 @@ def test_a_notebook_shows_at_most_forty_pictures_with_their_names_escaped(collec
     run.facts = {image: {**collection.view.facts([0])[0], "title": "<script>x</script>"} for image in run.images}
     page = Hits(run)._repr_html_()
 
-    assert page.count("<img") == 40 and "and 16 more" in page
+    assert page.count("<img") == 40 and "and 16 more" in page and ">2 · 0.500 · " in page and ">q</b>" in page
     assert "<script" not in page and "&lt;script&gt;" in page and "http" not in page
 
 

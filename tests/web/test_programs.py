@@ -131,11 +131,13 @@ def test_many_queries_find_what_each_finds_alone(client: TestClient, search: Ask
 
 
 def test_a_query_that_cannot_be_searched_fails_alone(client: TestClient) -> None:
-    queries = ["a disc", "heron - heron", "./photo.jpg", " ", {"picture": "0" * 32}]
+    wrong = ["heron - heron", "./photo.jpg", " ", "\0", "x" * 1001, {"picture": "0" * 32}, {"picture": "x"}, {"k": "3"}]
+    queries = ["a disc", *wrong]
     answer = client.post("/v1/search", json={"queries": queries, "limit": 2}).json()
     first, *others = answer["results"]
     assert len(first["hits"]) == 2 and "error" not in first
-    assert [(one["hits"], "error" in one) for one in others] == [([], True)] * 4
+    assert [(one["hits"], "error" in one) for one in others] == [([], True)] * 8
+    assert others[4]["error"] == "q: String should have at most 1000 characters"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_a_query_that_cannot_be_searched_fails_alone(client: TestClient) -> None
         {"queries": ["a"], "limit": 101},
         {"queries": ["a"], "where": "no column"},
         {"queries": "a"},
-        {"queries": ["\0"]},
+        {"queries": ["a"], "k": 3},
         {"queries": ["a"], "where": "\0"},
     ],
 )
