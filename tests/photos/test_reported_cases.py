@@ -81,7 +81,7 @@ def test_dates_and_positions_of_cameras_and_programs(tmp_path: Path) -> None:
         for found, degrees in zip((row["latitude"], row["longitude"]), place, strict=True):
             assert found == (None if degrees is None else pytest.approx(degrees, abs=1e-5)), start
     collection = Collection(tmp_path / "gallery")
-    assert len(next(iter(collection.search(near="-16,180,10").values()))) == 2  # on both sides of the date line
+    assert len(collection.search(near="-16,180,10")) == 2  # on both sides of the date line
     assert "d02" not in str(collection.search(after="1990", before="2021", k=50).notes)
 
 
@@ -144,8 +144,6 @@ def test_a_newcomers_sidecars_are_found(tmp_path: Path) -> None:
     assert (rows["IMG_2022_0.jpg"]["latitude"], rows["IMG_2022_0.jpg"]["longitude"]) == (47.07, 15.44)
     collection = Collection(tmp_path / "gallery")
     for words, name in (("zauberwort", "LR_1.jpg"), ("oma erna", "LR_1.jpg"), ("Sommerfest", "IMG_2022_0.jpg")):
-        (found,) = collection.search(words, by="words").facts.values()
-        assert Path(found["path"]).name == name
-    assert [Path(one["path"]).name for one in collection.search(after="2022-06", before="2022-08").facts.values()] == [
-        "IMG_2022_0.jpg"
-    ]
+        assert [hit.path.name for hit in collection.search(words, by="words") if hit.path] == [name]
+    dated = collection.search(after="2022-06", before="2022-08")
+    assert [hit.path.name for hit in dated if hit.path] == ["IMG_2022_0.jpg"]
