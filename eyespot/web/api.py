@@ -300,7 +300,7 @@ def judgements(state: State, which: Annotated[JudgementFilter, Query()]) -> Resp
     rows = ((at, row.judgement) for at, row in enumerate(state.ledger.readable.judgements.rows(), 1) if at > seen)
     queries = {which.query} - {None}
     if which.q or which.picture:
-        queries.add(query_digest(QueryTarget(q=which.q, picture=which.picture).query(state)))
+        queries.add(query_digest(QueryTarget(q=which.q, picture=which.picture, by=None).query(state)))
     wanted = (one for one in rows if queries <= {one[1].query} and which.by in (None, one[1].judge))
     found = list(islice(wanted, which.limit + 1))
     records = [_judgement_fields(judgement) for _, judgement in found[: which.limit]]
