@@ -86,7 +86,7 @@ class HitsOut(FilesOut):
         if self.xmp is not None:
             from eyespot.formats.sidecars import add_keyword
 
-            failed += _report(add_keyword(hits, self.xmp.strip()), f"have the keyword {self.xmp.strip()}")
+            failed += _report(add_keyword(hits, self.xmp.strip()), f"given the keyword {self.xmp.strip()}")
             if not (self.copy_to or self.album):
                 _name_times(hits)
         if self.open:
@@ -123,7 +123,7 @@ def without_ranks(gallery: Path, names: Sequence[str]) -> tuple[str, ...]:
         ids = last["ids"] if last["gallery"] == os.path.realpath(gallery) else []
     beyond = next((name for name in names if _RANK.fullmatch(name) and int(name) > len(ids)), None)
     if beyond is not None:
-        shown = f"showed {len(ids)} photos" if ids else "was not in this gallery"
+        shown = f"ends at rank {len(ids)}" if ids else "was not in this gallery"
         raise UsageError(f"the last search {shown}, so {beyond} is no rank of it; give a file name, or search first")
     return tuple(ids[int(name) - 1] if _RANK.fullmatch(name) else name for name in names)
 

@@ -44,7 +44,7 @@ _EDITED = (
     "-編集済み",
 )
 _ALIKE = 50  # photos whose names begin alike; among more no cut name is resolved
-_SHOT = re.compile(r"(\.RAW-[0-9]{2}(\.[A-Z]+)?)?\.[^.]*$")  # of a Pixel: X.RAW-01.COVER.jpg, X.RAW-02.ORIGINAL.dng
+_SHOT = re.compile(r"(\.RAW-[0-9]{2}(\.[A-Z]+)*)?\.[^.]*$")  # of a Pixel: X.RAW-01.COVER.jpg, X.RAW-02.ORIGINAL.dng
 _NUMBERED = re.compile(r"(.*?)(\([0-9]+\))?", re.DOTALL)
 
 

@@ -18,7 +18,7 @@ from eyespot.types import EyespotError
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
 SIDE = 320  # of a thumbnail's longer side, in pixels
-PIECE = 4096  # characters: what is sent of a page at once, at least
+PIECE = 1 << 20  # characters: what is sent of a page at once, at least
 
 
 @dataclass(frozen=True)

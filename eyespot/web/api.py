@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Depends, File, Header, Path, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from eyespot.ledger.judgements import PERSON
+from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.search.nearest import recall_of
 from eyespot.types import Judgement, UsageError
 from eyespot.types import Query as Asking
@@ -281,8 +281,12 @@ def withdraw(state: State, person: Annotator, about: Annotated[ItemTarget, Query
 
 
 class JudgementFilter(BaseModel):
-    """Which judgements, and from where on."""
+    """Which judgements, and from where on; other parameters are refused, as a wrong name would give all of them."""
 
+    model_config = ConfigDict(extra="forbid")
+
+    q: Words = Field(default=None, description="Only on these words.")
+    picture: Digest = Field(default=None, description="Only on this picture, alone or with the words.")
     query: Name = Field(default=None, description="Only of this query, by its digest.")
     by: Name = Field(default=None, description="Only of this judge, such as person:ada.")
     cursor: Name = Field(default=None, description="What `next` held; leave it out to begin.")
@@ -294,7 +298,10 @@ def judgements(state: State, which: Annotated[JudgementFilter, Query()]) -> Resp
     """What was judged, in the order in which it came."""
     _, seen = read_cursor(which.cursor) if which.cursor else ("", 0)
     rows = ((at, row.judgement) for at, row in enumerate(state.ledger.readable.judgements.rows(), 1) if at > seen)
-    wanted = (one for one in rows if which.query in (None, one[1].query) and which.by in (None, one[1].judge))
+    queries = {which.query} - {None}
+    if which.q or which.picture:
+        queries.add(query_digest(QueryTarget(q=which.q, picture=which.picture, by=None).query(state)))
+    wanted = (one for one in rows if queries <= {one[1].query} and which.by in (None, one[1].judge))
     found = list(islice(wanted, which.limit + 1))
     records = [_judgement_fields(judgement) for _, judgement in found[: which.limit]]
     more = len(found) > which.limit

@@ -101,6 +101,13 @@ def test_words_rank_the_gallery_as_plain_products_do(
     assert scored(task, run).floors["P@10"].mean == pytest.approx(1 / 12)
 
 
+def test_queries_that_the_encoder_cuts_are_counted(collection: Collection, tmp_path: Path) -> None:
+    data = own(tmp_path, long={"id": "q4", "text": "a heron " * 300, "image": ""})
+    run = GallerySearcher(collection, data)(tasks_of("own", data)["own"])
+    (note,) = [note for note in run.notes if getattr(note, "code", "") == "cut"]
+    assert note.startswith("1 of 5 queries are cut: starter reads 256 of 605 tokens")
+
+
 def test_picture_and_words_together_and_the_picture_alone(
     collection: Collection, vectors: dict[str, Any], tmp_path: Path
 ) -> None:

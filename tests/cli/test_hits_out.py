@@ -46,7 +46,7 @@ def test_hits_go_where_they_are_wanted(gallery: Path) -> None:
     rows = list(csv.DictReader((here / "hits.csv").read_text().splitlines()))
     assert "latitude" in rows[0] and [row["path"] for row in rows] == [str(path) for path in paths]
     assert b"<rdf:li>blots</rdf:li>" in (here / "photos" / "0.jpg.xmp").read_bytes()
-    for sentence in ("2 pictures copied to copies", "2 pictures linked in links", "2 pictures have the keyword blots"):
+    for sentence in ("2 pictures copied to copies", "2 pictures linked in links", "2 pictures given the keyword blots"):
         assert f"eyespot: {sentence}\n" in shown.stderr
 
 

@@ -160,6 +160,8 @@ def test_what_is_no_english_is_named_as_such(starter: Starter, texts: str, kind:
         ("an orange", None),
         ("a city at night", "scenes (city, night)"),
         ("screenshot of an invoice", "text (screenshot, invoice)"),
+        ("quarterly sales figures", "text (sales)"),
+        ("boarding pass", "text (boarding)"),
         ("a dog 🦩", "emoji (🦩)"),
         ("the of and", "no word of this query names one"),
         ("happiness", "no word of this query names one"),

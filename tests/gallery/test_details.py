@@ -99,6 +99,16 @@ def test_one_other_number_makes_another_page(quality: int) -> None:
     assert not alike(page(1), page(2)) and not alike(page(1), page(1).resize((150, 212)))
 
 
+def test_an_empty_sky_is_a_copy_of_the_same_light_alone() -> None:
+    def sky(top: int) -> Image.Image:
+        level = np.linspace(top, 230, 240)[:, None, None] + np.zeros((240, 320, 3))
+        return Image.fromarray((level * [0.7, 0.85, 1.0]).astype(np.uint8))
+
+    for copy in (jpeg(sky(150), 30), sky(150).resize((160, 120)), sky(150).transpose(Image.Transpose.ROTATE_180)):
+        assert alike(sky(150), copy, strict=False)
+    assert not alike(sky(150), sky(160), strict=False) and not alike(sky(150), sky(140), strict=False)
+
+
 def test_a_cropped_bird_in_the_sky_is_a_copy_and_another_bird_is_not() -> None:
     def sky(x: int, size: int) -> Image.Image:
         level = np.linspace(180, 230, 240)[:, None, None] + np.zeros((240, 320, 3))

@@ -25,7 +25,7 @@ from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.pictures import BadPicture, open_picture, thumbnail
 from eyespot.photos.places import Root
 from eyespot.photos.raw import is_raw, reads_raw
-from eyespot.photos.sidecars import BESIDE
+from eyespot.photos.sidecars import BESIDE, pairs_in
 from eyespot.photos.sources import scan_counting
 from tests.photos.test_pictures import chunk, encoded, png
 from tests.worlds import draw_photos, index_gallery
@@ -382,6 +382,13 @@ def test_what_lies_beside_its_photo_is_one_item_with_it(
     photo: Image.Image, other: str, seconds: float, left_out: list[str], tmp_path: Path
 ) -> None:
     assert looked(photo, tmp_path, other, seconds).left_out_texts() == left_out
+
+
+@pytest.mark.parametrize("name", ["PXL_1.RAW-01.COVER.jpg", "PXL_1.RAW-01.MP.COVER.jpg", "PXL_1.jpg"])
+def test_the_raw_file_of_a_pixel_belongs_to_its_jpeg(name: str, tmp_path: Path) -> None:
+    for one in (name, "PXL_1.RAW-02.ORIGINAL.dng", "PXL_2.RAW-02.ORIGINAL.dng"):
+        (tmp_path / one).write_bytes(b"not read")
+    assert pairs_in(list(os.scandir(tmp_path))) == {"PXL_1.RAW-02.ORIGINAL.dng": name}
 
 
 def test_a_photo_says_what_lies_beside_it(photo: Image.Image, tmp_path: Path) -> None:

@@ -144,8 +144,6 @@ def test_a_newcomers_sidecars_are_found(tmp_path: Path) -> None:
     assert (rows["IMG_2022_0.jpg"]["latitude"], rows["IMG_2022_0.jpg"]["longitude"]) == (47.07, 15.44)
     collection = Collection(tmp_path / "gallery")
     for words, name in (("zauberwort", "LR_1.jpg"), ("oma erna", "LR_1.jpg"), ("Sommerfest", "IMG_2022_0.jpg")):
-        (found,) = collection.search(words, by="words").run.facts.values()
-        assert Path(found["path"]).name == name
-    assert [Path(one["path"]).name for one in collection.search(after="2022-06", before="2022-08").run.facts.values()] == [
-        "IMG_2022_0.jpg"
-    ]
+        assert [hit.path.name for hit in collection.search(words, by="words") if hit.path] == [name]
+    dated = collection.search(after="2022-06", before="2022-08")
+    assert [hit.path.name for hit in dated if hit.path] == ["IMG_2022_0.jpg"]

@@ -188,7 +188,9 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
         back = client.delete("/v1/judgements", params=about)
         hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
         page = client.get("/?q=stripes", headers={"Accept": "text/html"}).text
-        judgements = client.get("/v1/judgements").json()["judgements"]
+        judgements = client.get("/v1/judgements", params={"q": "stripes"}).json()["judgements"]
+        of_others = client.get("/v1/judgements", params={"q": "spots"}).json()["judgements"]
+        refused = client.get("/v1/judgements", params={"words": "stripes"})
         again = client.delete("/v1/judgements", params=about)
 
     assert (back.status_code, back.json()["failure"], back.json()["rank"]) == (200, "withdrawn", 1)
@@ -198,6 +200,7 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
         ("person:bob", 0, ""),
         ("person:visitor", None, "withdrawn"),
     ]
+    assert (of_others, refused.status_code, "words" in refused.json()["detail"]) == ([], 422, True)
     assert (again.status_code, "no verdict" in again.json()["detail"]) == (404, True)
 
 

@@ -209,6 +209,7 @@ def test_a_zip_of_any_size_holds_one_photo_in_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sent > 40 << 20 and peak < 8 << 20
+    assert len(list(zipped((f"{number}.jpg", bytes(20_000)) for number in range(100)))) == 2
 
 
 # -- the page on the server names every option, every address of the API and every key ----------------------------

@@ -29,6 +29,7 @@ _PICTURES = 48  # in memory at once, a megabyte each
 _CROP, _PROFILE = 30, 256  # a copy lacks so many of the steps of the profile of light along a side, at most
 _SMALL = 48  # pixels
 _LEAST_CONTRAST = 24.0  # grey levels
+_NO_PATTERN, _SAME_LIGHT = 8.0, 3.0  # grey levels: at most beside a plain gradient; of blocks of a re-encoded copy
 
 
 def comparer(view: View, kinds: NDArray[np.uint8]) -> Callable[[NDArray[np.int64]], Mask]:
@@ -75,8 +76,8 @@ def same_details(first: Image.Image, second: Image.Image, strict: bool) -> bool:
         return 2 * small >= large - 2 and _blocks_agree(first, second, STRICT)
     return (
         _blocks_agree(first, second, LOOSE)
-        or _blocks_agree(_cropped(first, second), second, LOOSE)
-        or _blocks_agree(first, _cropped(second, first), LOOSE)
+        or _blocks_agree(_cropped(first, second), second, LOOSE, cropped=True)
+        or _blocks_agree(first, _cropped(second, first), LOOSE, cropped=True)
     )
 
 
@@ -91,7 +92,9 @@ def _turned_like(first: Image.Image, second: Image.Image) -> Image.Image:
     return second if form is None else second.transpose(form)
 
 
-def _blocks_agree(first: Image.Image, second: Image.Image, limits: tuple[float, float]) -> bool:
+def _blocks_agree(
+    first: Image.Image, second: Image.Image, limits: tuple[float, float], *, cropped: bool = False
+) -> bool:
     """Whether no block differs by more, in its pattern and as a whole."""
     small, large = sorted((first, second), key=lambda picture: picture.width * picture.height)
     height, width = (size // BLOCK * BLOCK for size in (small.height, small.width))
@@ -99,9 +102,15 @@ def _blocks_agree(first: Image.Image, second: Image.Image, limits: tuple[float, 
         return False
     both = (small, large.resize(small.size, Image.Resampling.LANCZOS))
     blurred = (np.asarray(picture.filter(ImageFilter.GaussianBlur(1)), np.float64) for picture in both)
-    a, b = (levels[:height, :width] - levels.mean() for levels in blurred)  # (height, width)
+    light, other_light = (levels[:height, :width] for levels in blurred)  # (height, width)
+    a, b = (levels - levels.mean() for levels in (light, other_light))
+    blocks = (height // BLOCK, BLOCK, -1, BLOCK)
+    if np.abs(a - a.mean(axis=0) - a.mean(axis=1, keepdims=True)).max() < _NO_PATTERN:  # an empty sky has light alone
+        return not cropped and bool(
+            np.abs((light - other_light).reshape(blocks).mean(axis=(1, 3))).max() <= _SAME_LIGHT
+        )
     slope = (a * b).mean() / max(float((b * b).mean()), 1e-9)  # a lighter copy has another one
-    apart = (a - slope * b).reshape(height // BLOCK, BLOCK, -1, BLOCK)
+    apart = (a - slope * b).reshape(blocks)
     contrast = max(_LEAST_CONTRAST, float(np.subtract(*np.percentile(a, [99, 1]))))
     pattern, whole = apart.std(axis=(1, 3)).max(), np.abs(apart.mean(axis=(1, 3))).max()
     return bool(pattern <= limits[0] * contrast and whole <= limits[1] * contrast)
