@@ -14,4 +14,4 @@ def run(settings: McpSettings) -> None:
         from eyespot.web.mcp import run_stdio
 
     place = searched_here(settings.gallery, settings.encoder)
-    run_stdio(ServerSettings(place, settings.encoder, allowed=tuple(settings.allow.split(","))))
+    run_stdio(ServerSettings(place, settings.encoder, allowed=tuple((settings.allow or "").split(","))))

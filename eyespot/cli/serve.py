@@ -59,7 +59,7 @@ def run(settings: ServeSettings) -> None:
         ray=settings.ray,
         workers=settings.workers,
         index=settings.index,
-        allowed=tuple(settings.allow.split(",")),
+        allowed=tuple((settings.allow or "").split(",")),
         judging=web.Judging(judges, settings.depth, settings.budget_calls, settings.budget_money, settings.prices),
     )
     _listen(server, host, settings.port, internal=internal, fresh=fresh)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
 from eyespot.settings.judge import DEPTH, BudgetSettings, PricesSetting
@@ -50,11 +51,8 @@ class McpSettings(Settings):
 
     gallery: Path | None = setting("The gallery to serve.", **GALLERY)
     encoder: str | None = setting("Search this encoder's space.", **ENCODER)
-    allow: str = setting(
-        "Let assistants do more than read: judge (store verdicts), positions (and owners), or judge,positions.",
-        default="",
-        pattern="^((judge|positions)(,|$))*$",
-        metavar="WHAT",
+    allow: Literal["judge", "positions", "judge,positions"] | None = setting(
+        "Let assistants do more than read: judge (store verdicts), positions (and owners), or both."
     )
 
 

@@ -269,8 +269,8 @@ def test_the_account_of_a_mixed_folder_adds_up_and_everything_is_found(tmp_path:
     looks = {"breakfast.jpg": 0, "harbour.heic": 1, "mountain.dng": 2, "IMG_1.jpg": 3, "IMG_2.jpg": 4}
     for name, number in {**looks, "tour.mp4": 5}.items():
         some[number].save(tmp_path / "query.png")
-        run = collection.search(image=tmp_path / "query.png", k=1)
-        (facts,) = run.facts.values()
+        hits = collection.search(image=tmp_path / "query.png", k=1)
+        (facts,) = hits.run.facts.values()
         assert {Path(file_of(path)).name for path in facts["paths"]} >= {name}
     for words in ("harbour", "mountain", "tour", "screenshot"):
         hit = done("search", words, "--by", "words", "--paths", "-k", "1", cwd=tmp_path).stdout

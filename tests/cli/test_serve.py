@@ -69,6 +69,7 @@ def test_the_address_that_is_told_lets_its_token_in_and_nobody_else(
         ("--tokens nowhere", 2),
         ("--originals everybody", 2),
         ("-g nowhere", 2),
+        ("--allow everything", 2),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_sentence(

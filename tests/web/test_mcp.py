@@ -86,8 +86,20 @@ def test_the_client_finds_looks_and_answers(server: Any) -> None:
 def test_it_does_so_over_stdio(state: AppState) -> None:
     from mcp import StdioServerParameters
 
-    line = ["-m", "eyespot", "mcp", "-g", str(state.settings.gallery)]
+    line = ["-m", "eyespot", "mcp", "-e", "starter", "-g", str(state.settings.gallery)]
     check(*talk(StdioServerParameters(command=sys.executable, args=line, env=environment()), find_and_look))
+
+
+def test_positions_leave_where_the_line_allows_it(state: AppState) -> None:
+    from mcp import StdioServerParameters
+
+    async def first_facts(client: Any) -> Any:
+        (hit,) = (await client.call_tool("search", {"query": "a disc", "k": 1})).structured_content["hits"]
+        return (await client.call_tool("facts", {"ids": [hit["id"]]})).structured_content["items"][0]
+
+    line = ["-m", "eyespot", "mcp", "-g", str(state.settings.gallery), "--allow", "positions"]
+    facts = talk(StdioServerParameters(command=sys.executable, args=line, env=environment()), first_facts)
+    assert {"latitude", "longitude", "author"} <= facts.keys()
 
 
 def test_and_in_a_server_with_its_tokens(settings: ServerSettings) -> None:
