@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,10 +54,15 @@ class Contrast:
     """A sample of the gallery (m, dim) of unit length, from which some photos are to be told, and its facts."""
 
     def __init__(self, sample: Vectors, facts: Callable[[], Sequence[Mapping[str, Any]]] = tuple) -> None:
-        self.sample, self._facts, self.agreed = sample, facts, cache(self._agreed)
+        self.sample, self._facts, self._by_column = sample, facts, dict[str, float]()
 
-    def _agreed(self, column: str) -> float:
+    def agreed(self, column: str) -> float:
         """How well a photo places another with the same label of a column, over all labels; 0.5 where few have two."""
+        if column not in self._by_column:
+            self._by_column[column] = self._agreement(column)
+        return self._by_column[column]
+
+    def _agreement(self, column: str) -> float:
         rows = defaultdict[Any, list[int]](list)
         for row, facts in enumerate(self._facts()):
             rows[facts.get(column)].append(row)

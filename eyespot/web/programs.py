@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StrictBool, ValidationError
 
 from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.search.embedding import embed
@@ -153,7 +153,7 @@ class SearchBatch(BaseModel, extra="forbid"):
     where: Text | None = Field(None, description="A SQL condition over the gallery's columns.")
     label: Names = Field((), description="Only pictures with this label: COLUMN=VALUE.")
     by: Way | None = Field(None, description="By look, by words, or both.")
-    grouped: bool = Field(True, description="Only the best of each group of copies or burst frames.")
+    grouped: StrictBool = Field(True, description="Only the best of each group of copies or burst frames.")
     encoder: Name = Field(None, description="Search this encoder's space.")
 
 
