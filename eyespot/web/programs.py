@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, BaseModel, Field, StrictBool, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.search.embedding import embed
@@ -23,7 +23,7 @@ from eyespot.settings.search import Way
 from eyespot.types import Mask, Query, Term, UsageError, Vectors
 from eyespot.web._items import item_of
 from eyespot.web._problems import Problem, faults_text
-from eyespot.web._search_params import Digest, Name, Names, SearchParams, Words, is_text, query_of, refuse
+from eyespot.web._search_params import Digest, Name, SearchParams, Words, is_text, query_of, refuse
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
@@ -143,7 +143,7 @@ class BatchQuery(BaseModel, extra="forbid"):
     picture: Digest = None
 
 
-class SearchBatch(BaseModel, extra="forbid"):
+class SearchBatch(BaseModel, extra="forbid", strict=True):
     """Many searches with one filter."""
 
     queries: list[str | dict[str, str | None]] = Field(
@@ -151,9 +151,9 @@ class SearchBatch(BaseModel, extra="forbid"):
     )
     limit: int = Field(10, ge=1, le=100, description="Hits of each.")
     where: Text | None = Field(None, description="A SQL condition over the gallery's columns.")
-    label: Names = Field((), description="Only pictures with this label: COLUMN=VALUE.")
+    label: list[Text] = Field([], max_length=50, description="Only pictures with this label: COLUMN=VALUE.")
     by: Way | None = Field(None, description="By look, by words, or both.")
-    grouped: StrictBool = Field(True, description="Only the best of each group of copies or burst frames.")
+    grouped: bool = Field(True, description="Only the best of each group of copies or burst frames.")
     encoder: Name = Field(None, description="Search this encoder's space.")
 
 
