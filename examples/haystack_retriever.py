@@ -18,12 +18,11 @@ class EyespotRetriever:
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, filters: str | None = None, top_k: int | None = None) -> dict[str, list[Document]]:
-        run = self.collection.search(query, k=top_k or self.top_k, where=filters)
-        hits = [(hit, run.facts[hit.image]) for hit in run["q"]]
+        hits = self.collection.search(query, k=top_k or self.top_k, where=filters)
         return {
             "documents": [
-                Document(id=hit.image, content=facts.get("title"), score=hit.score, meta={"file_path": facts["path"]})
-                for hit, facts in hits
+                Document(id=hit.id, content=hit.title, score=hit.score, meta={"file_path": str(hit.path)})
+                for hit in hits
             ]
         }
 

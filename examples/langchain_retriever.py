@@ -20,14 +20,8 @@ class EyespotRetriever(BaseRetriever):
     where: str | None = None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        run = self.collection.search(query, k=self.k, where=self.where)
-        hits = [(hit, run.facts[hit.image]) for hit in run["q"]]
-        return [
-            Document(
-                id=hit.image, page_content=facts.get("title") or facts["path"], metadata=facts | {"score": hit.score}
-            )
-            for hit, facts in hits
-        ]
+        hits = self.collection.search(query, k=self.k, where=self.where)
+        return [Document(id=hit.id, page_content=hit.title, metadata={**hit.facts, "score": hit.score}) for hit in hits]
 
 
 gallery = Path("sample-gallery")

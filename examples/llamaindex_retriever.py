@@ -18,13 +18,9 @@ class EyespotRetriever(BaseRetriever):
         self.collection, self.k, self.where = eyespot.open(gallery), k, where
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        run = self.collection.search(query_bundle.query_str, k=self.k, where=self.where)
-        found = []
-        for hit in run["q"]:
-            facts = run.facts[hit.image]
-            node = ImageNode(id_=hit.image, text=facts.get("title") or "", image_path=facts["path"])
-            found.append(NodeWithScore(node=node, score=hit.score))
-        return found
+        hits = self.collection.search(query_bundle.query_str, k=self.k, where=self.where)
+        nodes = [ImageNode(id_=hit.id, text=hit.title, image_path=str(hit.path)) for hit in hits]
+        return [NodeWithScore(node=node, score=hit.score) for node, hit in zip(nodes, hits, strict=True)]
 
 
 gallery = Path("sample-gallery")
