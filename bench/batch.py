@@ -25,7 +25,7 @@ ROWS, QUERIES, GOAL = 200_000, 100, 3.0
 
 
 def hits(client: Any, by: str, count: int, rng: np.random.Generator) -> list[Any]:
-    """The hits of so many fresh queries."""
+    """The hits of this number of fresh queries."""
     queries = [f"{rng.integers(10**6)} a {' '.join(rng.choice(WORDS, 2, replace=False))}" for _ in range(count)]
     answer = client.post("/v1/search", json={"queries": queries, "limit": 10, "by": by})
     found: list[Any] = [one["hits"] for one in answer.json()["results"]]

@@ -26,7 +26,7 @@ def examples(full: int) -> int:
 
 
 def drawn(cases: Sequence[Case], count: int) -> list[Case]:
-    """All cases in a thorough run, else so many of them, the same ones each time, in their order."""
+    """All cases in a thorough run, else this number of them, the same ones each time, in their order."""
     if settings().max_examples >= FULL or len(cases) <= count:
         return list(cases)
     return [cases[at] for at in sorted(Random(0).sample(range(len(cases)), count))]

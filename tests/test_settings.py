@@ -42,16 +42,16 @@ from eyespot.web._settings import ServerSettings
 from pathlib import Path
 
 gallery = sys.argv[1]
-said = {"python": eyespot.open(gallery).search("heron").run.header["by"]}
+found = {"python": eyespot.open(gallery).search("heron").run.header["by"]}
 command = typer.main.get_command(app).commands["search"]
-said["option"] = next(one.default for one in command.params if one.name == "by")
+found["option"] = next(one.default for one in command.params if one.name == "by")
 served = application(ServerSettings(Path(gallery)))
 with TestClient(served, base_url="http://127.0.0.1", client=("127.0.0.1", 4000)) as client:
-    said["api"] = client.get("/v1/search", params={"q": "heron"}).json()["by"]
+    found["api"] = client.get("/v1/search", params={"q": "heron"}).json()["by"]
     parameters = client.get("/openapi.json").json()["paths"]["/v1/search"]["get"]["parameters"]
-    said["openapi"] = next(one["schema"]["default"] for one in parameters if one["name"] == "by")
+    found["openapi"] = next(one["schema"]["default"] for one in parameters if one["name"] == "by")
     page = client.get("/", params={"q": "heron"}, headers={"accept": "text/html"}).text
-    said["page"] = "words" if '<option value="words" selected' in page else ""
+    found["page"] = "words" if '<option value="words" selected' in page else ""
 (lines := io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
 sys.stdout, out = lines, sys.stdout
 try:
@@ -60,8 +60,8 @@ except SystemExit:
     pass
 sys.stdout = out
 lines.flush()
-said["line"] = json.loads(lines.buffer.getvalue())["by"]
-print(json.dumps(said))
+found["line"] = json.loads(lines.buffer.getvalue())["by"]
+print(json.dumps(found))
 """
 
 
@@ -82,11 +82,11 @@ def test_a_default_that_the_model_changes_changes_in_every_way_to_search(gallery
     """And a file sets it by the same name."""
     made = subprocess.run([sys.executable, "-c", CHANGED, gallery], capture_output=True, text=True, cwd=tmp_path)
     (tmp_path / "eyespot.toml").write_text('[search]\nby = "words"\n')
-    told = json.loads(done("search", "heron", "-g", gallery, "--json", cwd=tmp_path).stdout)
+    printed = json.loads(done("search", "heron", "-g", gallery, "--json", cwd=tmp_path).stdout)
 
     assert made.returncode == 0, made.stderr
     ways = ("python", "option", "api", "openapi", "page", "line")
-    assert (json.loads(made.stdout.splitlines()[-1]), told["by"]) == (dict.fromkeys(ways, "words"), "words")
+    assert (json.loads(made.stdout.splitlines()[-1]), printed["by"]) == (dict.fromkeys(ways, "words"), "words")
 
 
 @requires("fastapi")
@@ -127,11 +127,11 @@ def test_python_takes_what_the_command_line_takes(gallery: Path, options: dict[s
     line = [word for name, value in options.items() for word in words(name, value)]
 
     hits = eyespot.open(gallery).search("a red disc", **options)
-    told = json.loads(done("search", "a red disc", "-g", gallery, "--json", *line).stdout)
+    printed = json.loads(done("search", "a red disc", "-g", gallery, "--json", *line).stdout)
 
     assert len(hits) == first
     if "rerank" not in options:  # whose table lists the judge's own numbers
-        assert [item["id"] for item in told["items"]] == hits.ids
+        assert [item["id"] for item in printed["items"]] == hits.ids
 
 
 def words(name: str, value: Any) -> list[str]:

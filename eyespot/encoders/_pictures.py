@@ -75,7 +75,7 @@ class PictureEncoder:
 
 
 def text_list(texts: str | Sequence[str]) -> list[str]:
-    """Texts to encode, a single one as a list of one; `UsageError` for what is no text."""
+    """Texts to encode, a single one as a list of one; `UsageError` for other values."""
     with refusing("texts are a str or a list of them", texts):
         found = [texts] if isinstance(texts, str) else list(texts)
     if strange := [text for text in found if not isinstance(text, str)]:

@@ -168,7 +168,7 @@ class ServedSettings(BaseModel):
             what = ".".join(map(str, fault["loc"]))
             raise UsageError(f"served: {what} is {fault['input']!r}; {fault['msg'].replace('Input', 'it')}") from None
         if taken := [one for one in OURS if one in settings.request]:
-            raise UsageError(f"served: request says {taken[0]!r}, which is said already; leave it out")
+            raise UsageError(f"served: request says {taken[0]!r}, which is set already; leave it out")
         return settings
 
     def wording(self, model: str) -> ServedPrompt:

@@ -67,9 +67,9 @@ def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     camera = stored.measured.get("camera") or labels.get("camera")
     own |= {"camera": None if camera is None else str(camera)}
     own |= {name: stored.measured.get(name) for name in ("width", "height")}
-    said = _date(stored, labels) | _position(stored, labels)
-    sources = {name: said.pop(name) for name in provenance.COLUMNS if name in said}
-    return texts | sources | row | own | said
+    by_source = _date(stored, labels) | _position(stored, labels)
+    sources = {name: by_source.pop(name) for name in provenance.COLUMNS if name in by_source}
+    return texts | sources | row | own | by_source
 
 
 def _date(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,25 +78,25 @@ def _date(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
     if measured is not None:
         return {"taken": measured, provenance.DATE_SOURCE: stored.measured.get(provenance.DATE_SOURCE)}
     names = filter(None, (provenance.date_in_name(path.rpartition("/")[2]) for path in stored.paths))
-    said: dict[str, Iterable[object]] = {
+    by_source: dict[str, Iterable[object]] = {
         "labels": [str(label), str(_moment(label))],
         "XMP sidecar": [labels.get("xmp:taken")],
         "Google Takeout (UTC)": [labels.get("takeout:taken")],
         "file name": names,
     }
-    return provenance.best_date(said)
+    return provenance.best_date(by_source)
 
 
 def _position(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
     """Where it was taken and what says so, in the same order."""
     source = stored.measured.get(provenance.POSITION_SOURCE)
-    said = {
+    by_source = {
         source or "GPS": (stored.measured.get("latitude"), stored.measured.get("longitude")),
         "labels": (labels.get("latitude"), labels.get("longitude")),
         "XMP sidecar": (labels.get("xmp:latitude"), labels.get("xmp:longitude")),
         "Google Takeout": (labels.get("takeout:latitude"), labels.get("takeout:longitude")),
     }
-    found = provenance.best_position(said)
+    found = provenance.best_position(by_source)
     degrees = ((name, _degrees(labels.get(name), limit)) for name, limit in (("latitude", 90), ("longitude", 180)))
     halves = {name: value for name, value in degrees if value is not None}  # a table may give one alone
     return halves | found if len(halves) == 1 else found

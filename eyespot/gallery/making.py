@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a run that finds nothing new reads no picture
     from eyespot.photos.decode_workers import Later, Reader, ReadPicture
 
 SIDE = 256
-LENGTH = 16  # leading components kept: enough to tell, short enough to read
+LENGTH = 16  # leading components: enough to compare, short enough to read
 
 
 @dataclass

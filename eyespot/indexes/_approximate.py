@@ -235,7 +235,7 @@ def widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
 
 
 def refuse_others(rows: RowBlocks, name: str | None, count: int) -> None:
-    """`UsageError` if an index of so many vectors, whose name is stored with it, is of others than these."""
+    """`UsageError` if an index of this number of vectors, whose name is stored with it, is of others than these."""
     mismatch = f"the index is of {count} rows and the vectors have {len(rows)}" if count != len(rows) else ""
     if mismatch or name not in (None, name_of(rows)):
         raise UsageError(f"{mismatch or 'the index is of other vectors'}; build it again with: eyespot tune")

@@ -1,4 +1,4 @@
-"""How a judge is asked: the words around the query, and the two answers. Another wording is another judge.
+"""The prompt of a judge: the words around the query, and the two answers. Another wording is another judge.
 
 And what judges share that cost nothing and give one answer after another.
 """

@@ -61,7 +61,7 @@ def download(
         return Downloaded(out, repository.commit, fetch(repository, chosen, out, tell))
     if not web.is_address(source):
         raise UsageError(
-            f"{web.public(source)} is no address; give https://…, hub:OWNER/NAME or hub:datasets/OWNER/NAME@REVISION"
+            f"{web.public(source)} is not an address; give https://…, hub:OWNER/NAME or hub:datasets/OWNER/NAME@TAG"
         )
     if patterns:
         raise UsageError("--files chooses among the files of a repository of the hub; leave it out for an address")

@@ -101,7 +101,7 @@ def endpoint() -> str:
 
     address = str(os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if not web.is_address(address):
-        raise UsageError(f"{web.public(address)} is no address of a hub; give https://… in HF_ENDPOINT or --from")
+        raise UsageError(f"{web.public(address)} is not the address of a hub; give https://… in HF_ENDPOINT or --from")
     return address
 
 

@@ -40,9 +40,9 @@ UNSTATED = 1 << 34  # bytes of an answer whose length nobody states
 WAY = "fetch it while online"
 _REFUSED = {  # the hub's X-Error-Code, or a status → what it means, and what to do
     "GatedRepo": "its terms are not accepted yet; accept them there, then log in with: hf auth login",
-    "RepoNotFound": "there is no such repository, or it is private; check the name",
-    "RevisionNotFound": "there is no such revision; check it",
-    "EntryNotFound": "there is no such file; check its name",
+    "RepoNotFound": "the hub has no repository of this name, or it is private; check the name",
+    "RevisionNotFound": "the repository has no revision of this name; check it",
+    "EntryNotFound": "no file there has this name; check it",
     401: "it wants a login; download it in a browser",
     403: "access is not granted; accept its terms there and download it in a browser",
     404: "it is not there any more; look for its new place",

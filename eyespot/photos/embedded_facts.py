@@ -78,7 +78,7 @@ def _clean(texts: Iterable[str]) -> Iterator[str]:
 
 
 def one_line(text: Any, most: int = MOST) -> str:
-    """A text on one line and without what no table can hold; empty for what is no text."""
+    """A text on one line and without what no table can hold; empty for other values."""
     if isinstance(text, bytes):
         text = text.decode("ascii", "replace")
     plain = re.sub(r"[^ -~\u00a0-\ud7ff\ue000-\U0010ffff]", " ", text) if isinstance(text, str) else ""

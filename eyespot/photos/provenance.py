@@ -77,9 +77,9 @@ def read_date(text: object, source: str) -> dict[str, Any] | None:
         return None
 
 
-def best_date(said: Mapping[str, Iterable[object]]) -> dict[str, Any]:
+def best_date(by_source: Mapping[str, Iterable[object]]) -> dict[str, Any]:
     """Columns of the first date that can be read, by what each source says; none without one."""
-    dates = (read_date(text, source) for source in DATE_SOURCES for text in said.get(source, ()))
+    dates = (read_date(text, source) for source in DATE_SOURCES for text in by_source.get(source, ()))
     return next(filter(None, dates), {})
 
 
@@ -93,7 +93,7 @@ def date_in_name(name: str) -> str | None:
     return None
 
 
-def best_position(said: Mapping[str, tuple[Any, Any] | None], void: bool = False) -> dict[str, Any]:
+def best_position(by_source: Mapping[str, tuple[Any, Any] | None], void: bool = False) -> dict[str, Any]:
     """Columns of the first position in degrees that is one, and of the first that is none with the reason.
 
     void: whether the receiver says that it had no fix; programs copy its position into XMP without saying so.
@@ -101,7 +101,7 @@ def best_position(said: Mapping[str, tuple[Any, Any] | None], void: bool = False
     columns: dict[str, Any] = {}
     gps = None
     for source in POSITION_SOURCES:
-        if (place := said.get(source)) is None or None in place:
+        if (place := by_source.get(source)) is None or None in place:
             continue
         try:
             latitude, longitude = map(float, place)
@@ -133,7 +133,7 @@ ADDRESSES = ("source", "sourceurl", "url", "pageurl", "page", "link", "reference
 class Attribution(NamedTuple):
     """A photo's licence, its author and where it is from; None where the gallery does not say.
 
-    Author and address of a photo without a licence are not told: nobody asked to be named there.
+    Author and address of a photo without a licence are left out: no licence requires the name.
     """
 
     licence: str | None = None

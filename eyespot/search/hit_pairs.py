@@ -15,7 +15,7 @@ Heads: TypeAlias = Mapping[Query, Mapping[int, RankedImage]]  # by rank, from 1
 
 
 def hits_at(queries: Sequence[Query], run: Run, ranks: Iterable[int]) -> Heads:
-    """The hits of each query that the run has at these ranks, from 1, as far as it has so many."""
+    """The hits of each query that the run has at these ranks, from 1, as far as it has them."""
     ranks = [int(rank) for rank in ranks]
     rankings = {query: run[query.id] for query in queries if query.id in run}
     return {query: {rank: hits[rank - 1] for rank in ranks if rank <= len(hits)} for query, hits in rankings.items()}
@@ -97,4 +97,4 @@ class CaptionPairs:
         }
 
 
-JudgedPairs: TypeAlias = HitPairs | CaptionPairs  # what a judge is asked about a ranking
+JudgedPairs: TypeAlias = HitPairs | CaptionPairs  # what a judge decides on

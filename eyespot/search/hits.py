@@ -50,7 +50,7 @@ class SearchHit:
         return f"Hit(rank={self.rank}, score={score}, title={self.title!r}, path={str(self.path)!r})"
 
     def thumbnail(self, px: int = SIDE) -> Image:
-        """The picture, upright in RGB, at most so many pixels wide and high; `EyespotError` if it cannot be read."""
+        """The picture, upright in RGB, at most `px` pixels wide and high; `EyespotError` if it cannot be read."""
         if not isinstance(px, int) or px < 1:
             raise UsageError(f"a thumbnail is 1 pixel wide or more, not {kind_text(px)}")
         try:
@@ -162,6 +162,6 @@ class Hits(Sequence[SearchHit]):
 def write_html(place: Path, found: Sequence[Hits], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
     """One self-contained page of several searches; `captions` are the columns shown under each title (author, …).
 
-    A sheet carries no position and no owner's name unless their columns are asked for.
+    A sheet carries no position and no owner's name unless their columns are named.
     """
     write_page(place, as_html(title, [hits.panel(captions) for hits in found]))

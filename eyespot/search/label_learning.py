@@ -51,7 +51,7 @@ class Teaching(NamedTuple):
 
 
 class Contrast:
-    """A sample of the gallery (m, dim) of unit length, from which some photos are to be told, and its facts."""
+    """A sample of the gallery (m, dim) of unit length, against which labelled photos stand out, and its facts."""
 
     def __init__(self, sample: Vectors, facts: Callable[[], Sequence[Mapping[str, Any]]] = tuple) -> None:
         self.sample, self._facts, self._by_column = sample, facts, dict[str, float]()

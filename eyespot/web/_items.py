@@ -102,5 +102,5 @@ def existing_row(snapshot: Snapshot, id: str) -> int:
     """The row of an item; `Problem` where nothing has this id, or its picture is gone."""
     row = snapshot.row_of(id)
     if row is None:
-        raise Problem(404, "there is no such item, or its picture is gone")
+        raise Problem(404, "no item has this id, or its picture is gone")
     return row

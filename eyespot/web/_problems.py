@@ -19,7 +19,7 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 
 def leads_to(status: int, path: str, **parameters: str) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of a creation: where the created thing is asked for, by which fields of the answer."""
+    """What OpenAPI says of a creation: where the created thing is found, by which fields of the answer."""
     reference = f"#/paths/{path.replace('~', '~0').replace('/', '~1')}/get"
     values = {name: f"$response.body#/{field}" for name, field in parameters.items()}
     return {

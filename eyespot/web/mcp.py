@@ -106,7 +106,7 @@ class GalleryTools:
         return shown
 
     def picture(self, id: str, width: int) -> bytes:
-        """A picture as a JPEG at most so many pixels wide and high; `Problem` where there is none."""
+        """A picture as a JPEG at most `width` pixels wide and high; `Problem` where there is none."""
         stored = next(size for size in SIZES if size >= width)
         data = self.state.cache.thumbnails.jpeg(self.state.snapshots.current(), id, stored)
         return data if stored == width else thumbnail(data, width)
@@ -151,7 +151,7 @@ class GalleryTools:
     def item_resource(self, id: str) -> str:
         """All that is known of a picture, as JSON."""
         if not (items := self.facts([id])["items"]):
-            raise ResourceNotFoundError("there is no such item, or its picture is gone")
+            raise ResourceNotFoundError("no item has this id, or its picture is gone")
         return json.dumps(items[0], ensure_ascii=False)
 
     def thumbnail_resource(self, id: str) -> bytes:

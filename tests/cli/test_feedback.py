@@ -132,10 +132,10 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
     example.unlink()
     words = ("-g", gallery, "--samples", 100)
 
-    told = run_json("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
-    (pair,) = [one for one in told["comparisons"] if one["measure"].startswith("AP")]
+    report = run_json("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
+    (pair,) = [one for one in report["comparisons"] if one["measure"].startswith("AP")]
     assert all(len(one) == 24 for one in found.values())
-    assert pair["baseline"] == 1 and 0 < pair["mean"] <= 1 and told["queries"] == 1
+    assert pair["baseline"] == 1 and 0 < pair["mean"] <= 1 and report["queries"] == 1
     ran = done("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
     assert "verdicts" in ran.stdout and ran.stderr.count("gone.jpg") == 1
     assert "name two" in refuses("compare-encoders", "-e", "starter", "-e", "starter", "-g", gallery)

@@ -136,9 +136,9 @@ def _date(annotation: Mapping[str, Any]) -> datetime:
 
 
 def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> dict[str, int]:
-    """Keep what was said; queries and photos that are new to the store are added, photos of no gallery refused.
+    """Store the marks; queries and photos that are new to the store are added, photos of no gallery refused.
 
-    known: the ids of the gallery's photos. What is kept already is not kept twice, and of two marks of one person on a
+    known: the ids of the gallery's photos. Nothing is stored twice, and of two marks of one person on a
     photo the newest counts by its own date. Gives how many tasks were read, how many queries, photos on lists and marks
     are new, or marks others now, and how many marks are older than what is known and left alone.
     """

@@ -69,7 +69,7 @@ def transfers() -> int:
 class Store:
     """The files below an address, by their names there; whatever goes wrong is explained in one sentence.
 
-    A web server is asked by the reader of `models.web`, and never written to. transfers: how many files, or ranges of
+    A web server is read by `models.web`, and never written to. transfers: how many files, or ranges of
     one, to send or read at once. ranges: whether a range can be read alone. shown: the address without credentials.
     """
 
@@ -216,7 +216,7 @@ def _explain_errors(url: str, name: str = "") -> Iterator[None]:
     except ImportError as error:  # fsspec says which package knows this protocol
         raise EyespotError(f"{place} needs one more package: {error}") from None
     except ValueError as error:
-        raise UsageError(f"{place} is no address that fsspec knows ({web.redacted(str(error), url)})") from None
+        raise UsageError(f"{place} is not an address that fsspec knows ({web.redacted(str(error), url)})") from None
     except Exception as error:  # every store has errors of its own, and they are not OSErrors
         if isinstance(error, OSError) and error.errno:
             raise EyespotError(f"{place} cannot be used {trouble(error, elsewhere=_ADDRESS, other=_ADDRESS)}") from None
