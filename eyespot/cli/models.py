@@ -15,9 +15,16 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.models.installed import Installed
 
-app = group("CLIP-class models without torch: list, get, check and remove them.")
+app = group("CLIP-class models without torch: list, get, check and remove them. Alone it lists them.")
 NAME = typer.Argument(metavar="NAME", help="A name of `models list`, or ORG/NAME of the hub.")
 VARIANT = typer.Option("fp32", "--variant", metavar="KIND", help="fp32, or smaller: fp16, int8, q4.")
+
+
+@app.callback(invoke_without_command=True, no_args_is_help=False)
+def alone(context: typer.Context) -> None:
+    """List the models where no verb is named."""
+    if context.invoked_subcommand is None:
+        listing(json=False)
 
 
 @app.command("list")

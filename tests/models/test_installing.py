@@ -24,7 +24,7 @@ from eyespot.models.repository import listed
 from eyespot.models.table import Entry
 from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import EyespotError, Space, UsageError
-from tests.command import refuses, run_eyespot
+from tests.command import done, refuses, run_eyespot
 from tests.lazy_import import requires
 from tests.models import exports
 from tests.wording import raises
@@ -313,9 +313,9 @@ def test_the_verb_gets_lists_checks_and_removes(models: Mapping[str, Path], mirr
         ("index", tmp_path / "photo.png", "-e", "model:org/siglip", "-g", tmp_path / "g", "--json"),
         ("search", "a heron", "-e", "auto", "-g", tmp_path / "g", "--json"),
     ):
-        done = run_eyespot(*words, **env)
-        assert done.returncode == 0, done.stderr
-        lines[words[0] + words[1][:5] if words[0] == "models" else words[0]] = json.loads(done.stdout)
+        ran = run_eyespot(*words, **env)
+        assert ran.returncode == 0, ran.stderr
+        lines[words[0] + words[1][:5] if words[0] == "models" else words[0]] = json.loads(ran.stdout)
 
     assert lines["modelsget"]["encoder"] == "model:org/siglip" and lines["modelscheck"]["damaged"] == []
     assert ("org/siglip", ["fp32"]) in [(row["name"], row["here"]) for row in lines["modelslist"]]
@@ -340,3 +340,7 @@ def test_a_name_of_the_table_that_is_not_here_says_how_to_get_it(mirror: HubMirr
     with raises(UsageError):
         rooms.load("encoders", "siglip2-base")
     assert table.full_names("siglip2-base") == ["model:siglip2-base"] and table.full_names("starter") == []
+
+
+def test_the_verb_alone_lists_what_list_lists() -> None:
+    assert done("models").stdout == done("models", "list").stdout != ""
