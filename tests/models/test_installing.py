@@ -24,7 +24,7 @@ from eyespot.models.repository import listed
 from eyespot.models.table import Entry
 from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import EyespotError, Space, UsageError
-from tests.command import done, refuses, run_eyespot
+from tests.command import refuses, run_eyespot
 from tests.lazy_import import requires
 from tests.models import exports
 from tests.wording import raises
@@ -343,4 +343,4 @@ def test_a_name_of_the_table_that_is_not_here_says_how_to_get_it(mirror: HubMirr
 
 
 def test_the_verb_alone_lists_what_list_lists() -> None:
-    assert done("models").stdout == done("models", "list").stdout != ""
+    assert run_eyespot("models").stdout == run_eyespot("models", "list").stdout != ""
