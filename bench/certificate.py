@@ -81,15 +81,15 @@ def certified(labels: Labels, size: int, rng: np.random.Generator) -> Certified 
         return None
     rest = len(labels) - stop
     even = [Candidate(str(stop + at)) for at in rng.choice(rest, even_part(size, rest), replace=False).tolist()]
-    drawn = AuditSample(rest, 0.5, even, [str(at) for at in range(stop)])
+    drawn = AuditSample(rest, even, [str(at) for at in range(stop)])
     if len(even) < size:
         ranked = [Candidate(str(at)) for at in range(reach(stop, size, len(labels)))]
         drawn = by_depth(ranked, len(labels), drawn, Plan(size), rng)
     seen = {image: bool(labels[int(image)]) for image in [*drawn.seen, *(photo.image for photo in drawn.photos)]}
     result, found = audit_result(seen, drawn), sum(seen.values())
-    assert result.cautious is not None
+    assert result.left is not None
     by_rank = None if result.most_by_rank is None else _share(found, result.most_by_rank)
-    return Certified(_share(found, int(labels.sum()) - found), _share(found, result.cautious.high), by_rank)
+    return Certified(_share(found, int(labels.sum()) - found), _share(found, result.left.high), by_rank)
 
 
 def _share(found: int, hidden: int) -> float:
@@ -188,7 +188,7 @@ def _uniform_looks(photos: int) -> int:
     allowed, low, high = int(INQUIRE_MEAN / SURE - INQUIRE_MEAN), 1, photos
     while low < high:
         middle = (low + high) // 2
-        enough = remaining(Audit(photos, middle, 0), lot=1.0).high <= allowed
+        enough = remaining([Audit(photos, middle, 0)]).high <= allowed
         low, high = (low, middle) if enough else (middle + 1, high)
     return low
 

@@ -34,15 +34,17 @@ class Candidate(NamedTuple):
     path: str = ""
 
 
+UNUSED = 0.0  # a random number that decided at the edge of an interval; galleries have its column
+
+
 class AuditSample(NamedTuple):
-    """An audit as it was drawn: from how many photos, with which lot, which ones in which order.
+    """An audit as it was drawn: from how many photos, which ones in which order.
 
     `seen` are the photos that were labelled before, and so no part of the rest. Without a design all of the rest had
     the same chance, as in audits of earlier versions.
     """
 
     rest: int
-    lot: float
     photos: list[Candidate]
     seen: list[str]
     design: DepthDesign | None = None
@@ -284,7 +286,7 @@ class AnnotationStore(AnnotationTables):
         unless `before` audits were drawn so far: of draws at the same moment the first one stands.
         """
         lists, people = (json.dumps(drawn.photos), json.dumps(drawn.seen)), [judge_of(who) for who in team]
-        row = (self._number(id), people[0], drawn.rest, drawn.lot, *lists, time.time())
+        row = (self._number(id), people[0], drawn.rest, UNUSED, *lists, time.time())
         with self.transaction() as sql:
             if self.audits(id) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
@@ -306,13 +308,13 @@ class AnnotationStore(AnnotationTables):
     def audit_by_number(self, number: int) -> AuditSample | None:
         """An audit as it was drawn."""
         rows = self.select(
-            "SELECT rest, lot, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
+            "SELECT rest, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
             " WHERE number = ?",
             number,
         )
-        for rest, lot, drawn, seen, even, bands in rows:
+        for rest, drawn, seen, even, bands in rows:
             design = None if even is None else DepthDesign(json.loads(even), [Band(*one) for one in json.loads(bands)])
-            return AuditSample(rest, lot, [Candidate(*photo) for photo in json.loads(drawn)], json.loads(seen), design)
+            return AuditSample(rest, [Candidate(*photo) for photo in json.loads(drawn)], json.loads(seen), design)
         return None
 
     def audit_number(self, id: str, who: str | None = None) -> int | None:

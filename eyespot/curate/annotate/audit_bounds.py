@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from eyespot.types import UsageError
 
 LEVEL = 0.95
-HALF = 0.5  # the middle of every lot: the mid-p interval
+HALF = 0.5  # of a find and of a miss: Jeffreys' prior
+DRAWS = 4000
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,25 @@ class Audit:
                 " each number is at most the one before"
             )
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Its three numbers."""
+        return self.rest, self.drawn, self.relevant
+
 
 class Remaining(NamedTuple):
-    """How many relevant photos are still unseen: the unbiased estimate and the interval."""
+    """How many relevant photos are still unseen: the unbiased estimate, and a 95 % interval."""
 
     expected: float
     low: int
     high: int
+
+    def __str__(self) -> str:
+        """The estimate where it lies in the middle half of its interval, which carries it, and else the interval."""
+        quarter = (self.high - self.low) / 4
+        if self.low + quarter <= self.expected <= self.high - quarter:
+            return f"about {self.expected:.0f} ({self.low} to {self.high})" if self.high else "none"
+        return f"{self.low} to {self.high}" if self.low else f"at most {self.high}"
 
     def without(self, found: int, unseen: int) -> Remaining:
         """What remains once `found` more relevant photos of the rest turned up and `unseen` are left to look at."""
@@ -67,21 +80,53 @@ class Remaining(NamedTuple):
         return Remaining(expected, int(low), int(high))
 
 
-def remaining(audit: Audit, level: float = LEVEL, lot: float = HALF) -> Remaining:
-    """The relevant photos of the rest that the audit did not show, with an interval at this level.
+def remaining(parts: Sequence[Audit], level: float = LEVEL) -> Remaining:
+    """The relevant photos that audits of the parts of a rest did not show, with an interval at this level.
 
-    Both ends invert the hypergeometric tails (Clopper and Pearson 1934). Such tails move in steps; `lot` says how much
-    of the step on which the audit lies counts. Drawn evenly from 0 to 1 it makes the interval right exactly as often as
-    promised (Stevens 1950), but for this: no interval denies what the audit has shown, so where nothing is left all are
-    right. 1 errs on the safe side; 0.5 is the mid-p interval, right about as often as promised without a draw. Raises
-    `UsageError` for a level or lot outside 0 to 1.
+    The estimate counts each photo that was drawn as often as photos of its part it stands for (Horvitz and Thompson
+    1952). One part alone has the interval of Clopper and Pearson (1934) on the hypergeometric distribution, right at
+    least as often as promised. Several are added up by draws of a beta-binomial each. Their prior is Jeffreys' for all
+    parts together: shared alike at the low end and by size at the high end, so that many parts without a find neither
+    add up to finds nor bound what hides in the largest. Raises `UsageError` for a level outside 0 to 1.
     """
-    if not 0 < level < 1 or not 0 <= lot <= 1:
-        raise UsageError(f"a level lies between 0 and 1 and a lot from 0 to 1, not {level} and {lot}")
+    if not 0 < level < 1:
+        raise UsageError(f"a level lies between 0 and 1, not {level}")
+    parts = _pooled(parts)
+    if len(parts) == 1:
+        return _by_tails(parts[0], level)
+    expected = math.fsum(part.relevant / part.drawn * (part.rest - part.drawn) for part in parts)
+    alike, whole = HALF / len(parts), sum(part.rest for part in parts)
+    near = _drawn_sums(parts, [alike] * len(parts))
+    wide = _drawn_sums(parts, [max(HALF * part.rest / whole, alike) for part in parts])
+    tail = int((1 - level) / 2 * DRAWS)
+    return Remaining(expected, int(near[tail]), int(max(near[-1 - tail], wide[-1 - tail])))
+
+
+def _pooled(parts: Sequence[Audit]) -> list[Audit]:
+    """Each part of which nothing was drawn goes to the one before, or the first to the next."""
+    pooled: list[Audit] = []
+    for part in parts:
+        if pooled and not (part.drawn and pooled[-1].drawn):
+            before = pooled.pop()
+            part = Audit(*(one + other for one, other in zip(before.counts, part.counts, strict=True)))
+        pooled.append(part)
+    return pooled
+
+
+def _drawn_sums(parts: Sequence[Audit], prior: Sequence[float]) -> NDArray[np.int64]:
+    """Relevant photos that may remain in all parts together, (draws,), ascending."""
+    rng, sums = np.random.default_rng(0), np.zeros(DRAWS, np.int64)
+    for part, finds in zip(parts, prior, strict=True):
+        share = rng.beta(part.relevant + finds, part.drawn - part.relevant + HALF, DRAWS)
+        sums += rng.binomial(part.rest - part.drawn, share)
+    return np.sort(sums)
+
+
+def _by_tails(audit: Audit, level: float) -> Remaining:
     tail = (1 - level) / 2
     least, most = audit.relevant, audit.rest - (audit.drawn - audit.relevant)
-    low = _first(least, most, lambda count: 1 - _at_most(audit, count, 1 - lot) > tail) if audit.relevant else 0
-    high = _first(least, most + 1, lambda count: _at_most(audit, count, lot) <= tail) - 1
+    low = _first(least, most, lambda count: 1 - _at_most(audit, count, audit.relevant - 1) > tail) if least else 0
+    high = _first(least, most + 1, lambda count: _at_most(audit, count, audit.relevant) <= tail) - 1
     expected = audit.relevant / audit.drawn * (audit.rest - audit.drawn) if audit.drawn else math.nan
     return Remaining(expected, low - least, max(high, low, least) - least)
 
@@ -97,10 +142,9 @@ def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
 # -- the hypergeometric distribution --------------------------------------------------------------------------------
 
 
-def _at_most(audit: Audit, count: int, lot: float) -> float:
-    """The chance of fewer relevant photos, and `lot` of the chance of as many, where `count` of the rest are."""
-    fewer = math.fsum(_probability(audit, count, shown) for shown in range(audit.relevant))
-    return fewer + lot * _probability(audit, count, audit.relevant)
+def _at_most(audit: Audit, count: int, shown: int) -> float:
+    """The chance of at most so many relevant photos in the audit where `count` of the rest are."""
+    return math.fsum(_probability(audit, count, fewer) for fewer in range(shown + 1))
 
 
 def _probability(audit: Audit, count: int, shown: int) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, relevant
 from eyespot.curate.annotate.audit_bounds import (
     Audit,
+    Band,
     DepthDesign,
     Remaining,
     draw_bands,
@@ -36,8 +37,8 @@ AT_ONCE = 24  # photos that are handed to somebody
 class Audited:
     """How an audit stands: `done` of `size` photos are labelled, `relevant` of them relevant.
 
-    `left` and `cautious` are there once all are: how many relevant photos nobody has seen, with 95 % intervals. The
-    first is right as often as promised, the second at least as often. `most_by_rank` is how many at most (95 %) if
+    `left` is there once all are: how many relevant photos nobody has seen, with a 95 % interval, by all photos of the
+    audit and the chances with which they were drawn. `most_by_rank` is how many at most (95 %) if
     they lie no deeper than evenly over the logarithm of the rank; None where the audit was not drawn by depth, or found
     photos so deep that it contradicts this. Where several work at it, `people` are their names and `together` is how
     many relevant photos they have found in all. `later` is how many photos came on the list after the draw that
@@ -48,7 +49,6 @@ class Audited:
     done: int
     relevant: int
     left: Remaining | None = None
-    cautious: Remaining | None = None
     most_by_rank: int | None = None
     people: tuple[str, ...] = ()
     together: int | None = None
@@ -104,7 +104,7 @@ def draw(
     if not drawn:
         raise NothingFound("everything is labelled, so nothing is left to audit")
     even = even_part(plan.size, rest)
-    audit = AuditSample(rest, float(rng.random()), drawn[:even], list(seen))
+    audit = AuditSample(rest, drawn[:even], list(seen))
     if len(drawn) > even:
         depth = next((place for place, photo in enumerate(listed) if photo.image not in seen), len(listed))
         end = reach(depth, plan.size, photos)
@@ -206,14 +206,14 @@ def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:
     size, done, found = len(drawn.photos), len(shown), sum(shown)
     if done < size:
         return Audited(size, done, found)
-    even = [photo.image for photo in drawn.photos] if drawn.design is None else drawn.design.even
-    # What was labelled besides the even draw, also in this audit, no longer remains
-    before = {*drawn.seen, *even}
+    photos = [photo.image for photo in drawn.photos]
+    parts = [Band(1, drawn.rest, drawn.rest, photos)] if drawn.design is None else drawn.design.bands
+    audits = [Audit(part.unseen, len(part.drawn), sum(labels[image] for image in part.drawn)) for part in parts]
+    # What was labelled besides the audit no longer remains
+    before = {*drawn.seen, *photos}
     since = [label for image, label in labels.items() if image not in before]
-    unseen = max(drawn.rest - len(even) - len(since), 0)
-    audit = Audit(drawn.rest, len(even), sum(labels[image] for image in even))
-    left, cautious = (remaining(audit, lot=lot).without(sum(since), unseen) for lot in (drawn.lot, 1.0))
-    return Audited(size, done, found, left, cautious, most_by_rank(labels, drawn))
+    left = remaining(audits).without(sum(since), max(drawn.rest - size - len(since), 0))
+    return Audited(size, done, found, left, most_by_rank(labels, drawn))
 
 
 def most_by_rank(labels: Mapping[str, bool], drawn: AuditSample) -> int | None:

@@ -73,12 +73,12 @@ _HEAD = ["query", "text", "category", "lingo", "relevant", "labelled", "stopped 
 
 def unseen(known: LabellingProgress | None) -> str:
     """How many relevant photos nobody has seen, and the share that is found at least, in words."""
-    if known is None or known.audit is None or known.audit.cautious is None:
+    if known is None or known.audit is None or known.audit.left is None:
         return "none" if known is not None and known.exhausted else "not audited"
-    left, by_rank = known.audit.cautious, known.found_by_rank
+    audit, by_rank = known.audit, known.found_by_rank
     share = f"at least {percent(known.found_at_least or 0.0)} found"
     condition = "" if by_rank is None else f"; at least {percent(by_rank)} if {CONDITION}"
-    return f"{left.expected:.0f} ({left.low} to {left.high}); {share}{condition}"
+    return f"{audit.left}; the audit found {audit.relevant} of {audit.size}; {share}{condition}"
 
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"

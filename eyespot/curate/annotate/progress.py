@@ -65,7 +65,7 @@ ListedMarks = tuple[Sequence[Candidate], Mapping[str, Judgement]]  # a list, and
 class LabellingProgress:
     """One person's labelling of one query.
 
-    found_at_least: the share of all relevant photos that is found, by the cautious end of the audit's interval.
+    found_at_least: the share of all relevant photos that is found, by the upper end of the audit's interval.
     ranked: how many photos at the head of the list were ranked out of all photos; None for the whole list.
     """
 
@@ -93,9 +93,9 @@ class LabellingProgress:
     @property
     def found_at_least(self) -> float | None:
         """The share of the relevant photos that is found, at least, whatever the ranking is like; None: no audit."""
-        if self.audit is None or self.audit.cautious is None:
+        if self.audit is None or self.audit.left is None:
             return None
-        return self._found_of(self.audit.cautious.high)
+        return self._found_of(self.audit.left.high)
 
     @property
     def found_by_rank(self) -> float | None:
@@ -130,9 +130,8 @@ class LabellingProgress:
         shares = {"found_at_least": self.found_at_least, "found_by_rank": self.found_by_rank}
         derived = {"stopped": self.stopped, **shares, "cost": round(self.cost(), 2)}
         audit = self.audit
-        left = None if audit is None or audit.left is None else audit.left._asdict()
-        cautious = None if audit is None or audit.cautious is None else audit.cautious._asdict()
-        plain = None if audit is None else {**asdict(audit), "left": left, "cautious": cautious}
+        left = None if audit is None or audit.left is None else {**audit.left._asdict(), "text": str(audit.left)}
+        plain = None if audit is None else {**asdict(audit), "left": left}
         return {**asdict(self), **derived, "descent": self.descent._asdict(), "audit": plain}
 
 

@@ -456,7 +456,7 @@ function standing(told) {
   if (what === "audit" ? audited : told.stopped && (audited || ended(told))) onward(what === "audit" ? "The audit is done." : "This query is done.");
   element("drawing").hidden = !told.rest || joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
   element("left").textContent = left(told);
-  element("interval").textContent = audit?.cautious ? `(${audit.cautious.low} to ${audit.cautious.high}, 95 %)${later(audit)}${found(told)}` : "";
+  element("interval").textContent = audit?.left ? `(95 %); the audit found ${audit.relevant} of ${audit.size}${later(audit)}${found(told)}` : "";
 }
 
 const later = ({ later: photos }) => (photos ? `; ${photos} came on the list after the draw, of which it says nothing` : "");
@@ -481,7 +481,7 @@ function found({ found_at_least: share, found_by_rank: byRank }) {
 }
 
 function left({ audit, listed, descent, grows: more }) {
-  if (audit?.left) return `about ${Math.round(audit.left.expected)}`;
+  if (audit?.left) return audit.left.text;
   if (audit) return `audit ${audit.done} of ${audit.size}${audit.people.length ? ` by ${audit.people.length}` : ""}`;
   return !more && listed && descent.depth >= listed ? "none" : "not audited";
 }

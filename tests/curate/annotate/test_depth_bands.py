@@ -167,7 +167,7 @@ def test_below_90_percent_the_condition_is_not_stated_of_and_finds_far_down_with
     with labelled_to_the_stop as at:
         audited(at, size, set(relevant))
         stands = standing(at, "q", "ada")
-        assert stands.audit is not None and stands.audit.cautious is not None and stands.found_by_rank is None
+        assert stands.audit is not None and stands.audit.left is not None and stands.found_by_rank is None
         assert (stands.audit.most_by_rank is not None) is bound
         assert "perhaps only" in str(export.labelled(at, "q").faults)
 
@@ -180,12 +180,12 @@ def test_what_is_labelled_later_lowers_the_bound(labelled_to_the_stop: Annotatio
         assert result is not None and (result.most_by_rank, result.left) == (0, (0, 0, 0))
 
 
-def test_audits_of_earlier_versions_stay_valid_and_no_lot_says_that_nothing_is_left(
+def test_audits_of_earlier_versions_stay_valid_and_few_looks_do_not_say_that_nothing_is_left(
     labelled_to_the_stop: AnnotationStore, tmp_path: Path
 ) -> None:
     """They were uniform, and their ledger has no table for designs."""
     with labelled_to_the_stop as at:
-        uniform = AuditSample(PHOTOS - STOP, 0.01, at.candidates("q")[STOP : STOP + 50], [str(n) for n in range(STOP)])
+        uniform = AuditSample(PHOTOS - STOP, at.candidates("q")[STOP : STOP + 50], [str(n) for n in range(STOP)])
         at.keep_audit("q", ["ada"], uniform, before=0, listed=0)
     path = next(tmp_path.rglob("ledger.sqlite"))
     ledger = sqlite.connect(path, "DROP TABLE audit_designs")
@@ -194,9 +194,10 @@ def test_audits_of_earlier_versions_stay_valid_and_no_lot_says_that_nothing_is_l
         at.mark("q", "ada", {photo.image: "n" for photo in uniform.photos})
         result = auditing.standing(at, "q", "ada")
         assert at.audit("q", "ada") == uniform
-        assert result is not None and result.cautious is not None and result.most_by_rank is None
-        assert result.left == (0, 0, 0) and result.cautious.high > 300
-        assert unseen(standing(at, "q", "ada")).startswith(f"0 (0 to {result.cautious.high}); at least")
+        assert result is not None and result.left is not None and result.most_by_rank is None
+        assert result.left[:2] == (0, 0) and result.left.high > 300
+        stated = f"at most {result.left.high}; the audit found 0 of 50; at least"
+        assert unseen(standing(at, "q", "ada")).startswith(stated)
 
 
 def test_a_query_that_is_removed_takes_its_designs_along(tmp_path: Path) -> None:
@@ -221,6 +222,6 @@ def test_a_gallery_is_audited_by_depth_of_its_search(tmp_path: Path) -> None:
 
 
 def test_the_order_tells_nobody_which_photos_were_drawn_evenly() -> None:
-    even = AuditSample(900, 0.5, [Candidate(str(n)) for n in range(700, 720)], [str(n) for n in range(100)])
+    even = AuditSample(900, [Candidate(str(n)) for n in range(700, 720)], [str(n) for n in range(100)])
     drawn = by_depth([Candidate(str(n)) for n in range(1000)], 1000, even, Plan(80), np.random.default_rng(0))
     assert [photo.image for photo in drawn.photos[:20]] != [photo.image for photo in even.photos]

@@ -121,7 +121,7 @@ def test_whatever_is_said_or_listed_changes_the_stamp_of_its_query(at: Annotatio
         lambda: at.extend("q", [Candidate("new"), Candidate("3"), Candidate("new")]),
         lambda: at.let_grow("q"),
         lambda: at.describe("q", {"category": "Species"}),
-        lambda: at.keep_audit("q", ["ada"], AuditSample(1, 0.5, [Candidate("0")], []), before=0, listed=0),
+        lambda: at.keep_audit("q", ["ada"], AuditSample(1, [Candidate("0")], []), before=0, listed=0),
     ):
         change()
         stamps.append(at.stamp("q"))
@@ -130,7 +130,7 @@ def test_whatever_is_said_or_listed_changes_the_stamp_of_its_query(at: Annotatio
 
 
 def test_a_query_without_marks_is_removed_with_its_list(at: AnnotationStore) -> None:
-    at.keep_audit("q", ["ada"], AuditSample(1, 0.5, [Candidate("0")], []), before=0, listed=0)
+    at.keep_audit("q", ["ada"], AuditSample(1, [Candidate("0")], []), before=0, listed=0)
     at.mark("q", "ada", {"0": "y"})
     at.mark("q", "ada", {"0": None})
     before = at.stamp("q")

@@ -56,13 +56,13 @@ def audit(at: AnnotationStore, who: str, size: int = 100) -> auditing.Audited:
 # -- audits ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_truth_lies_in_the_cautious_interval_and_the_share_found_is_told_on_the_safe_side(
+def test_the_truth_lies_in_the_interval_and_the_share_found_is_told_on_the_safe_side(
     at: AnnotationStore,
 ) -> None:
     go_down(at, "ada", 150)
     found, stands = audit(at, "ada"), standing(at, "q", "ada")
-    assert found.cautious is not None and found.cautious.low <= 7 - found.relevant <= found.cautious.high
-    assert stands.found_at_least == stands.relevant / (stands.relevant + found.cautious.high)
+    assert found.left is not None and found.left.low <= 7 - found.relevant <= found.left.high
+    assert stands.found_at_least == stands.relevant / (stands.relevant + found.left.high)
 
 
 def test_an_audit_is_drawn_from_what_was_not_labelled_and_tells_nothing_while_it_is_under_way(
@@ -78,10 +78,10 @@ def test_an_audit_is_drawn_from_what_was_not_labelled_and_tells_nothing_while_it
 
 def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> None:
     """Twice nobody has drawn one yet, and both draw: what the second one keeps comes too late."""
-    drawn = AuditSample(500, 0.5, at.candidates("q")[:100], [])
+    drawn = AuditSample(500, at.candidates("q")[:100], [])
     at.keep_audit("q", ["ada"], drawn, before=at.audits("q"), listed=0)
     with raises(UsageError):
-        at.keep_audit("q", ["ada"], drawn._replace(lot=0.1), before=0, listed=0)
+        at.keep_audit("q", ["ada"], drawn._replace(rest=400), before=0, listed=0)
     with raises(UsageError):  # before the first is labelled nobody chooses between audits
         draw(at, "q", "ada", plan=Plan(100))
     assert (at.audits("q"), at.audit("q", "ada")) == (1, drawn)
