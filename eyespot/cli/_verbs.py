@@ -82,7 +82,7 @@ app = typer.Typer(
     name="eyespot",
     cls=Verbs,
     help="Search your own photos by words, by picture, or both; build and measure image collections.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -97,6 +97,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
     ),
@@ -111,6 +112,10 @@ def _options(
         handler.setFormatter(Escaped("%(asctime)s %(name)s: %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
+    if context.invoked_subcommand is None:
+        from eyespot.cli.index import start_here
+
+        start_here()
 
 
 class Escaped(logging.Formatter):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from eyespot.types import Encoder
 
 
+MANY = 10_000  # files that are looked at before anything is asked for
 BEYOND_STARTER = (
     "starter finds what has a name, not scenes, people, actions or colours; a model that does: eyespot models get "
     "siglip2-base"
@@ -141,7 +144,7 @@ def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
 
     known = known_roots(gallery)
     if not photos and not (gallery / "gallery.toml").exists() and not known:
-        raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
+        return _offered(gallery)
     for root in away:
         if root.path not in [other.path for other in known]:
             raise UsageError(f"there is nothing at {root.place}; check the path")
@@ -177,6 +180,42 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     if not encoders:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
     return encoders
+
+
+def _offered(gallery: Path) -> list[Root]:
+    """This folder, if it holds pictures and whoever sits at the terminal agrees."""
+    from eyespot.photos.sources import roots_of
+
+    if not (count := pictures_here()):
+        raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"there is no gallery at {gallery} yet; this folder has {count}: eyespot index .")
+    typer.confirm(f"Index {count} of {Path.cwd()}?", default=True, abort=True, err=True)
+    return list(roots_of("."))
+
+
+def pictures_here() -> str:
+    """How many pictures this folder holds, in words; empty for none."""
+    from eyespot.photos.found import Seen
+    from eyespot.photos.kinds import SkippedFiles
+    from eyespot.photos.sources import roots_of, scan_counting
+
+    files = chain.from_iterable(scan_counting(root, SkippedFiles()) for root in roots_of("."))
+    count = sum(isinstance(one, Seen) for one in islice(files, MANY))
+    more = " or more" if count == MANY else ""
+    return f"{count:,}{more} picture{'' if count == 1 else 's'}" if count else ""
+
+
+def start_here() -> None:
+    """What this folder holds, and the line to begin with."""
+    gallery = gallery_here(None)
+    if (gallery / "gallery.toml").exists():
+        print(f'The gallery {gallery} is ready. Search it: eyespot search "a heron"')
+    elif count := pictures_here():
+        print(f'This folder has {count}. Index, then search: eyespot index . && eyespot search "a heron"')
+    else:
+        print("This folder has no pictures. Index a folder of photos: eyespot index PHOTOS")
+    print("Try it on sample photos: eyespot demo. In the browser: eyespot serve. All verbs: eyespot --help")
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:

@@ -1,6 +1,7 @@
 """Where settings come from: options, then the environment (`EYESPOT_*`), then `eyespot.toml`, then defaults.
 
-The gallery is found as git finds a repository: `.eyespot` in this folder or the nearest one above it.
+The gallery is found as git finds a repository: `.eyespot` in this folder or the nearest one above it. Where there is
+none, what only reads takes the one of the home folder or of its `Pictures`, and says so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
-from eyespot.cli.console import progress_bar, warn
+from eyespot.cli.console import conclude, progress_bar, warn
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -62,8 +63,11 @@ def gallery_here(given: Path | None, writes: bool = False) -> Path:
                 return fetch(url, progress=progress, part=FACTS)
     if given is None:
         here = Path.cwd()
-        above = (folder / GALLERY for folder in (here, *here.parents) if (folder / GALLERY / "gallery.toml").is_file())
-        place = next(above, here / GALLERY)
+        above = [folder / GALLERY for folder in (here, *here.parents)]
+        at_home = [] if writes else [Path("~", *parts, GALLERY).expanduser() for parts in ((), ("Pictures",))]
+        place = next((one for one in [*above, *at_home] if (one / "gallery.toml").is_file()), here / GALLERY)
+        if place in at_home and place not in above:
+            conclude(f"there is no gallery here; this is {place}")
     else:
         with suppress(RuntimeError):  # of a user that does not exist: the text is a folder's name
             given = given.expanduser()

@@ -22,7 +22,7 @@ from eyespot.cli import app
 from eyespot.cli._verbs import PANELS, VERBS
 from eyespot.storage.digests import file_blake2b, rewriting
 from tests.cli.conftest import done, run_json
-from tests.command import refuses, run_process
+from tests.command import environment, refuses, run_process
 from tests.pages import ROOT
 from tests.worlds import draw, draw_photos, make_gallery
 from tests.worlds.adapters import checkpoint
@@ -95,6 +95,43 @@ def test_settings_that_cannot_be_meant_are_told(text: str, tmp_path: Path) -> No
     (tmp_path / "eyespot.toml").write_text(text)
 
     refuses("search", "stripes", cwd=tmp_path)
+
+
+def test_alone_it_says_what_is_here_and_how_to_begin_and_a_gallery_at_home_is_found_from_anywhere(
+    tmp_path: Path,
+) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    draw_photos(home / "Pictures", 3)
+    away.mkdir()
+    env = {"HOME": str(home)}
+    begun = [done(cwd=place, **env).stdout for place in (home / "Pictures", away)]
+    assert "has 3 pictures" in begun[0] and "has no pictures" in begun[1]
+
+    refuses("index", cwd=away, **env)
+    refuses("index", cwd=home / "Pictures", **env)  # nobody at a terminal can be asked
+    done("index", ".", cwd=home / "Pictures", **env)
+
+    found = done("search", "stripes", "--paths", "-k", "1", cwd=away, **env)
+    assert str(home / "Pictures" / ".eyespot") in found.stderr and found.stdout.startswith(str(home / "Pictures"))
+    assert str(home / "Pictures" / ".eyespot") in done(cwd=away, **env).stdout
+    refuses("index", cwd=away, **env)  # a line that writes names its gallery
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of Unix")
+@pytest.mark.parametrize(("answer", "code", "made"), [("\n", 0, True), ("n\n", 1, False)])
+def test_at_a_terminal_index_offers_this_folder(answer: str, code: int, made: bool, tmp_path: Path) -> None:
+    import pty
+
+    draw_photos(tmp_path, 2)
+    ours, theirs = pty.openpty()
+    line = [sys.executable, "-m", "eyespot.cli", "index"]
+    with subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment()) as process:
+        os.write(ours, answer.encode())
+        shown = b""
+        while b"Index 2 pictures" not in shown:
+            shown += os.read(ours, 4096)
+        assert process.wait(120) == code
+    assert (tmp_path / ".eyespot").exists() is made
 
 
 @pytest.mark.parametrize("words", ["photos letter.doc", "photos nope", "photos nope --dry-run", "--remove disk"])
