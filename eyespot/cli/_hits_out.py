@@ -73,6 +73,7 @@ class HitsOut(FilesOut):
     print0: bool = setting("Print only paths, each followed by a NUL (for xargs -0).", default=False, panel=OUTPUT)
     html: Path | None = setting("Write a contact sheet.", panel=OUTPUT)
     open: bool = setting("Show the hits in the browser.", default=False, panel=OUTPUT)
+    pictures: bool = setting("Show the first hits in a terminal that can.", default=True, panel=OUTPUT)
 
     @model_validator(mode="after")
     def _visible(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +15,16 @@ from eyespot.cli._answering import open_collection
 from eyespot.cli._hits_out import OUTPUT, HitsOut, remember_hits, without_ranks
 from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli._rerank_view import RerankView, SearchOutput, accuracy_of
-from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, print_raw, progress_bar, warn
+from eyespot.cli.console import (
+    escaped,
+    exit_if_failed,
+    print_json,
+    print_line,
+    print_raw,
+    print_summary,
+    progress_bar,
+    warn,
+)
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
@@ -202,8 +212,17 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         for path in paths:
             print_raw(path, b"\n" if output.paths else b"\0")
     else:
+        if output.pictures and sys.stdout.isatty():
+            _show_pictures(items, output.open)
         _print(items, shown.column)
     exit_if_failed(output.write_all(items, shown.sheet))
+
+
+def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
+    from eyespot.cli._terminal_pictures import show
+
+    if not show(items) and not opened:
+        print_summary("to see the pictures, add --open")
 
 
 def _print(items: Sequence[dict[str, Any]], column: str) -> None:
