@@ -259,7 +259,8 @@ def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: 
     warn_all(f"still damaged: {fault}" for fault in summary.damaged)
     if summary.failures:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
-        warn(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
+        rest = "the rest is indexed" if summary.pictures else "nothing else is there"
+        warn(f"{len(summary.failures)} could not be read{fresh}; {rest}; see them with: eyespot failures -g {gallery}")
     exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
 
 

@@ -161,7 +161,7 @@ def test_failures_are_listed_with_their_reason_and_exit_code_three(tmp_path: Pat
     (photos / "torn.jpg").unlink()
     done("index", cwd=tmp_path, code=3)
 
-    assert "1 could not be read; see them with: eyespot failures" in indexed.stderr
+    assert "1 could not be read; the rest is indexed; see them with: eyespot failures" in indexed.stderr
     assert "0 of them new" in again.stderr and "2 could not be read, 1 of them new" in more.stderr
     assert run_json("failures", cwd=tmp_path) == [{"path": str(photos / "zero.jpg"), "reason": "empty file"}]
     assert table.stdout == f"{photos / 'zero.jpg'}\tempty file\n"
