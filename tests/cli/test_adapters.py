@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -138,19 +135,6 @@ def test_doctor_shows_the_card_and_warns(gallery: Path, worse: Path, tmp_path: P
 def test_a_name_that_can_be_no_folder_is_an_encoder_that_is_not_there(gallery: Path, model: str) -> None:
     with pytest.raises(UsageError, match="no vectors of"):
         Gallery(gallery).stem(model)
-
-
-@pytest.mark.long
-def test_serve_warns_at_its_start(gallery: Path, worse: Path, child_env: dict[str, str]) -> None:
-    pytest.importorskip("fastapi")
-    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", gallery, "--port", 0, "--adapt", f"worse={worse}"]
-    with subprocess.Popen([*map(str, line)], env=child_env, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        lines = [server.stderr.readline() for _ in range(2)]
-        server.send_signal(signal.SIGINT)
-        server.communicate(timeout=60)
-
-    assert any("--adapt worse: the adapter found less" in line for line in lines)
 
 
 # -- arrays ---------------------------------------------------------------------------------------------------

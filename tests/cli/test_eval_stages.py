@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 import eyespot
-from eyespot import rooms, sample
+from eyespot import sample
 from eyespot.adapters.linear import Linear, save
 from eyespot.benchmarks.own import MEASURES
-from eyespot.gallery.describing import Describing, describe
 from eyespot.metrics import evaluate
 from eyespot.runs import read_qrels, write_run
-from eyespot.search import Adapted, Collection, LocalRerank, Nearest
+from eyespot.search import Adapted, Collection, Nearest
 from eyespot.types import Query, Run
 from tests.cli.conftest import done, gallery_of_samples, run_json
 from tests.command import refuses, run_eyespot
-from tests.lazy_import import requires
 from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 
@@ -78,16 +76,6 @@ def own(data: Path, gallery: Path) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_all_stages_come_together_with_wordings_and_a_judge(own: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "terms.json").write_text('{"castle": ["an old fort"]}')
-    judge = ("--rerank", "encoder:starter", "--depth", 5, "--ledger", tmp_path / "ledger.sqlite")
-
-    shown = own("--neighbours", 2, "--expand", tmp_path / "terms.json", *judge)
-
-    assert [stage["stage"] for stage in shown["tasks"][0]["stages"]][-1] == "re-ranked"
-
-
-@pytest.mark.long
 def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
     own: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -116,23 +104,6 @@ def test_an_adapter_re_ranks_the_first_hits_of_a_run_and_those_that_the_gallery_
     assert whole["system"] == f"run.txt + {adapter.name}"
     assert mean(lacking) == pytest.approx(scored(Adapted.of(collection, adapter, 30)(QUERIES, run), data), abs=1e-9)
     assert any(note.startswith("3 of the first 31 hits are not in the gallery") for note in lacking["notes"])
-
-
-@pytest.mark.long
-@requires("cv2")
-def test_local_descriptors_re_rank_a_run(gallery: Path, collection: Collection, tmp_path: Path) -> None:
-    describe(gallery, rooms.load("descriptors", "sift"), Describing())
-    paths = {path.stem: path for path in (Path(facts["path"]) for facts in collection.view.facts([3, 17]))}
-    queries = [Query.picture(path, id) for id, path in paths.items()]
-    rows = [{"id": id, "image": str(path)} for id, path in paths.items()]
-    looks = judged(tmp_path / "data", collection, queries, rows)
-    run = Nearest.of(collection, 20)(queries)
-    write_run(run, tmp_path / "run.txt")
-
-    line = ("eval", "own", "--data", looks, "-g", gallery, "--run", tmp_path / "run.txt")
-    shown = run_json(*line, "--rerank-local", "spatial", "--depth", 8)
-
-    assert mean(shown) == pytest.approx(scored(LocalRerank.of(collection, "spatial", 8)(queries, run), looks), abs=1e-9)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------

@@ -97,17 +97,6 @@ def test_a_photo_is_named_by_rank_path_or_file_name(
     refuses("search", "stripes", "-g", gallery, "--yes", "25", code=2)
 
 
-def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_told(gallery: Path, tmp_path: Path) -> None:
-    first = search(gallery)["items"][0]["id"]
-    line = ("search", "stripes", "-g", gallery, "--paths")
-
-    both = done(*line, "--yes", first, "--no", first)
-    lost = done(*line, "--feedback", "everybody", "--ledger", tmp_path / "typo.sqlite")
-
-    assert "no judged photo counts" in both.stderr and "typo.sqlite yet" in lost.stderr
-    assert not (tmp_path / "typo.sqlite").exists()
-
-
 @pytest.mark.long
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     *_, last = run_page(ROOT / "docs" / "feedback.md", tmp_path)

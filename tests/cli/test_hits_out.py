@@ -306,24 +306,6 @@ def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(videos
     assert report["looked"]["searchable"] == {"files": 2, "of": 2, "extras": {}}
 
 
-@pytest.mark.long
-@needs_av
-def test_hits_of_videos_go_where_they_are_wanted(videos_folder: Path) -> None:
-    here, film = videos_folder.parent, (videos_folder / "tour.mp4").read_bytes()
-    done("index", videos_folder, cwd=here)
-    line = ["--copy", "copies", "--album", "links", "--csv", "hits.csv", "--xmp", "blots", "--html", "hits.html"]
-    for _ in range(2):
-        shown = done("search", "a photo", "--ungrouped", *line, cwd=here)
-
-    assert sorted(os.listdir(here / "copies")) == sorted(os.listdir(here / "links")) == ["still.jpg", "tour.mp4"]
-    assert (here / "copies" / "tour.mp4").read_bytes() == film == (here / "links" / "tour.mp4").read_bytes()
-    assert f"found in {videos_folder / 'tour.mp4'} at 00:00:0" in shown.stderr
-    rows = list(csv.DictReader((here / "hits.csv").read_text().splitlines()))
-    assert sorted(row["video_time"] != "" for row in rows) == [False, True, True]
-    assert b"<rdf:li>blots</rdf:li>" in (videos_folder / "tour.mp4.xmp").read_bytes()
-    assert "tour 00:00:0" in (here / "hits.html").read_text()
-
-
 # -- without the extra --------------------------------------------------------------------------------------
 
 WITHOUT = """

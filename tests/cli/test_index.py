@@ -25,7 +25,7 @@ from eyespot.curate.recos.drawing import draw_board, sample_board
 from eyespot.photos.found import Excluded, Skipped
 from eyespot.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
 from tests.cli.conftest import done, run_json
-from tests.command import confined, refuses, run_eyespot, run_process
+from tests.command import refuses, run_eyespot, run_process
 from tests.lazy_import import requires
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.bar_texts import BarReader, draw_bars
@@ -138,17 +138,6 @@ def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
     done("index", "scan", cwd=tmp_path)
 
     assert done("search", "stripes", "--paths", cwd=tmp_path).stdout == f"{tmp_path / 'scan'}\n"
-
-
-@pytest.mark.long
-def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp_path: Path) -> None:
-    (mess / "README").chmod(0)
-
-    indexed = run_process("index", mess, cwd=tmp_path, before=confined())
-
-    assert indexed.returncode == 3, indexed.stderr
-    failed = run_json("failures", cwd=tmp_path)
-    assert {"path": str(mess / "README"), "reason": "permission denied"} in failed
 
 
 @pytest.mark.long

@@ -247,23 +247,6 @@ def script_of(verb: str, breaks: float = 0.0) -> Any:
     return rmir.Scripted(rmir.Rates(breaks=breaks)) if verb == "rmir" else recos.Scripted(recos.Rates(breaks=breaks))
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize(
-    ("verb", "option", "limit"),
-    [("rmir", "--budget-calls", 2), ("recos", "--budget-money", 1.2)],
-)
-def test_building_ends_when_the_budget_is_spent(
-    verb: str, option: str, limit: float, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """Of money there is enough for the first request, as dear as it may become, and not for another beside it."""
-    photos = request.getfixturevalue(f"{verb}_photos")
-    with Double(then=script_of(verb)) as server:
-        done(*line_of(verb, tmp_path, photos, server.url), option, limit, code=3)
-
-        assert len(server.seen) == int(limit)
-
-
 @pytest.mark.usefixtures("paid")
 def test_captions_by_a_model_end_when_the_money_is_spent(recos_photos: Path, tmp_path: Path) -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 1}  # a dollar; the first request is estimated at less

@@ -11,12 +11,12 @@ import pytest
 from eyespot import rooms, sample
 from eyespot.ledger.judgements import Judgements
 from eyespot.runs import read_qrels, read_run, write_run
-from eyespot.types import Judgement, Query, Run, Spent, Term, Verdict
+from eyespot.types import Judgement, Query, Spent, Term, Verdict
 from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
 from tests.command import Done, refuses, run_eyespot
 from tests.pages import ROOT, blocks, run_code, run_page
 from tests.worlds import benchmarks as worlds
-from tests.worlds.servers import YES, Double, Response, Seen, chat, error
+from tests.worlds.servers import YES, Double, Response, Seen, chat
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -128,16 +128,6 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(few_gallery: Path, ledger: P
     assert ["no good match" in told for told in doubtful] == [True, False]  # the judge says Yes
 
 
-def test_wordings_of_a_model_are_searched_and_asked_for_once(few_gallery: Path, ledger: Path, server: Double) -> None:
-    server.then = chat("1. a wall that holds a lake\n2. a bucket\n")
-    words = ("search", "a barrage", "-g", few_gallery, "--expand", "openai:tiny", "--ledger", ledger)
-
-    first, again = run_eyespot(*words), run_eyespot(*words)
-
-    assert "searched as well: a wall that holds a lake; a bucket" in first.stderr
-    assert first.stdout == again.stdout and len(server.seen) == 1
-
-
 @pytest.mark.parametrize("verb", ["search", "eval"])
 def test_it_ends_when_the_money_is_spent(
     verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
@@ -186,26 +176,6 @@ def test_a_benchmark_shows_both_stages_and_the_bound_and_pays_once(few_gallery: 
     assert [stage["stage"] for stage in task["stages"]] == stages and task["measures"] == other["measures"]
     assert (planned, run_json(*words, "--dry-run")["to_ask"]) == (3, 0)
     assert "learned on the 1 queries of val by AP" in shown.stderr
-
-
-@pytest.mark.long
-def test_a_half_judged_run_of_files_has_no_numbers_and_the_next_line_goes_on(
-    few_gallery: Path, own: Path, ledger: Path, server: Double, tmp_path: Path
-) -> None:
-    """The run is upside down; the judge sees the gallery's pictures of it."""
-    words = ("eval", "own", "--data", own, "-g", few_gallery)
-    run_json(*words, "--out", tmp_path / "first")
-    first = [hit.image for hit in read_run(tmp_path / "first/run.parquet")["q"]]
-    write_run(Run.from_orders({"q": first[::-1]}), tmp_path / "run.txt")
-    judged = (*words, "--run", tmp_path / "run.txt", "--rerank", "openai:tiny", "--ledger", ledger)
-
-    stopped, again = done(*judged, "--budget-calls", 2, code=3), run_json(*judged, "--out", tmp_path / "again")
-
-    assert stopped.stdout == "" and "2 asked" in stopped.stderr
-    with Judgements(ledger) as judgements:
-        assert sum(row.judgement.spent.calls for row in judgements.rows()) == len(server.answered) == 6
-    header = read_run(tmp_path / "again/run.parquet").header
-    assert (header["judge"], header["verdicts"]["asked"]) == (again["made"]["judge"], 4)
 
 
 # -- fuse -------------------------------------------------------------------------------------------------------
@@ -326,17 +296,6 @@ def unverified(query: str, thirty: Path, ledger: Path, verdicts: int = 12) -> tu
     return (query, "-g", thirty, "--rerank", "openai:tiny", "--ledger", ledger, "--calibrate", verdicts)
 
 
-@pytest.mark.long
-def test_each_hit_has_its_probability_and_keeps_its_place(thirty: Path, ledger: Path, towers: Double) -> None:
-    found = search_report(*line("a tower", thirty, ledger), "-k", 10)
-
-    plain = search_report("a tower", "-g", thirty, "-k", 10)
-    assert [item["id"] for item in found["items"]] == [item["id"] for item in plain["items"]]
-    assert all(item["probability"] > 0.5 for item in found["items"])
-    looked = [item["verdict"] for item in found["items"] if item["judge"]]
-    assert looked == [0.98] * len(looked) and 0 < len(looked) < 10 and len(towers.seen) == 12
-
-
 def test_all_that_is_likely_is_shown_down_to_the_cut(thirty: Path, ledger: Path, towers: Double) -> None:
     every = search_report(*line("a tower", thirty, ledger), "--likely", 0.5)
     some = search_report(*line("a tower", thirty, ledger), "--likely", 0.5, "-k", 3)
@@ -349,24 +308,6 @@ def test_where_nothing_is_likely_nothing_is_shown(thirty: Path, ledger: Path, to
     shown = done("search", *line("a boat", thirty, ledger), "--likely", 0.9, code=4)
 
     assert shown.stdout == "" and "relevant pictures are expected among" in shown.stderr
-
-
-def test_no_answer_at_all_is_one_sentence(thirty: Path, ledger: Path, towers: Double) -> None:
-    towers.then = error(422, "no such picture")
-
-    refuses("search", *line("a tower", thirty, ledger), code=1)
-
-
-def test_an_accuracy_widens_the_interval_and_stands_beside_the_count(
-    thirty: Path, ledger: Path, towers: Double
-) -> None:
-    believed = search_report(*line("a tower", thirty, ledger))["relevant"]
-    doubted = search_report(*unverified("a tower", thirty, ledger), "--accuracy", "0.8,0.7,20,30")
-
-    low, high = doubted["relevant"]["low"], doubted["relevant"]["high"]
-    assert high - low > believed["high"] - believed["low"]
-    shares = {"sensitivity": 0.8, "specificity": 0.7}
-    assert doubted["accuracy"] == shares | {"relevant": 20, "irrelevant": 30}
 
 
 # -- a model that nobody has verified -----------------------------------------------------------------------------

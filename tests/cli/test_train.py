@@ -131,18 +131,6 @@ def test_a_model_that_helps_is_named_by_the_default_preset(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_held_out_captions_of_a_gallery_validate_what_others_train(gallery: Path, tmp_path: Path) -> None:
-    names = [Path(path).name for path in sorted(Path(sample.photos()).rglob("*.jpg"))[:24]]
-    for file, some in (("train.csv", names), ("held.csv", names[20:])):
-        (tmp_path / file).write_text("file_name,caption\n" + "".join(f"{name},a photo {name}\n" for name in some))
-    captions = ("--captions", tmp_path / "train.csv", "--held-out-captions", tmp_path / "held.csv")
-
-    report = json.loads(trained(gallery, tmp_path / "out", *captions, "--batch", 4, "--dry-run", "--json").stdout)
-
-    assert (report["pairs"], report["held_out"]) == (20, 4)
-
-
-@pytest.mark.long
 def test_a_killed_training_ends_in_the_same_weights(pairs: Path, tmp_path: Path) -> None:
     how = ["--epochs", "20", "--checkpoint-every", "10", "--dropout", "0.1", "--patience", "0", *ANYWAY]
     line = [sys.executable, "-m", "eyespot.cli", "train", "quari", str(pairs), "--out", str(tmp_path / "cut"), *SMALL]
@@ -288,7 +276,6 @@ def test_files_that_make_no_pairs_are_told_and_the_code_is_3(tmp_path: Path) -> 
 
 
 def test_a_linear_adapter_of_the_same_pairs(pairs: Path, tmp_path: Path) -> None:
-    from eyespot.adapters.linear import load
 
     line = ("train", "linear", pairs, "--out", tmp_path / "out", "--width", 4, "--epochs", 1, "-e", "mine")
     report = run_json(*line)
@@ -438,20 +425,6 @@ def test_files_of_universal_embeddings_are_named_by_split(world: Path, tmp_path:
     words = ("--images", world / "set", "--split", "val", "--out", tmp_path / "out")
 
     assert run_json("build", "pairs", "labelled", tmp_path / "info_files", *words)["captions"] == 4
-
-
-@pytest.mark.long
-@requires("torch")
-def test_a_linear_adapter_has_a_class_for_each_label(world: Path, tmp_path: Path) -> None:
-    small = ("--width", 8, "--epochs", 1)
-    by_column = run_json("train", "linear", world / "gallery", "--labels", "label", "--out", tmp_path / "a", *small)
-    by_pairs = run_json(
-        "train", "linear", world / "gallery", "--labels", f"{world}/pairs/train/", "--out", tmp_path / "b", *small
-    )
-
-    assert (by_column["vectors"], by_column["classes"]) == (24, 6)
-    assert (by_pairs["vectors"], by_pairs["classes"]) == (16, 4)
-    assert load(tmp_path / "a").space == "starter"
 
 
 @requires("torch")

@@ -126,18 +126,6 @@ def test_where_nothing_finds_enough_nothing_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_index_is_published_with_its_gallery(gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("fsspec")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    name, address = tune_report("-g", gallery, "--kind", "pq", "--recall", 0.5)["index"], f"file://{tmp_path}/store"
-    done("publish", address, "-g", gallery)
-
-    here, there = (run_json("search", "a heron", "-g", place, "--index", name) for place in (gallery, address))
-
-    assert (there["items"], there.get("recall")) == (here["items"], here.get("recall"))
-
-
-@pytest.mark.long
 def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     line = [sys.executable, "-c", f"{limit}; from eyespot.cli import main; main()"]

@@ -382,18 +382,6 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
 
 
 @pytest.mark.long
-def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
-    subprocess.run([sys.executable, "-m", "tests.worlds.inat_export", tmp_path / "export", "2000"], check=True)
-    for name, env in blocked.items():
-        words = ("inat", tmp_path / "export", "--targets", tmp_path / "export" / "targets.csv", "--cap", 5)
-        done = run_process("build", *words, "--out", tmp_path / name, **env)
-        assert done.returncode == 0, done.stderr
-
-    compiled, plain = ((tmp_path / name / "download.csv").read_text() for name in blocked)
-    assert len(compiled.splitlines()) > 5 and compiled == plain
-
-
-@pytest.mark.long
 def test_a_search_of_many_pictures_says_what_would_make_it_fast(
     tmp_path: Path, blocked: dict[str, dict[str, str]]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -26,7 +25,7 @@ from eyespot.gallery.disk import map_vectors, read_note, shard_paths
 from eyespot.gallery.items_table import read_rows, write_items
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import EyespotError, NothingFound, UsageError
-from tests.command import refuses, run_eyespot
+from tests.command import run_eyespot
 from tests.examples import examples
 from tests.wording import raises
 from tests.worlds import index_gallery
@@ -425,15 +424,3 @@ def test_an_export_over_something_or_of_nothing_is_refused(gallery: Path, folder
     with raises(NothingFound):
         written(npy_export, opened(tmp_path / "dead"), tmp_path / "new")
     assert contents(tmp_path / "out") == {"mine.txt": b"mine"} and not (tmp_path / "new").exists()
-
-
-def test_the_verbs_import_and_export_and_say_what_they_did(gallery: Path, folder: Path, tmp_path: Path) -> None:
-    for encoder in ((), ("-e", "ViT-B-32")):
-        refuses("import", "clip-retrieval", folder, "-g", gallery, *encoder)
-    assert not gallery.exists()
-    came = run_eyespot("import", "clip-retrieval", folder, "-g", gallery, "-e", NAME, "--json")
-    went = run_eyespot("export", "npy", tmp_path / "out", "-g", gallery, "--json")
-
-    assert json.loads(came.stdout) == {"gallery": str(gallery), "rows": 9, "added": 9, "shards": 2}
-    assert json.loads(went.stdout)["rows"] == 9 and "latitude, longitude" in went.stderr
-    assert (came.returncode, went.returncode) == (0, 0)

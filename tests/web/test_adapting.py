@@ -12,8 +12,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
-from eyespot.search.chain import chain_of
-from eyespot.settings.search import RankingSettings
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application, read_named
 from tests.web.conftest import at_this_machine
@@ -58,16 +56,6 @@ def test_an_adapted_search_reads_codes_beside_the_vectors(
 
     assert [type(part.codes) for part in view.codes] == 3 * [np.memmap]
     assert after == before
-
-
-def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
-    """Its two scans take turns with those of others, and not with each other."""
-    answer = adapted.get("/v1/search", params={"q": "red stripes", "adapt": "birds", "neighbours": 3, "limit": 20})
-    collection = eyespot.open(gallery)
-    settings = RankingSettings(adapt=str(birds), neighbours=3)
-    expected = chain_of(collection, settings, k=20)([collection.query("red stripes")])
-    assert answer.status_code == 200, answer.text
-    assert [item["id"] for item in answer.json()["items"]] == list(expected.image)
 
 
 @pytest.mark.parametrize("name", ["fishes", "{birds}", "../birds"])

@@ -223,19 +223,6 @@ def test_a_judge_looks_once_its_cost_was_seen_and_hits_stand_by_its_probability(
         assert (len(found), found) == (10, sorted(found, reverse=True))
 
 
-def test_a_judge_is_asked_without_scripts_too(browser: Any, judging_place: str) -> None:
-    with opened(browser, judging_place, java_script_enabled=False) as page:
-        page.goto("/?q=green+stripes")
-        page.get_by_text("Re-rank", exact=True).click()
-        page.get_by_role("link", name="Which judge, and at what cost").click()
-        with page.expect_navigation():
-            page.get_by_role("button", name="Sort with it").click()
-        while not page.get_by_text("10 of the first 10").count():
-            page.reload()
-
-        assert len(shares(page)) == 10
-
-
 def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any, judging_place: str) -> None:
     """Yes to the first six ranks: 24 photos are judged to the last, so the count is certain."""
     with opened(browser, judging_place) as page:
@@ -412,27 +399,3 @@ def test_photos_of_a_result_are_chosen_with_a_finger_and_judged_at_once(browser:
 
     assert found == [None, "yes", "yes", None]
     expect(page.locator(".tile [data-act=choose]").first).to_be_hidden()  # where a mouse points
-
-
-def test_photos_of_a_list_are_chosen_with_a_finger(browser: Any, served: str) -> None:
-    with opened(browser, served, **TOUCH) as page:
-        ids = [one["id"] for one in page.request.get("/v1/items?limit=5").json()["items"]]
-        made = page.request.post("/v1/lists", data={"name": "Five", "items": ids}).json()
-        page.goto(made["page"])
-        bar = page.locator("#chosen-of-list")
-        expect(bar).to_be_hidden()
-        for at in (1, 3):
-            page.locator(".tile .pick-one").nth(at).tap()
-        bar.locator("input[name=name]").fill("Two")
-        with page.expect_navigation():
-            bar.get_by_role("button", name="Put there").tap()
-        expect(page.locator("h1")).to_have_text("Two")
-        expect(page.locator(".tile")).to_have_count(2)
-        page.goto(made["page"])
-        page.locator(".tile .pick-one").nth(0).tap()
-        with page.expect_navigation():
-            bar.get_by_role("button", name="Take off").tap()
-        expect(page.locator(".tile")).to_have_count(4)
-        rest = page.request.get(f"/v1/lists/{made['list']}").json()["items"]
-
-    assert [one["id"] for one in rest] == ids[1:]

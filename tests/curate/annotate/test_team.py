@@ -235,27 +235,6 @@ def test_a_long_burst_is_one_of_the_24_that_somebody_gets_at_once(at: Annotation
     assert count == tiles * burst
 
 
-@pytest.mark.long
-def test_two_share_bursts_and_look_twice_at_a_tenth_of_them(at: AnnotationStore) -> None:
-    """The tenth is one of groups: of each all photos are labelled twice, or none."""
-    groups = [[str(n) for n in range(start, start + 2)] for start in range(0, 300, 2)]
-    for _ in range(20):
-        for who in ("ada", "bo"):
-            shared_list.hand_out(at, Q, who, groups)
-            mine = set(unmarked(at, who))
-            for group in groups:
-                if mine.intersection(group):  # a yes now and then, lest the list ends half way
-                    mark_group(at, who, group, "y" if int(group[0]) % 10 == 0 else "n")
-    marks, seed = team_of(at).marks, at.team.seed(Q) or ""
-    both = [group for group in groups if all(group[0] in marks[who] for who in ("ada", "bo"))]
-
-    assert both == [group for group in groups if is_twice(seed, group[0]) and group[0] in marks["ada"]]
-    assert all(image in marks[who] for group in both for image in group for who in ("ada", "bo"))
-    twice = shared_list.labelled_twice(at, Q, marks, groups)
-    assert twice is not None and twice["photos"] == twice["labelled"] == len(both) > 0
-    assert len(marks["ada"] | marks["bo"]) == 300
-
-
 # -- disputes -------------------------------------------------------------------------------------------------------
 
 
