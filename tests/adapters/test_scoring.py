@@ -209,18 +209,6 @@ def test_what_is_mapped_to_nothing_scores_zero() -> None:
     assert found.scores.tolist() == [[1, 1, 0, 0, -1]]
 
 
-def test_scores_below_zero_are_ranked_too() -> None:
-    rng = np.random.default_rng(7)
-    vectors = np.abs(clustered(rng, 3000, 16))
-    one = np.eye(16)[:, :2]
-    adapted = view(-np.ones(16), one, one, 0.0)
-
-    found = AdaptedIndex(vectors, **CODED).search([adapted], 20)
-
-    assert found.scores.max() < 0
-    assert_best(found, 0, by_the_matrix(adapted, vectors), 20)
-
-
 @pytest.mark.parametrize("options", [CODED, {}])
 def test_numbers_that_leave_float32(options: dict[str, Any]) -> None:
     rng = np.random.default_rng(8)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -176,12 +175,6 @@ def test_the_draw_hangs_on_seed_and_id_alone(id: str, seed: int) -> None:
     one = Templates.over(["common"], {}, seed=seed)
     other = Templates.over(["size", "common", "title"], {}, seed=seed)
     assert one.caption({"id": id, "common": "owl"}) == other.caption({"common": "owl", "title": "x", "id": id})
-
-
-def test_another_seed_draws_others_and_every_sentence_about_as_often_as_any_other() -> None:
-    sentences, facts = [f"{number} {{x}}" for number in range(4)], [{"id": str(at), "x": "y"} for at in range(4000)]
-    first, second = ([Templates.over(["x"], {}, sentences, seed=seed).caption(one) for one in facts] for seed in (0, 1))
-    assert first != second and min(Counter(first).values()) > 850
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import random
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -190,24 +189,6 @@ def test_kept_queries_obey_the_limits_and_every_query_is_kept_or_dropped(
     assert sorted([*made.judged.queries, *(one.query for one in made.dropped)]) == sorted(world)
 
 
-@given(worlds)
-def test_a_split_is_a_partition(world: World) -> None:
-    made = of(world, RerankLimits(5, 0, 5))
-    if made is None:
-        return
-    parts = [list(made.split(name).queries) for name in made.splits]
-    assert sorted(query for part in parts for query in part) == sorted(made.judged.queries)
-
-
-@given(worlds, st.randoms())
-def test_the_order_of_the_queries_changes_nothing(world: World, chance: random.Random) -> None:
-    made, again = (of(dict(chance.sample([*world.items()], len(world))), RerankLimits(5, 1, 3)) for _ in range(2))
-    assert (made is None) == (again is None)
-    if made is not None and again is not None:
-        assert list(made.judged.queries.items()) == list(again.judged.queries.items())
-        assert (dict(made.run), made.dropped, made.notes) == (dict(again.run), again.dropped, again.notes)
-
-
 # -- A split keeps proportions, and hangs on nothing but the queries and the seed --------------------------------
 
 
@@ -236,18 +217,6 @@ def test_counts_are_within_one_of_the_quota_and_sum_to_what_was_asked(
     assert sum(counts.values()) == seats
     assert all(0 <= counts[name] <= size for name, size in sizes.items())
     assert all(abs(counts[name] - Fraction(seats * size, total or 1)) < 1 for name, size in sizes.items())
-
-
-@given(st.dictionaries(st.text(max_size=2), st.sets(st.integers(0, 999), max_size=9), max_size=5), shares, st.randoms())
-def test_the_order_of_the_input_changes_nothing(
-    numbers: dict[str, set[int]], share: Fraction, chance: random.Random
-) -> None:
-    strata = {name: [f"{name}/{one}" for one in ids] for name, ids in numbers.items()}
-    seats = int(share * sum(map(len, strata.values())))
-    turned = {name: chance.sample(strata[name], len(strata[name])) for name in chance.sample([*strata], len(strata))}
-    taken = draw_stratified(strata, seats, 7)
-    assert draw_stratified(turned, seats, 7) == taken and len(taken) == seats
-    assert taken <= {id for ids in strata.values() for id in ids}
 
 
 def test_another_seed_is_another_draw() -> None:

@@ -233,16 +233,6 @@ def test_labels_may_say_when_and_where_but_never_overrule_the_file(gallery: Path
     assert (facts["photo2.jpg"]["taken"], facts["photo2.jpg"]["latitude"]) == (None, None)
 
 
-@pytest.mark.long
-def test_small_shards_hold_the_same_vectors_as_one(gallery: Path, photos: Path, tmp_path: Path) -> None:
-    index_gallery(gallery, photos, shard_rows=2)
-    index_gallery(tmp_path / "one", photos)
-    many, one = vectors(gallery), vectors(tmp_path / "one")
-    assert len(shard_paths(gallery)) == 5
-    assert many.keys() == one.keys()
-    assert all(np.abs(many[id] - one[id]).max() < 1e-5 for id in one)
-
-
 def test_one_writer_at_a_time(gallery: Path, photos: Path) -> None:
     with locked(gallery), raises(EyespotError):
         index_gallery(gallery, photos)

@@ -10,7 +10,6 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,6 @@ from tests.made_once import made_once
 from tests.wording import raises
 from tests.worlds import make_gallery
 from tests.worlds.galleries import shard_contents, two_roots
-from tests.worlds.kills import killed_at
 
 
 def make(folder: Path) -> None:
@@ -256,21 +254,6 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("calm")
     assert run_eyespot(*line(folder / "gallery", two_roots(folder / "photos", 80))).returncode == 3
     return folder
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("changes", [(1, 6, 9, 4), pytest.param(range(1, 40), marks=pytest.mark.slow)])
-def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, calm: Path, changes: Any) -> None:
-    again = line(tmp_path / "gallery", calm / "photos")
-    killed = [killed_at(change, *again) for change in changes]
-    assert run_eyespot(*again).returncode == 3
-    assert killed[0] and sum(killed) >= 3
-    assert shard_contents(tmp_path / "gallery") == shard_contents(calm / "gallery")
-    assert (
-        len(shard_contents(calm / "gallery")) > 1
-        and sum(len(facts) for facts, _ in shard_contents(calm / "gallery")) == 80
-    )
-    assert not list((tmp_path / "gallery" / "shards").glob(".*"))
 
 
 @pytest.mark.long

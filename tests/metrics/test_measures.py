@@ -173,21 +173,6 @@ JUDGED = st.dictionaries(
 )
 
 
-@given(RUNS, JUDGED, st.randoms(use_true_random=False))
-def test_the_order_of_queries_changes_nothing(
-    orders: dict[str, list[str]], grades: dict[str, dict[str, int]], random: object
-) -> None:
-    turned = [dict(random.sample(sorted(each.items()), len(each))) for each in (orders, grades)]  # type: ignore[attr-defined]
-
-    straight = evaluate(Run.from_orders(orders), Qrels(grades), MEASURES)
-    mixed = evaluate(Run.from_orders(turned[0]), Qrels(turned[1]), MEASURES)
-
-    assert straight.means == mixed.means
-    for label in MEASURES:
-        by_query = (dict(zip(each.queries, each.values[label], strict=True)) for each in (straight, mixed))
-        assert next(by_query) == next(by_query)
-
-
 @pytest.mark.parametrize(
     "spelling",
     [*MEASURES, "AP(norm='min-k', ties='average')@50", "P(rel=2, judged_only=True)@5", "mAP(ties='average')@R"],

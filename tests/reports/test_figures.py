@@ -220,15 +220,6 @@ def test_the_front_is_what_nothing_beats(points: list[MethodPoint]) -> None:
     assert sorted((p.seconds, p.value) for p in pareto(points)) == sorted((p.seconds, p.value) for p in unbeaten)
 
 
-@given(POINTS, st.randoms())
-def test_the_front_does_not_hang_on_the_order(points: list[MethodPoint], random: object) -> None:
-    """By value; it rises with time, and nothing more of it is beaten."""
-    front = [(p.seconds, p.value) for p in pareto(points)]
-    random.shuffle(points)  # type: ignore[attr-defined]
-
-    assert front == [(p.seconds, p.value) for p in pareto(pareto(points))] == sorted(front)
-
-
 def crowd() -> list[MethodPoint]:
     rng = np.random.default_rng(7)
     drawn = zip(np.exp(rng.normal(0, 0.4, 25)), rng.normal(0.4, 0.03, 25), strict=True)

@@ -167,14 +167,6 @@ def test_a_photo_with_words_never_stands_lower_than_by_look(collection: Collecti
     assert all(both.index(image) <= look.index(image) + len(best) for image in best)
 
 
-@LAW
-@given(order=st.permutations(["ardea", "alba", "stripes"]))
-def test_the_order_of_words_does_not_matter(collection: Collection, order: list[str]) -> None:
-    one = searched(collection, " ".join(order), by="words")
-
-    assert one["q"] == searched(collection, "ardea alba stripes", by="words")["q"]
-
-
 def unit(rows: object) -> np.ndarray:
     made = np.asarray(rows, np.float32)
     return made / np.linalg.norm(made, axis=-1, keepdims=True)

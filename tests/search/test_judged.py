@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from eyespot.benchmarks import Task
 from eyespot.benchmarks._evaluating import two_stages
@@ -82,23 +80,6 @@ def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgement
         **{"reranked": 2, "judge": "labels:test", "prompt": "0123456789abcdef", "depth": 2},
         "verdicts": {**counts, "calls": 0, "tokens_in": 0, "tokens_out": 0, "money": 0.0},
     }
-
-
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    verdicts=st.lists(st.one_of(st.none(), st.sampled_from([0.0, 1e-9, 0.5, 1.0])), max_size=8), depth=st.integers(1, 9)
-)
-def test_re_ranking_moves_nothing_across_the_depth(
-    verdicts: list[float | None], depth: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    images = "abcdefgh"[: len(verdicts)]
-    labels = {image: its for image, its in zip(images, verdicts, strict=True) if its is not None}
-    with Judgements(tmp_path_factory.mktemp("l") / "ledger.sqlite") as ledger:
-        run = JudgeRerank(Labels({"a heron": labels}), ledger, depth)([HERON], ranked(q=images))
-
-    scores = [hit.score for hit in run["q"]]
-    assert sorted(order(run)[:depth]) == sorted(images[:depth]) and order(run)[depth:] == images[depth:]
-    assert scores == sorted(set(scores), reverse=True)
 
 
 def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from PIL import Image
 
 import eyespot
@@ -51,13 +48,6 @@ def test_chamfer_asks_nothing_of_what_the_image_shows_besides() -> None:
 
     assert Chamfer().score(part, whole) == 1
     assert Chamfer().score(whole, part) == 0.5
-
-
-@given(arrays.arrays(np.uint8, st.tuples(st.integers(1, 9), st.just(5)), elements=st.integers(1, 255)))
-def test_chamfer_of_a_picture_with_itself_is_one(descriptors: np.ndarray) -> None:
-    own = LocalFeatures(descriptors, np.zeros((len(descriptors), 2), np.float32))
-
-    assert Chamfer().score(own, own) == pytest.approx(1, abs=1e-5)
 
 
 def points(count: int, seed: int = 0) -> np.ndarray:

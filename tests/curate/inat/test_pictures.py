@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from dataclasses import replace
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -293,21 +292,6 @@ def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
     assert counts["another quality grade"] == planted.faults["grade"]
     assert counts["no licence"] <= planted.faults["licence"]  # the rest is of the species that is gone
     assert sum(counts.values()) + done.pictures == planted.observations
-
-
-@pytest.mark.long
-def test_the_same_seed_makes_the_same_and_another_draws_again_while_groups_stay(made: Path, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        curate(made, tmp_path / name, settings(made), silent)
-    before = digests(tmp_path / "one")
-    assert before == digests(tmp_path / "two")
-    again = curate(made, tmp_path / "two", settings(made), silent)
-    assert not any(one["ran"] for one in again.steps) and digests(tmp_path / "two") == before
-
-    other = replace(settings(made), sampling=Sampling(cap=100, seed=1))
-    done = curate(made, tmp_path / "one", other, silent)
-    assert [one["step"] for one in done.steps if one["ran"]] == ["drawn"]
-    assert digests(tmp_path / "one")["train.json"] != before["train.json"]
 
 
 @pytest.mark.long

@@ -8,7 +8,6 @@ from random import Random
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.benchmarks._fitting import fitted
@@ -238,14 +237,6 @@ def by_the_formula(table: list[list[str]], judges: int, depth: int) -> float:
         refused = table[i].count("false") if i < len(table) else 0
         places.append(1.0 if i >= len(table) else refused / len(table[i]) if refused / judges >= 0.5 else 0.0)
     return sum(sum(places[i:]) / len(places[i:]) for i in range(depth)) / depth
-
-
-@given(VOTES)
-def test_confidence_knows_no_order_and_turning_all_votes_turns_the_verdict(votes: list[str]) -> None:
-    turned = [{"true": "false", "false": "true"}.get(vote, vote) for vote in votes]
-    verdict, share = confidence(votes, 5)
-    assert confidence(sorted(votes), 5) == (verdict, share)
-    assert confidence(turned, 5) == (None if verdict is None else not verdict, share)
 
 
 def spelled(votes: str) -> list[str]:
