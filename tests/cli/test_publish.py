@@ -53,17 +53,6 @@ def test_a_plain_folder_is_an_address_too(tmp_path: Path) -> None:
     refuses("failures", "-g", address)
 
 
-def test_check_sends_again_what_was_damaged_there(published: str, tmp_path: Path) -> None:
-    place = next((tmp_path / "store" / "shards").rglob("*.npy"))
-    place.write_bytes(place.read_bytes()[:-1] + b"x")
-    refused = done("search", "green stripes", "-g", published, code=1)
-
-    sent = run_json("publish", published, "--check", "-g", tmp_path / "gallery")["sent"]
-
-    assert f"eyespot publish {published} --check" in refused.stderr and sent == 1
-    done("search", "green stripes", "-g", published)
-
-
 CROPS = "crops:5:starter"
 BOTH = {"starter", CROPS}
 

@@ -72,17 +72,6 @@ def test_the_command_that_a_reader_of_a_published_gallery_is_given_heals_it(tmp_
     assert sum(became == "healed" for _, _, became in found) >= 0.4 * count
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@requires("fsspec", "s3fs", "moto", "flask_cors")
-def test_that_command_heals_a_bucket_too(tmp_path: Path) -> None:
-    module = script("damage_published")
-    with module.s3_server() as env:
-        found = list(module.faults(module.World(tmp_path, "s3://birds/store", env, run_eyespot), 18, seed=2))
-    assert [fault for fault in found if fault[2] not in ("healed", "not seen")] == []
-    assert sum(became == "healed" for _, _, became in found) >= 6
-
-
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twenty photos in three shards, a file that is none, and twenty judgements."""

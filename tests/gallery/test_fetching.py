@@ -183,35 +183,6 @@ def large(gallery: Path) -> Path:
     return gallery
 
 
-def test_a_large_file_comes_in_ranges_and_progress_is_in_bytes(large: Path, tmp_path: Path) -> None:
-    publish(large, url_of(tmp_path))
-    told: list[tuple[int, int]] = []
-    copy = fetch(url_of(tmp_path), tmp_path / "copy", lambda _what, done, total: told.append((done, total)))
-    assert contents(copy) == contents(large)
-    total = sum(map(len, contents(large).values()))
-    assert told == sorted(told) and told[-1] == (total, total)
-    assert sum(done > total - 4 * PIECE for done, _ in told) >= 3
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("fault", ["changed", "cut", "gone"])
-def test_a_large_file_that_is_not_what_was_published_is_refused(large: Path, tmp_path: Path, fault: str) -> None:
-    publish(large, url_of(tmp_path))
-    (sent,) = (tmp_path / "store").glob("shards/00001/large.*")
-    data = sent.read_bytes()
-    if fault == "gone":
-        sent.unlink()
-    else:
-        sent.write_bytes(data[: -PIECE // 2] if fault == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
-
-    with pytest.raises(EyespotError, match=r"eyespot publish .* --check"):
-        fetch(url_of(tmp_path), tmp_path / "copy")
-    assert not (tmp_path / "copy" / disk.HEADER).exists()
-    publish(large, url_of(tmp_path), check=True)
-    assert contents(fetch(url_of(tmp_path), tmp_path / "copy")) == contents(large)
-    assert not list((tmp_path / "copy").rglob("*.part"))
-
-
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: Path, damaged: bool) -> None:
     """In the middle of a piece; if what came was damaged since, the file comes again."""

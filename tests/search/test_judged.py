@@ -82,33 +82,11 @@ def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgement
     }
 
 
-def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:
-    judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
-    stage = JudgeRerank(judge, ledger, 2)
-    first = stage([HERON], ranked(q="ab"))
-
-    again = stage([Query.words("a heron", "other id")], ranked(**{"other id": "ba"}))
-
-    assert len(judge.asked) == 2 and order(again, "other id") == order(first) == "ba"
-    assert again.header["verdicts"]["from_ledger"] == 2 and again.header["verdicts"]["asked"] == 0
-
-
 def test_one_picture_of_two_names_is_judged_once_for_both(ledger: Judgements) -> None:
     judge, run = Labels({"a heron": {"a": 0.1, "z": 0.9}}), ranked(q="abc")
     run.facts = {"a": run.facts["a"], "b": {"id": "z", "path": "z.jpg"}, "c": {"id": "z", "path": "z.jpg"}}
 
     assert order(JudgeRerank(judge, ledger, 3)([HERON], run)) == "bca" and len(judge.asked) == 2
-
-
-def test_a_plan_says_what_would_be_asked_and_asks_nothing(ledger: Judgements) -> None:
-    judge, run = Labels({"a heron": {"a": 0.1, "b": 0.9}}), ranked(q="abc")
-    stage = JudgeRerank(judge, ledger, 2)
-    stage([HERON], run)
-    del run.facts["c"]
-
-    plan = replace(stage, depth=3).plan([HERON], run)
-
-    assert (plan.pairs, plan.to_ask, plan.pictureless) == (2, 0, 1) and len(judge.asked) == 2
 
 
 def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements) -> None:
