@@ -314,16 +314,3 @@ def test_captions_without_a_text_are_no_question(tmp_path: Path, ledger: Judgeme
 
     with raises(NothingFound):
         jury.ask(task, Run.from_orders({"1": ["1"]}))
-
-
-def scenes(data: Path) -> dict[str, str]:
-    """Three pictures with two captions each, in a gallery beside them; the captions by id."""
-    for seed, name in enumerate("abc"):
-        draw(data / "photos" / f"{name}.jpg", seed)
-    index_gallery(data / "g", data / "photos")
-    images = [{"image": f"{name}.jpg", "subtask": "colour", "version": "v1"} for name in "abc"]
-    words = ("a red frog", "two herons", "a wide pool", "an old fort", "a fish", "the owl")
-    rows = [{"id": f"t{at}", "image": f"{'abc'[at // 2]}.jpg", "text": text} for at, text in enumerate(words)]
-    worlds.table(data / "images.csv", images)
-    worlds.table(data / "captions.csv", rows)
-    return {row["id"]: row["text"] for row in rows}

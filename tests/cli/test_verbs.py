@@ -339,13 +339,6 @@ def blocked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
     return {WITH: {}, WITHOUT: {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}}
 
 
-def twice(blocked: dict[str, dict[str, str]], *words: object, cwd: Path | None = None) -> list[str]:
-    """What `eyespot …` prints with numba and without."""
-    shown = [run_process(*words, cwd=cwd, **env) for env in blocked.values()]
-    assert [done.returncode for done in shown] == [0, 0], [done.stderr for done in shown]
-    return [done.stdout for done in shown]
-
-
 def python(env: dict[str, str], script: str, *words: object) -> Any:
     """The JSON that a script prints."""
     line = [sys.executable, "-c", script, *map(str, words)]

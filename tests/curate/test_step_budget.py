@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -223,31 +220,6 @@ def test_money_cannot_hold_a_model_whose_price_nobody_knows_and_one_of_this_mach
     Models().check({"ours": {"use": "openai:local", "url": "http://localhost:1/v1"}}, CostLimits(money=1.0))
     with raises(UsageError):
         Models().check(theirs, CostLimits(money=1.0))
-
-
-# -- a pipeline that is killed (SIGKILL, no warning) at random moments ends in the same files as one left alone ---
-
-
-ROOT = Path(__file__).resolve().parents[2]
-WORKERS = 4
-
-
-def start(work: Path, count: int, log: Path, calls: int, money: float = 1e6) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "tests.worlds.pipelines", *map(str, (work, count, log, calls, money))]
-    return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def killed_at(log: Path, until: float, process: subprocess.Popen[bytes]) -> bool:
-    """Kill the process once so many requests were made; whether it was still at work."""
-    while process.poll() is None and lines(log) < until:
-        time.sleep(0.002)
-    process.kill()
-    process.communicate()
-    return process.returncode == -9
-
-
-def lines(log: Path) -> int:
-    return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
 def test_what_had_no_answer_is_on_the_disk_before_the_next_is_asked(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ from tests.wording import check_wording, raises
 from tests.worlds.rankings import ranking
 
 FEW = Resampling(samples=200)
-VALUES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=24)
 
 
 def scores(values: list[float], queries: list[str] | None = None, measure: str = "RR") -> Scores:

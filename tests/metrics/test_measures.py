@@ -167,12 +167,6 @@ def test_average_is_the_mean_over_all_orders_of_equal_scores(spelling: str, rank
     assert value(spelling, rankings, ties="average") == pytest.approx(float(np.mean(values)))
 
 
-RUNS = st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("uvwxyz"), unique=True), min_size=1)
-JUDGED = st.dictionaries(
-    st.sampled_from("abcdef"), st.dictionaries(st.sampled_from("uvwxyz"), st.integers(-1, 3)), min_size=1
-)
-
-
 @pytest.mark.parametrize(
     "spelling",
     [*MEASURES, "AP(norm='min-k', ties='average')@50", "P(rel=2, judged_only=True)@5", "mAP(ties='average')@R"],

@@ -41,7 +41,6 @@ def rankings(draw: st.DrawFn) -> Run:
     return Run.from_rankings(made)
 
 
-RUNS = st.lists(rankings(), min_size=1, max_size=4)
 LAW = settings(max_examples=examples(50), deadline=None)
 FUSIONS = st.builds(Fusion, st.sampled_from(["rrf", "combsum", "combmnz"]), st.sampled_from(["min-max", "z"]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from importlib.util import find_spec
 from io import BytesIO
@@ -265,22 +264,8 @@ def test_animals_and_plain_colours_have_no_face() -> None:
 # -- what is finished stays; what changed is done again with what hangs on it; a kill costs one stage at most -----
 
 
-FILES = ("train.json", "attributions.csv", "download.csv", "taxonomy.csv", "coverage.csv", "funnel.csv")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = Path(tmp_path_factory.mktemp("synthetic")) / "export"
-    make(place, 3000)
-    return place
-
-
 def settings(place: Path) -> CollectionSettings:
     return CollectionSettings(species=Species(place / "targets.csv", place / "mapping.csv"), sampling=Sampling(cap=100))
-
-
-def digests(out: Path) -> dict[str, str]:
-    return {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in FILES}
 
 
 def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:

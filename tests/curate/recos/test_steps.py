@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot.curate.recos import captions, checking, confusing
@@ -171,8 +170,6 @@ def test_a_version_is_checked_apart_from_the_others() -> None:
 
 
 # -- confusing --------------------------------------------------------------------------------------------------
-
-WORDS = st.lists(st.sampled_from("abc"), max_size=6)
 
 
 @pytest.mark.parametrize(

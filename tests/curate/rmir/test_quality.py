@@ -8,7 +8,6 @@ from random import Random
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import strategies as st
 
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks.rmir import tasks
@@ -177,9 +176,6 @@ def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> Non
 
 
 # -- confidence and reliability of votes --------------------------------------------------------------------------
-
-
-VOTES = st.lists(st.sampled_from(["true", "false", "abstain"]), max_size=5)
 
 
 @pytest.mark.parametrize(
