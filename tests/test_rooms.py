@@ -92,9 +92,7 @@ def test_other_packages_add_members_by_entry_points(tmp_path: Path, child_env: d
         ("torch", f"wildclip:{__file__}", "wildclip needs the extra [torch]: "),
     ],
 )
-def test_a_missing_package_is_told_as_the_extra_to_install(
-    missing: str, spec: str, sentence: str, child_env: dict[str, str]
-) -> None:
+def test_a_missing_package_names_its_extra(missing: str, spec: str, sentence: str, child_env: dict[str, str]) -> None:
     """One sentence with the line to type."""
     code = BLOCKED.format(missing=missing, spec=spec)
 

@@ -184,9 +184,7 @@ def graded() -> Task:
 
 
 @pytest.mark.parametrize("depth", [3, 7, 10])
-def test_verdicts_give_the_same_numbers_by_the_judge_and_as_a_file(
-    depth: int, tmp_path: Path, ledger: Judgements, ten: Collection
-) -> None:
+def test_verdicts_of_judge_and_file_are_alike(depth: int, tmp_path: Path, ledger: Judgements, ten: Collection) -> None:
     """To the last bit, for every measure and rule on ties: two photos have no verdict, some lie below the depth."""
     task = graded()
     sitting = jury(ByName(VERDICTS.__getitem__), ledger, ten, tmp_path, depth)
@@ -205,9 +203,7 @@ def test_verdicts_give_the_same_numbers_by_the_judge_and_as_a_file(
     assert dict(by_judge.run) == dict(by_file.run)
 
 
-def test_equal_verdicts_are_equal_to_a_measure_and_what_lies_deeper_ranks_behind(
-    tmp_path: Path, ledger: Judgements, ten: Collection
-) -> None:
+def test_equal_verdicts_tie_and_deeper_hits_rank_behind(tmp_path: Path, ledger: Judgements, ten: Collection) -> None:
     task = graded()
     sitting = jury(ByName(lambda name: float(name in "be")), ledger, ten, tmp_path, 6)
     run = sitting.searcher(task)
@@ -286,9 +282,7 @@ def test_captions_below_the_depth_stay_behind_unjudged(tmp_path: Path, ledger: J
     assert [judgement.rank for judgement in seen] == [None, None]  # among captions a picture has no rank
 
 
-def test_pictures_of_the_data_folder_are_judged_and_those_that_are_nowhere_counted(
-    tmp_path: Path, ledger: Judgements
-) -> None:
+def test_pictures_of_the_data_folder_are_judged_and_lost_ones_counted(tmp_path: Path, ledger: Judgements) -> None:
     """The gallery has a, the data folder b."""
     data = worlds.recos(tmp_path / "data")
     (data / "images").mkdir()

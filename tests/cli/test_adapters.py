@@ -80,9 +80,7 @@ def test_another_space_is_refused_with_the_way_out(space: Space) -> None:
         refuse_other_space(Released(), space)
 
 
-def test_an_encoder_in_a_folder_is_the_same_from_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_s_folder_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tuned" / "model").mkdir(parents=True)
     made_here = quari.load(checkpoint(tmp_path / "made", 8, "hf:tuned/model"))
     space = Space(f"hf:{(tmp_path / 'tuned' / 'model').resolve()}", "", "", "", 8)
@@ -107,9 +105,7 @@ def test_a_search_warns_of_a_checkpoint_that_was_worse(gallery: Path, worse: Pat
     assert "vectors as they are" not in quiet.stderr
 
 
-def test_an_evaluation_warns_once_and_names_a_checkpoint_by_its_training(
-    gallery: Path, worse: Path, tmp_path: Path
-) -> None:
+def test_an_evaluation_warns_once_and_names_the_training(gallery: Path, worse: Path, tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("id,text\nq,red stripes\n")
     (tmp_path / "qrels.txt").write_text("q 0 1.jpg 1\n")
     line = ("eval", "own", "--data", tmp_path, "-g", gallery, "--adapt")

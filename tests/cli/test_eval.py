@@ -149,9 +149,7 @@ def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) 
 
 
 @pytest.mark.long
-def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
-    data: Path, run: Path, tmp_path: Path
-) -> None:
+def test_queries_under_official_names_have_no_numbers_of_papers(data: Path, run: Path, tmp_path: Path) -> None:
     """Text, Markdown, LaTeX, page and JSON say in a line why."""
     shown = done("eval", "inquire-fullrank", "--data", data, "--run", run, "--out", tmp_path / "out")
 
@@ -167,9 +165,7 @@ def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
     assert task["published"] == [] and codes == ["queries", "judgements", "queries", "queries"]
 
 
-def test_the_numbers_again_from_their_summary_wherever_one_stands(
-    data: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_numbers_from_their_summary(data: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("inquire-fullrank", "--data", "data", "--run", "t2i=run.txt", "--sample", 2, "--seed", 3, "--pool", 9)
     first = run_json("eval", *words)
@@ -222,9 +218,7 @@ def test_a_gallery_is_searched_and_searched_again(few_gallery: Path, own: Path, 
     assert page.count("data:image/jpeg") >= 6 and "are not here" not in page
 
 
-def test_missing_pictures_are_refused_unless_allowed_and_the_run_says_how_many(
-    few_gallery: Path, own: Path, tmp_path: Path
-) -> None:
+def test_missing_pictures_are_refused_unless_allowed(few_gallery: Path, own: Path, tmp_path: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", few_gallery)
     done(*words, "--out", tmp_path / "all")
     worlds.write(own / "qrels.txt", f"q 0 {TOWER} 1\nq 0 lost.jpg 1\n")

@@ -76,9 +76,7 @@ def own(data: Path, gallery: Path) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
-    own: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_numbers_come_from_the_summary_but_of_no_later_version(own: Callable[..., Any], tmp_path: Path) -> None:
     first = own("--neighbours", 3, "--out", tmp_path)
     again = run_json("eval", "--from", tmp_path / "summary.json")
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -89,9 +87,7 @@ def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
     refuses("eval", "--from", tmp_path / "summary.json")
 
 
-def test_an_adapter_re_ranks_the_first_hits_of_a_run_and_those_that_the_gallery_lacks_stay_behind(
-    own: Callable[..., Any], collection: Collection, data: Path, tmp_path: Path
-) -> None:
+def test_an_adapter_re_ranks_a_run(own: Callable[..., Any], collection: Collection, data: Path, tmp_path: Path) -> None:
     adapter = checkpoint(tmp_path / "quari", collection.view.space.dim)
     run = Nearest.of(collection, 30)(QUERIES)
     write_run(run, tmp_path / "run.txt")
@@ -110,9 +106,7 @@ def test_an_adapter_re_ranks_the_first_hits_of_a_run_and_those_that_the_gallery_
 
 
 @pytest.mark.long
-def test_each_row_scores_what_its_options_score_alone(
-    own: Callable[..., Any], collection: Collection, tmp_path: Path
-) -> None:
+def test_a_row_scores_what_its_options_score(own: Callable[..., Any], collection: Collection, tmp_path: Path) -> None:
     rng, dim = np.random.default_rng(0), collection.view.space.dim
     weight, bias = rng.normal(size=(9, dim)).astype(np.float32), rng.normal(size=9).astype(np.float32)
     save(tmp_path / "ta", Linear(weight, bias, collection.view.space.encoder))
@@ -172,9 +166,7 @@ def test_a_killed_table_goes_on_with_the_rows_that_lack(own: Callable[..., Any],
 
 
 @pytest.mark.long
-def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(
-    own: Callable[..., Any], gallery: Path, data: Path, tmp_path: Path
-) -> None:
+def test_a_half_written_report_is_no_row(own: Callable[..., Any], gallery: Path, data: Path, tmp_path: Path) -> None:
     """The report of QE-30 is half written over that of QE-1; the options of QE-1 must not find it as theirs."""
     first = own("--out", tmp_path, "--row", "a = --neighbours 1")
     (tmp_path / "a" / "run.parquet").unlink()

@@ -83,9 +83,7 @@ def test_what_cannot_be_moved_is_refused_with_the_way_out(gallery: Path, words: 
     refuses("search", "-g", gallery, *shlex.split(words), code=code)
 
 
-def test_a_photo_is_named_by_rank_path_or_file_name(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_photo_has_a_rank_path_or_name(gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank is that of the search before, whichever words it had."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     refuses("search", "stripes", "-g", gallery, "--yes", "3", code=2)

@@ -178,9 +178,7 @@ def test_missing_queries_and_weak_tests_are_noted_on_stderr(files: tuple[Path, P
     assert "which cannot give a p below 1" in shown.stderr
 
 
-def test_the_page_shows_pictures_of_a_folder_and_links_into_a_running_one(
-    files: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_the_page_shows_pictures_and_links_into_a_server(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (40, 30), "red").save(tmp_path / "photos" / "a.png")
     (tmp_path / "queries.csv").write_text("id,text\nq1,a red door\n")

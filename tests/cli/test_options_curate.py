@@ -212,9 +212,7 @@ def steps(found: Any) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_a_trial_of_rmir_asks_about_few_photos_and_its_audit_is_as_large_as_asked(
-    rmir_photos: Path, tmp_path: Path
-) -> None:
+def test_a_trial_of_rmir_asks_about_few_photos(rmir_photos: Path, tmp_path: Path) -> None:
     place = rmir.recipe(tmp_path, Path("elsewhere"))
     line = ("build", "rmir", place, "-g", rmir_photos)
 
@@ -273,9 +271,7 @@ def test_what_failed_is_asked_again_when_told_so(recos_photos: Path, tmp_path: P
 @pytest.mark.long
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize(("verb", "table"), [("rmir", "queries"), ("recos", "captions")])
-def test_a_run_that_lost_records_leaves_the_earlier_set_unless_told_to_replace_it(
-    verb: str, table: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_lossy_run_leaves_the_set(verb: str, table: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """A whole set; then another seed, under which the model gives no answer, as of a server that is broken."""
     out, found = tmp_path / "out", []
     with Double(then=script_of(verb)) as server:

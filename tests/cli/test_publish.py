@@ -101,9 +101,7 @@ def spaces_there(tmp_path: Path) -> set[str]:
         ("doctor", 0, BOTH),
     ],
 )
-def test_a_verb_brings_the_space_that_it_reads(
-    store: str, tmp_path: Path, words: str, code: int, spaces: set[str]
-) -> None:
+def test_a_verb_brings_its_space(store: str, tmp_path: Path, words: str, code: int, spaces: set[str]) -> None:
     done(*words.format(folder=tmp_path).split(), "-g", store, code=code)
 
     assert spaces_there(tmp_path) == spaces

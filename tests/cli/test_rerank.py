@@ -129,9 +129,7 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(few_gallery: Path, ledger: P
 
 
 @pytest.mark.parametrize("verb", ["search", "eval"])
-def test_it_ends_when_the_money_is_spent(
-    verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
-) -> None:
+def test_it_ends_with_the_money(verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path) -> None:
     """Each request of the double, 1000 tokens in and 1 out, costs a dollar; the first is estimated at less."""
     server.then = Response(data={**YES.data, "usage": {"prompt_tokens": 1000, "completion_tokens": 1}})
     (tmp_path / "prices.toml").write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')
@@ -144,9 +142,7 @@ def test_it_ends_when_the_money_is_spent(
 
 
 @pytest.mark.parametrize("verb", ["search", "eval"])
-def test_a_judge_is_asked_in_words_of_ones_own(
-    verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
-) -> None:
+def test_a_judge_takes_own_words(verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('question = "Siehst du {query}?"\nyes = "ja"\nno = "nein"\n')
     server.then = chat("ja", {"ja": 0.9, "nein": 0.1})
     line = {"search": ("search", "a tower"), "eval": ("eval", "own", "--data", own)}[verb]
@@ -313,9 +309,7 @@ def test_where_nothing_is_likely_nothing_is_shown(thirty: Path, ledger: Path, to
 # -- a model that nobody has verified -----------------------------------------------------------------------------
 
 
-def test_a_model_s_own_word_is_an_opinion_and_no_count(
-    thirty: Path, ledger: Path, towers: Double, tmp_path: Path
-) -> None:
+def test_a_model_alone_has_an_opinion_and_no_count(thirty: Path, ledger: Path, towers: Double, tmp_path: Path) -> None:
     found = search_report(*unverified("a tower", thirty, ledger), "-k", 30)
     shown = run_search(*unverified("a tower", thirty, ledger), "-k", 30, "--html", tmp_path / "hits.html")
 
@@ -328,9 +322,7 @@ def test_a_model_s_own_word_is_an_opinion_and_no_count(
 
 
 @pytest.mark.parametrize("more", ["", "--dry-run", "--accuracy 1,1"])
-def test_what_is_likely_is_not_asked_of_a_model_that_nobody_verified(
-    more: str, thirty: Path, ledger: Path, towers: Double
-) -> None:
+def test_likely_needs_a_verified_model(more: str, thirty: Path, ledger: Path, towers: Double) -> None:
     refuses("search", *unverified("a tower", thirty, ledger), "--likely", 0.5, *more.split())
 
     assert not towers.seen

@@ -165,10 +165,6 @@ def test_a_filter_that_nothing_passes_is_one_sentence(sample_gallery: Path) -> N
     refuses("search", "a windmill", "--where", "category = 'no such'", "-g", sample_gallery, code=4)
 
 
-def test_without_a_gallery_the_way_to_one_is_said(tmp_path: Path) -> None:
-    refuses("search", "a windmill", cwd=tmp_path)
-
-
 @pytest.mark.parametrize(
     ("words", "query"),
     [

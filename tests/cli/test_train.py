@@ -225,9 +225,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_backbone_is_trained_indexes_the_gallery_and_half_a_model_is_not_taken_for_one(
-    pictured: Path, tmp_path: Path
-) -> None:
+def test_a_backbone_is_trained_and_indexes_and_half_a_model_is_none(pictured: Path, tmp_path: Path) -> None:
     """As a power cut leaves it when its files were not flushed: empty, or with empty files."""
     small = ("--captions", "caption", "--batch", 4, "--epochs", 1, "--blocks", 1, "--seed", 3)
     line = ("train", "backbone", pictured, "--out", tmp_path / "out", *small)
@@ -509,9 +507,7 @@ def test_what_a_test_would_need(found: FrozenComparison, sentence: str, capsys: 
         (60, 30, ""),
     ],
 )
-def test_how_a_training_ended_is_stated_whether_it_helped_or_not(
-    step: int, best: int, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_how_a_training_ended(step: int, best: int, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     done = loop.TrainingResult(Path("m"), step, 60, 0.5, best, 0.1, 0.4, replace(compared(0.2, 0.2, 40), p=0.001))
     report(done, PAIRS, TrainingSettings(), json=False)
     stated = capsys.readouterr().err

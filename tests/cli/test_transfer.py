@@ -60,9 +60,7 @@ def test_pictures_that_are_gone_are_named_and_the_exit_code_says_so(tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "code"), [("parquet taken", 2), ("parquet out --where width<0", 4), ("camtrap-dp out", 2)]
 )
-def test_a_taken_folder_and_an_empty_choice_are_refused(
-    words: str, code: int, sample_gallery: Path, tmp_path: Path
-) -> None:
+def test_a_taken_folder_and_no_photo_are_refused(words: str, code: int, sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine").touch()
 

@@ -39,9 +39,7 @@ OTHERS = {"eyespot.cli.build", "eyespot.cli.eval", "eyespot.llms"}
         (["--verbose", "failures", "-h"], ["Usage: eyespot failures [OPTIONS]"], OTHERS),
     ],
 )
-def test_help_names_verbs_and_loads_nothing_heavy_and_a_verb_is_loaded_alone(
-    words: list[str], shown: list[str], absent: set[str], tmp_path: Path
-) -> None:
+def test_help_loads_nothing_heavy(words: list[str], shown: list[str], absent: set[str], tmp_path: Path) -> None:
     script = (
         f"import sys\nfrom eyespot.cli import main\nsys.argv = ['eyespot', *{words}]\n"
         f"try: main()\nexcept SystemExit: pass\nprint(sorted({absent} & set(sys.modules)))"
@@ -375,9 +373,7 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
 
 
 @pytest.mark.long
-def test_a_search_of_many_pictures_says_what_would_make_it_fast(
-    tmp_path: Path, blocked: dict[str, dict[str, str]]
-) -> None:
+def test_a_search_of_many_names_the_fast_extra(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
     script = """if True:
         import json, sys
         from eyespot.search import collection

@@ -197,9 +197,7 @@ def test_killed_workers_leave_the_same_gallery(
         assert shard_contents(tmp_path / str(job)) == shards
 
 
-def test_new_photos_join_a_gallery_that_was_made_without_workers(
-    tmp_path: Path, plain: Path, embedding_photos: Path, starter: Encoder
-) -> None:
+def test_new_photos_join_a_plain_gallery(tmp_path: Path, plain: Path, embedding_photos: Path, starter: Encoder) -> None:
     gallery, more = tmp_path / "gallery", tmp_path / "more"
     shutil.copytree(plain, gallery)
     draw(more / "a" / "new.jpg", 1000)

@@ -107,9 +107,7 @@ def test_the_counts_of_the_steps(card: Card) -> None:
     ]
 
 
-def test_an_answer_of_the_maker_goes_before_the_counted_one_and_the_rest_is_open(
-    card: Card, done: list[StepResult]
-) -> None:
+def test_an_answer_of_the_maker_goes_before_the_counted_one(card: Card, done: list[StepResult]) -> None:
     found = datasheet_answers(done, {"composition": {"count": "Six, all told."}})
     questions = sum(map(len, QUESTIONS.values()))
     assert [one.answer for one in found if one.question.startswith("How many records")] == ["Six, all told."]

@@ -183,9 +183,7 @@ def test_the_last_decision_counts_and_all_stay(queue: Queue) -> None:
     ],
     ids=["another name", "another question", "another folder", "the same bytes", "other bytes"],
 )
-def test_a_decision_holds_for_what_was_seen_and_lapses_else(
-    tmp_path: Path, decided: Case, now: Case, open: bool
-) -> None:
+def test_a_decision_holds_for_what_was_seen_alone(tmp_path: Path, decided: Case, now: Case, open: bool) -> None:
     path = tmp_path / "queue.jsonl"
     write_queue(path, [decided])
     Queue(path).decide(decided, "accept", "ada")

@@ -176,9 +176,7 @@ def of(world: World, limits: RerankLimits) -> RerankSet | None:
 
 
 @given(worlds, st.integers(1, 6), st.integers(0, 3), st.integers(0, 3), st.booleans())
-def test_kept_queries_obey_the_limits_and_every_query_is_kept_or_dropped(
-    world: World, depth: int, least: int, more: int, judged_only: bool
-) -> None:
+def test_kept_queries_obey_the_limits(world: World, depth: int, least: int, more: int, judged_only: bool) -> None:
     limits = RerankLimits(depth, least, least + more, judged_only)
     made = of(world, limits)
     if made is None:
@@ -208,9 +206,7 @@ def test_equal_remainders_are_settled_by_lot() -> None:
 
 
 @given(sizes, shares, st.integers())
-def test_counts_are_within_one_of_the_quota_and_sum_to_what_was_asked(
-    sizes: dict[str, int], share: Fraction, seed: int
-) -> None:
+def test_counts_are_within_one_of_the_quota(sizes: dict[str, int], share: Fraction, seed: int) -> None:
     total = sum(sizes.values())
     seats = int(share * total)
     counts = apportioned(sizes, seats, seed)
@@ -295,9 +291,7 @@ def test_it_is_known_by_its_look_and_by_split(folder: Path) -> None:
     assert list(read_judged(folder).queries) == ["3", "4", "11"]
 
 
-def test_an_unknown_split_tables_of_different_sets_and_a_folder_with_something_are_refused(
-    folder: Path,
-) -> None:
+def test_unknown_splits_foreign_tables_and_full_folders_are_refused(folder: Path) -> None:
     with raises(UsageError):
         reranking.read(folder, "dev")
     (folder / "queries.csv").write_text("query_id,split\n3,val\n4,test\n")

@@ -130,9 +130,7 @@ def lasting(gallery: Path) -> dict[str, bytes]:
     return {name: data for name, data in contents(gallery).items() if "ledger" not in name}
 
 
-def test_indexing_afterwards_neither_forgets_nor_overwrites_nor_rescans(
-    gallery: Path, folder: Path, photos: Path
-) -> None:
+def test_indexing_afterwards_forgets_and_overwrites_nothing(gallery: Path, folder: Path, photos: Path) -> None:
     take(gallery, folder)
     before = lasting(gallery)
     index_gallery(gallery, photos)
@@ -166,9 +164,7 @@ def test_what_was_imported_is_not_taken_out(gallery: Path, folder: Path) -> None
     assert len(ids(gallery)) == 9
 
 
-def test_an_import_into_a_gallery_of_photos_leaves_its_default_and_its_photos(
-    gallery: Path, folder: Path, photos: Path
-) -> None:
+def test_an_import_leaves_photos_and_their_default_space(gallery: Path, folder: Path, photos: Path) -> None:
     index_gallery(gallery, photos)
     take(gallery, folder)
     header = Gallery(gallery).header

@@ -54,9 +54,7 @@ def damage() -> ModuleType:
 @pytest.mark.parametrize(
     ("count", "seed"), [(30, 3), pytest.param(500, 2, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 )
-def test_every_damage_is_noticed_and_repaired_to_the_bit(
-    damage: ModuleType, tmp_path: Path, count: int, seed: int
-) -> None:
+def test_every_damage_is_noticed_and_repaired(damage: ModuleType, tmp_path: Path, count: int, seed: int) -> None:
     outcomes = damage.run(tmp_path, count, seed)
     assert len(outcomes) == count and len({outcome.file for outcome in outcomes}) > 15
     assert [outcome for outcome in outcomes if not outcome.noticed or outcome.differs or outcome.lost] == []

@@ -309,9 +309,7 @@ class Mended(BarReader):
         return [TextBox("at last", 1.0, 0.0, 0.0, 1.0, 1.0)]
 
 
-def test_one_bad_picture_stops_no_other_and_is_tried_again_when_that_is_asked(
-    tmp_path: Path, texts_photos: Path
-) -> None:
+def test_one_bad_picture_stops_no_other_and_is_tried_again(tmp_path: Path, texts_photos: Path) -> None:
     gallery, torn = tmp_path / "gallery", BarReader()
     draw_bars(texts_photos / "bad.png", "!!!")
     first = read(gallery, texts_photos, BarReader())
@@ -337,9 +335,7 @@ def test_pictures_out_of_reach_wait(tmp_path: Path, texts_photos: Path) -> None:
     assert (away.texts, back.texts) == (TextSummary(away=6), TextSummary(read=6, with_text=3))
 
 
-def test_a_label_of_a_person_stands_before_what_was_read_and_a_lost_index_takes_both_back(
-    tmp_path: Path, texts_photos: Path
-) -> None:
+def test_a_label_of_a_person_stands_before_what_was_read(tmp_path: Path, texts_photos: Path) -> None:
     (texts_photos / "metadata.csv").write_text("file_name,text_in_picture\ngate.png,7\n")
     gallery, reader = tmp_path / "gallery", BarReader()
     read(gallery, texts_photos, BarReader())

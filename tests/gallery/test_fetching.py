@@ -121,9 +121,7 @@ def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_a_copy_that_has_lost_what_was_published_is_mended_by_its_address(
-    gallery: Path, tmp_path: Path, damage: str
-) -> None:
+def test_a_copy_without_its_list_is_mended_by_its_address(gallery: Path, tmp_path: Path, damage: str) -> None:
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path), part=FACTS)
     (place,) = copy.glob(".published-*.json")
@@ -228,9 +226,7 @@ def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gall
 
 
 @pytest.mark.parametrize("number", ["1", "64"])
-def test_the_number_of_transfers_is_a_setting(
-    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
-) -> None:
+def test_transfers_are_a_setting(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str) -> None:
     for wrong in ("0", "65", "many", "-1", "2.5"):
         monkeypatch.setenv("EYESPOT_TRANSFERS", wrong)
         with raises(UsageError):

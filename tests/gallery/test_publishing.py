@@ -348,9 +348,7 @@ def folders(copy: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("grace", [0, math.inf])
-def test_after_compact_the_segment_is_sent_and_a_copy_drops_the_shards(
-    shards: Path, url: str, tmp_path: Path, grace: float
-) -> None:
+def test_after_compact_a_copy_drops_the_shards(shards: Path, url: str, tmp_path: Path, grace: float) -> None:
     """Also while the merged shards still lie there, as after an index run."""
     publish(shards, url)
     found, copy = names("stripes", url), fetch(url, part=FACTS)
@@ -367,9 +365,7 @@ def test_after_compact_the_segment_is_sent_and_a_copy_drops_the_shards(
         compact(fetch(url, tmp_path / "copy"))
 
 
-def test_a_reader_in_the_middle_of_a_fetch_has_the_state_that_it_began_with(
-    shards: Path, compacted: Path, url: str, tmp_path: Path
-) -> None:
+def test_a_fetch_ends_in_the_state_it_began_with(shards: Path, compacted: Path, url: str, tmp_path: Path) -> None:
     publish(shards, url)
     ended: list[bool] = []
 

@@ -67,9 +67,7 @@ def test_only_new_and_changed_files_are_planned(ledger: PictureIndex, tmp_path: 
     assert look(ledger, root) == ["b/c/d.jpg", "b/new.jpg", "d/e.jpg"]
 
 
-def test_a_file_of_the_same_size_and_date_that_was_written_to_is_read_again_once(
-    ledger: PictureIndex, tmp_path: Path
-) -> None:
+def test_a_file_of_the_same_size_and_date_is_read_again_once(ledger: PictureIndex, tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
     look(ledger, root)
     before = (tmp_path / "photos" / "a.jpg").stat()

@@ -146,9 +146,7 @@ def keep(request: pytest.FixtureRequest) -> Load:
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
-def test_rows_that_came_later_are_found_and_gone_ones_are_not(
-    keep: Load, vectors: np.ndarray, tmp_path: Path, first: bool
-) -> None:
+def test_new_rows_are_found_and_gone_ones_not(keep: Load, vectors: np.ndarray, tmp_path: Path, first: bool) -> None:
     """Built of all but a hundred rows, whose block stands before or after the others since."""
     later, known = vectors[:100], vectors[100:]
     keep([known], folder=tmp_path / "index")

@@ -88,9 +88,7 @@ def damaged(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [without_the_last_file, of_newer_vectors, damaged])
-def test_codes_are_used_only_whole_and_of_the_vectors_as_they_are(
-    change: Callable[[Path], object], tmp_path: Path
-) -> None:
+def test_codes_are_used_only_whole_and_of_their_vectors(change: Callable[[Path], object], tmp_path: Path) -> None:
     vectors = block(tmp_path)
     write_codes(vectors, tmp_path / "v")
     assert has_codes(tmp_path / "v") and current_codes(tmp_path / "v", vectors) is not None

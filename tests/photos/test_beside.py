@@ -49,9 +49,7 @@ def labels(records: list[Record]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("head", ["", "./"])
-def test_coco_json_beside_a_tar_labels_its_pictures_also_where_their_names_begin_with_a_dot(
-    tmp_path: Path, head: str
-) -> None:
+def test_coco_json_beside_a_tar_labels_pictures_with_a_dot_before_their_names(tmp_path: Path, head: str) -> None:
     names = ["train/04686/a.jpg", "train/04686/b.jpg"]
     place = tar(tmp_path / "train.tar", {f"{head}{name}": b"a" for name in names})
     coco(tmp_path / "train.json", names)

@@ -127,9 +127,7 @@ def test_a_link_to_what_is_left_out_elsewhere_is_followed(tmp_path: Path) -> Non
         ("$RECYCLE.BIN", "deleted files"),
     ],
 )
-def test_folders_of_caches_are_left_out_in_folders_and_tars_and_counted(
-    tmp_path: Path, folder: str, reason: str
-) -> None:
+def test_caches_are_left_out_and_counted(tmp_path: Path, folder: str, reason: str) -> None:
     names = (f"{folder}/small.jpg", f"{folder}/index.db", "photo.jpg")
     write(tmp_path / "photos", *names)
     make_tar(tmp_path / "photos.tar", dict.fromkeys(names, b"x"))

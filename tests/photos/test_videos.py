@@ -172,9 +172,7 @@ def test_the_last_frame_of_a_video_is_read_again(photos: list[Image.Image], tmp_
     assert (last.ms, last.size) == (3900, (320, 240))
 
 
-def test_a_film_that_is_too_long_for_all_its_seconds_is_seen_at_times_far_apart(
-    photos: list[Image.Image], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_films_are_sampled(photos: list[Image.Image], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "MOST_FRAMES", 5)
     with open_video(str(clip(tmp_path / "long.avi", photos[:4], 6))) as video:
         times = [one.ms for one in video.samples()]
@@ -186,9 +184,7 @@ def test_a_film_that_is_too_long_for_all_its_seconds_is_seen_at_times_far_apart(
 
 
 @pytest.mark.long
-def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
-    folder: Path, photos: list[Image.Image], tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_is_a_failure(folder: Path, photos: list[Image.Image], tmp_path: Path) -> None:
     """Also what comes before the end of one that is cut short."""
     whole = (folder / "a.mp4").read_bytes()
     (folder / "cut.mp4").write_bytes(whole[: len(whole) // 2])
@@ -217,9 +213,7 @@ def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["frame_threads.webm", "more_streams.mts"])
-def test_damage_that_crashed_readers_is_a_failure_and_photos_beside_it_are_found(
-    name: str, photos: list[Image.Image], tmp_path: Path
-) -> None:
+def test_damage_that_crashed_readers_is_a_failure(name: str, photos: list[Image.Image], tmp_path: Path) -> None:
     (tmp_path / "films").mkdir()
     shutil.copy(Path(__file__).parent / "damaged_videos" / name, tmp_path / "films")
     photos[0].save(tmp_path / "films" / "a.jpg")

@@ -91,9 +91,7 @@ tables = st.integers(2, 5).flatmap(
 
 @settings(max_examples=examples(150))
 @given(tables, st.sampled_from([*LEVELS]))
-def test_alpha_is_one_less_the_mean_distance_of_pairs_within_units_over_that_of_all_pairs(
-    items: Grid, level: str
-) -> None:
+def test_alpha_is_one_less_the_distance_within_units_over_that_of_all_pairs(items: Grid, level: str) -> None:
     alpha = krippendorff_alpha(grid([list(row) for row in zip(*items, strict=True)]), level, samples=1)
 
     units = [[v for v in row if v is not None] for row in items]
@@ -195,9 +193,7 @@ def test_groups_compare_without_case_and_keep_the_empty_one() -> None:
 @pytest.mark.parametrize(
     ("version", "captioned", "others"), [("v0", ["a"], []), ("v1", ["a", "b"], []), ("v2", ["a", "b"], ["c"])]
 )
-def test_an_image_belongs_to_its_version_and_to_every_later_one(
-    tmp_path: Path, version: str, captioned: list[str], others: list[str]
-) -> None:
+def test_images_stay_in_later_versions(tmp_path: Path, version: str, captioned: list[str], others: list[str]) -> None:
     found = recos.read(worlds.recos(tmp_path), version)
 
     assert list(found.captions.images) == captioned and list(found.others) == others

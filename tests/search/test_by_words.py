@@ -253,9 +253,7 @@ def test_teaching_can_be_left_out_and_says_what_it_did(collection: Collection) -
 
 @LAW
 @given(WORDS, st.integers(1, 24), st.integers(1, 8), st.integers(0, 24))
-def test_how_deep_it_looks_first_changes_nothing(
-    collection: Collection, words: list[str], k: int, first: int, rescored: int
-) -> None:
+def test_its_depth_changes_nothing(collection: Collection, words: list[str], k: int, first: int, rescored: int) -> None:
     """The same rows with the same scores as where every photo with words is compared with the query."""
     query = Query.words(" ".join(["stripes", *words]))
     stage = replace(ByWords.of(collection, k), rescored=24)

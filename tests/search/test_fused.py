@@ -181,9 +181,7 @@ def expanded(view: View, n: int, alpha: float = 1.0) -> QueryExpansion:
         (0, 3 / 2, np.sqrt(3) / 2),
     ],
 )
-def test_the_query_weighs_one_and_a_neighbour_by_its_similarity(
-    tmp_path: Path, alpha: float, x: float, y: float
-) -> None:
+def test_neighbours_weigh_by_their_similarity(tmp_path: Path, alpha: float, x: float, y: float) -> None:
     """East, and a neighbour at 60 degrees, (1/2, √3/2), of cosine 1/2."""
     view = plane(tmp_path, [60, 180, 0])
     near = Run.from_orders({"q": ["60"]})
@@ -246,8 +244,3 @@ def test_after_an_adapted_run_a_note_says_that_the_search_is_plain(tmp_path: Pat
     made = expanded(plane(tmp_path, [0]), 1)([Query.words("0")], run)
 
     assert made.notes[0] == "a note of the first stage" and len(made.notes) == 2
-
-
-def test_a_run_without_the_query_is_refused(tmp_path: Path) -> None:
-    with raises(UsageError):
-        expanded(plane(tmp_path, [0]), 1)([Query.words("0")], Run.from_orders({"other": ["0"]}))

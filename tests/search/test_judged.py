@@ -116,9 +116,7 @@ def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> No
 
 
 @pytest.mark.parametrize(("relevant", "least", "most"), [("c", 0.55, 1.0), ("a", 0.0, 0.5)])
-def test_the_blend_that_is_learned_follows_whoever_is_right(
-    ledger: Judgements, relevant: str, least: float, most: float
-) -> None:
+def test_the_learned_blend_follows_who_is_right(ledger: Judgements, relevant: str, least: float, most: float) -> None:
     stage, run = JudgeRerank(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
 
     assert least <= learned_blend(stage, run, stage.ask([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
@@ -159,9 +157,7 @@ def judged_before(hard: Hard, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize("depth", [1, 10, 100])
-def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
-    hard: Hard, judged_before: Judgements, depth: int
-) -> None:
+def test_a_perfect_judge_reaches_the_bound(hard: Hard, judged_before: Judgements, depth: int) -> None:
     """The bound is that of `eyespot eval`: query by query, in every measure."""
     stage = JudgeRerank(hard.judge, judged_before, depth)
     looked = stage.ask(hard.queries, hard.run)

@@ -123,9 +123,7 @@ def backwards(run: Run) -> Run:
     return made
 
 
-def test_spatial_verification_finds_a_turned_and_cut_photo_from_the_end_of_the_run(
-    collection: Collection, another_view: Path
-) -> None:
+def test_spatial_verification_finds_a_turned_and_cut_photo(collection: Collection, another_view: Path) -> None:
     last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100).run)
 
     run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], last)
@@ -222,9 +220,7 @@ def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Col
         LocalRerank(described, Chamfer(), replace(sift, settings={"side": 512}))
 
 
-def test_stages_in_a_row_give_the_k_best_and_a_filter_holds_through_all(
-    collection: Collection, another_view: Path
-) -> None:
+def test_stages_in_a_row_give_the_k_best_under_a_filter(collection: Collection, another_view: Path) -> None:
     query, allowed = collection.query("a bridge", another_view), collection.allowed("path NOT LIKE '%pontduGard%'")
 
     run = collection.answered(query, chain_of(collection, StageSettings(neighbours=2, rerank_local="spatial"), k=3))

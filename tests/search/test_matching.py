@@ -249,9 +249,7 @@ def test_each_file_of_a_folder_joins_in_its_own_way(captioned_view: View, tmp_pa
     assert [paths(captioned_view, part) for part in parts] == [["0.jpg"], ["1.jpg"]]
 
 
-def test_texts_and_images_are_rows_of_the_pictures_that_are_there(
-    gallery: Path, captioned_view: View, tmp_path: Path
-) -> None:
+def test_texts_and_images_are_rows_of_pictures(gallery: Path, captioned_view: View, tmp_path: Path) -> None:
     encoder = rooms.load("encoders", "starter")
     parts = [
         one(captioned_view, "common_name"),

@@ -41,9 +41,7 @@ def test_an_adapted_search_gives_what_the_command_line_gives(adapted: TestClient
     assert (payload["exact"], "adapt=birds" in payload["link"]) == (True, True)
 
 
-def test_an_adapted_search_reads_codes_beside_the_vectors(
-    settings: ServerSettings, birds: Path, tmp_path: Path
-) -> None:
+def test_an_adapted_search_reads_codes(settings: ServerSettings, birds: Path, tmp_path: Path) -> None:
     """Also those of shards that come while it runs; without them each search of a large gallery reads the vectors."""
     gallery = shutil.copytree(settings.gallery, tmp_path / "gallery")
     found = {"q": "red stripes", "adapt": "birds", "limit": "20"}
@@ -65,9 +63,7 @@ def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: P
 
 
 @pytest.mark.parametrize(("dim", "encoder"), [(8, "starter"), (None, "openai/clip-vit-base-patch16")])
-def test_a_checkpoint_of_another_space_is_refused(
-    settings: ServerSettings, tmp_path: Path, dim: int | None, encoder: str
-) -> None:
+def test_another_space_is_refused(settings: ServerSettings, tmp_path: Path, dim: int | None, encoder: str) -> None:
     own = eyespot.open(settings.gallery).view.space.dim
     folder = checkpoint(tmp_path / "other", dim or own, encoder)
     with raises(UsageError):

@@ -51,9 +51,7 @@ def test_words_are_typed_and_photos_come_without_an_end(page: Any) -> None:
     assert page.get_by_text("by words and look").first.is_visible()
 
 
-def test_a_picture_is_searched_with_however_it_comes_and_what_is_none_is_told(
-    page: Any, settings: ServerSettings, tmp_path: Path
-) -> None:
+def test_a_picture_is_searched_with_however_it_comes(page: Any, settings: ServerSettings, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"no picture")
     photos = settings.gallery.parent / "photos"
     page.goto("/")
@@ -208,9 +206,7 @@ def shares(page: Any) -> list[float]:
     return [float(re.findall(r"[\d.]+", text)[0]) for text in page.locator(".probable").all_text_contents()]
 
 
-def test_a_judge_looks_once_its_cost_was_seen_and_hits_stand_by_its_probability(
-    browser: Any, judging_place: str
-) -> None:
+def test_a_judge_looks_once_its_cost_was_seen(browser: Any, judging_place: str) -> None:
     with opened(browser, judging_place) as page:
         page.goto("/?q=red+stripes")
         page.get_by_text("Re-rank", exact=True).click()
@@ -344,9 +340,7 @@ def test_chosen_photos_are_put_on_a_list(page: Any) -> None:
     expect(page.locator(".tile")).to_have_count(3)
 
 
-def test_a_shared_list_is_seen_by_a_colleague_and_sharing_again_updates_ones_own_alone(
-    browser: Any, page: Any, served: str
-) -> None:
+def test_a_shared_list_is_seen_by_a_colleague(browser: Any, page: Any, served: str) -> None:
     page.goto("/?q=a+shared+stripe")
     page.locator(".tile .picture").first.focus()
     press(page, "yy")

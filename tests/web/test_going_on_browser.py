@@ -89,9 +89,7 @@ def test_a_photo_is_flagged_in_the_large_view_and_the_letter_is_no_verdict(brows
 
 
 @pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, PHONE])
-def test_back_brings_the_place_and_the_photos_and_a_new_visit_begins_at_the_top(
-    browser: Any, served: str, size: dict[str, int]
-) -> None:
+def test_back_brings_the_place_and_the_photos(browser: Any, served: str, size: dict[str, int]) -> None:
     with opened(browser, served, viewport=size) as page:
         page.goto("/?q=discs")
         page.locator(".more").scroll_into_view_if_needed()
@@ -262,9 +260,7 @@ def load_folded(page: Any, query: str) -> None:
     expect(page.locator(".block.far")).not_to_have_count(0)
 
 
-def test_what_is_far_leaves_its_place_and_comes_back_as_it_was(
-    browser: Any, served: str, many_browser_page: Any
-) -> None:
+def test_what_is_far_leaves_and_comes_back_as_it_was(browser: Any, served: str, many_browser_page: Any) -> None:
     load_folded(many_browser_page, "many")
     with opened(browser, served, viewport=SMALL) as plain:
         load_all(plain, "many")

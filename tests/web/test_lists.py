@@ -197,9 +197,7 @@ def test_a_link_shows_the_photos_and_verdicts_without_a_token(shared: tuple[Test
     assert {stranger.get(f"{link}/{number}-320.jpg").status_code for number in (0, 4)} == {404}
 
 
-def test_a_photo_keeps_its_place_until_its_link_ends(
-    here: TestClient, shared: tuple[TestClient, str, str], ids: list[str]
-) -> None:
+def test_a_photo_keeps_its_place(here: TestClient, shared: tuple[TestClient, str, str], ids: list[str]) -> None:
     stranger, link, one = shared
     before = stranger.get(f"{link}/2-320.jpg").content
     here.patch(f"/v1/lists/{one}", json={"remove": [ids[0]]})

@@ -61,9 +61,7 @@ def test_the_official_client_says_what_is_wrong(openai_client: Any) -> None:
         openai_client.embeddings.create(model="starter", input="a heron", dimensions=256)
 
 
-def test_pictures_in_the_shapes_of_other_services_get_one_vector(
-    client: TestClient, picture: Path, encoded: str
-) -> None:
+def test_pictures_as_other_services_send_them(client: TestClient, picture: Path, encoded: str) -> None:
     encoder, data = eyespot.load_encoder("starter"), f"data:image/jpeg;base64,{encoded}"
     alone, both = embed([Query.picture(picture), Query.composed(picture, "a heron")], encoder)
     words = {"type": "text", "text": "a heron"}

@@ -101,9 +101,7 @@ def test_what_is_taken_back_is_open_again(ada: TestClient, queue: Queue) -> None
     assert len(queue.open()) == CASES and first(ada, place=1)["stands"] is None
 
 
-def test_who_was_overtaken_overrules_only_what_they_saw(
-    ada: TestClient, settings: ServerSettings, queue: Queue
-) -> None:
+def test_who_was_overtaken_overrules_what_they_saw(ada: TestClient, settings: ServerSettings, queue: Queue) -> None:
     case = first(ada)
     decide(someone(settings, "Bob"), first(ada, place=1), "drop")
     answer = decide(ada, case, "accept")
@@ -228,9 +226,7 @@ def test_an_audit_tells_nothing_of_others_before_its_end(blind: TestClient, sett
         ("nnyy", 2, ["<strong>0.40</strong> lower"], 2),  # means of 0.9 and 0.7, and of 0.5 and 0.3
     ],
 )
-def test_in_the_end_it_tells_the_agreement(
-    blind: TestClient, answers: str, at: int, shown: list[str], zebras: int
-) -> None:
+def test_it_tells_the_agreement(blind: TestClient, answers: str, at: int, shown: list[str], zebras: int) -> None:
     answer_all(blind, answers, at)
     text = blind.get(f"{address(blind, at)}/agreement").text
     assert [one for one in shown if one not in text] == [] and text.count("ZEBRA") == zebras

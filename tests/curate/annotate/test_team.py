@@ -307,9 +307,7 @@ def test_flags_are_facts_with_a_person_and_a_time(at: AnnotationStore) -> None:
     assert flags.of(["4"])[0].words == "another reason: a ruler" and flags.images() == {"3", "4"}
 
 
-def test_the_file_of_flags_is_one_that_the_build_takes_and_flagged_photos_leave_the_set(
-    disputed: AnnotationStore, tmp_path: Path
-) -> None:
+def test_the_build_takes_the_file_of_flags(disputed: AnnotationStore, tmp_path: Path) -> None:
     disputed.team.flags.put("1", "other", "ada", "=cmd|x")
     disputed.team.flags.put("4", "face", "ada")
     names = {"1": "photos/aves/0a1b.jpg", "4": ""}

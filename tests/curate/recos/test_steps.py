@@ -366,9 +366,7 @@ def collect(gallery: Path, subtask: str) -> str:
 
 
 @pytest.mark.long
-def test_photos_with_writing_are_chosen_and_quoted_and_the_card_says_what_read_them(
-    signs: Path, tmp_path: Path
-) -> None:
+def test_photos_with_writing_are_chosen_and_quoted(signs: Path, tmp_path: Path) -> None:
     wanted = collect(signs, "[steps.subtasks.ocr]\ncount = 4\n[steps.subtasks.numerical]\ncount = 2")
     done = made(recipe(tmp_path, signs, collect=wanted, draw="subtasks = { numerical = 5 }"), tmp_path / "out")
 

@@ -76,9 +76,7 @@ def test_the_pool_is_the_union_of_the_targets_and_nothing_in_doubt(demonstrated:
     assert not targets & demonstrated.doubted
 
 
-def test_of_each_cluster_as_many_photos_are_seeds_as_asked_and_a_trial_asks_about_few(
-    tmp_path: Path, gallery: Path
-) -> None:
+def test_each_cluster_gives_its_seeds_and_a_trial_few(tmp_path: Path, gallery: Path) -> None:
     place = recipe(tmp_path, gallery, seeds="clusters = 5\neach = 1")
     pipe = RmirPipeline(read_recipe(place), tmp_path, limit=4)
 
@@ -273,9 +271,7 @@ def judged(triplet: Record) -> Outcome:
 
 @settings(max_examples=12, deadline=None)
 @given(TABLES)
-def test_the_audit_tells_of_the_hits_before_the_last_what_the_split_tells_of_a_list_of_them(
-    tables: list[list[list[str]]],
-) -> None:
+def test_the_audit_and_the_split_agree_on_hits_before_the_last(tables: list[list[list[str]]]) -> None:
     with TemporaryDirectory() as work:
         scores = of_the_split(tables, Path(work))
     longer = {str(query): triplets(query, [*table, ["true"]]) for query, table in enumerate(tables)}

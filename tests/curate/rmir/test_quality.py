@@ -259,9 +259,7 @@ def test_a_case_does_not_tell_what_the_panel_said(audit: Path, demonstrated: Fin
     assert all(not words & set(case.why.split()) and not case.texts for case in Queue(audit / VERDICTS).cases.values())
 
 
-def test_who_says_what_the_panel_says_agrees_always_and_who_says_yes_on_the_targets(
-    audit: Path, demonstrated: FinishedSteps
-) -> None:
+def test_who_agrees_with_the_panel_agrees_always(audit: Path, demonstrated: FinishedSteps) -> None:
     panel = {one["id"]: bool(settle_votes(one, 3)[0]) for one in demonstrated.triplets}
     cases = Queue(audit / VERDICTS).cases
     right = {one["id"] for one in demonstrated.records("confident") if one["answers"]}
