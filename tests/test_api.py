@@ -77,8 +77,6 @@ def test_import_eyespot_loads_nothing_heavy() -> None:
     assert [name for name in modules if name.startswith("eyespot")] == ["eyespot"]
 
 
-# -- evaluate, compare ------------------------------------------------------------------------------------------
-
 QRELS = Qrels({"heron": {"a": 1, "b": 1}, "bridge": {"c": 1}})
 GOOD = Run.from_orders({"heron": ["a", "b", "c"], "bridge": ["c", "a"]})
 POOR = Run.from_orders({"heron": ["c", "a", "b"], "bridge": ["a", "c"]})
@@ -119,9 +117,6 @@ def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
     assert eyespot.evaluate(run, grades, ["AP@10", first_relevant]).means == {"AP@10": 0.5, "first_relevant": 2}
     assert eyespot.evaluate(tmp_path / "run.json", str(tmp_path / "qrels.txt"), "AP@10").means == {"AP@10": 0.5}
     assert eyespot.compare(run, {"q": {"a": 1, "b": 0}}, grades, first_relevant).pairs[0].difference == -1
-
-
-# -- kinds ------------------------------------------------------------------------------------------------------
 
 
 def public_calls() -> list[tuple[str, Any]]:
@@ -192,9 +187,6 @@ def test_what_is_wrong_with_a_value_of_a_fitting_kind_stays_as_it_is() -> None:
         eyespot.metrics.bootstrap(np.array(["a"]))
 
 
-# -- load_* -----------------------------------------------------------------------------------------------------
-
-
 def test_members_of_rooms_are_loaded_by_name(tmp_path: Path) -> None:
     vectors = np.eye(4, dtype=np.float32)
 
@@ -222,9 +214,6 @@ def test_a_name_whose_package_is_missing_says_what_to_install(child_env: dict[st
     failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=child_env)
 
     assert f"{EyespotError.__name__}: train needs the extra [torch]: " in failed.stderr
-
-
-# -- docs/api.md ------------------------------------------------------------------------------------------------
 
 
 def test_the_page_is_what_the_script_writes() -> None:

@@ -141,9 +141,6 @@ def test_a_setting_of_ones_own_is_left_as_it_is() -> None:
     assert done.stdout == b"0\n"
 
 
-# -- the HTML kit -------------------------------------------------------------------------------------------------
-
-
 PACKAGE = Path(eyespot.__file__).parent
 FOLDERS = [PACKAGE / "html" / "templates", PACKAGE / "web" / "templates"]
 

@@ -138,9 +138,6 @@ def test_what_is_wrong_is_told_in_a_sentence(make: Callable[[Path], None], tmp_p
     check_wording(str(caught.value))
 
 
-# -- semi-positives ----------------------------------------------------------------------------------------------
-
-
 def quiet(_what: str, _done: int, _total: int) -> None:
     pass
 

@@ -31,9 +31,6 @@ def worse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkpoint(tmp_path_factory.mktemp("quari") / "worse", 512, "starter", HARMFUL)
 
 
-# -- what is published ----------------------------------------------------------------------------------------
-
-
 def test_the_four_published_checkpoints_are_listed_with_their_encoders() -> None:
     lines = done("adapters", "list").stdout.splitlines()
     entries = run_json("adapters", "list")
@@ -92,9 +89,6 @@ def test_an_encoder_s_folder_may_be_relative(tmp_path: Path, monkeypatch: pytest
         refuse_other_space(made_here, space)
 
 
-# -- the warning ----------------------------------------------------------------------------------------------
-
-
 def test_a_search_warns_of_a_checkpoint_that_was_worse(gallery: Path, worse: Path, tmp_path: Path) -> None:
     good = checkpoint(tmp_path / "unknown", 512, "starter")
 
@@ -132,8 +126,6 @@ def test_a_name_that_can_be_no_folder_is_an_encoder_that_is_not_there(gallery: P
     with pytest.raises(UsageError, match="no vectors of"):
         Gallery(gallery).stem(model)
 
-
-# -- arrays ---------------------------------------------------------------------------------------------------
 
 FLOATS = np.ones((4, 512), np.float32)
 

@@ -92,9 +92,6 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-# -- the process ------------------------------------------------------------------------------------------------
-
-
 def test_numbers_go_to_stdout_and_what_is_to_be_known_to_stderr(data: Path, run: Path) -> None:
     """A judged query is missing from the run, and one of the run is not judged."""
     write_run(worlds.orders(q1="ab", q2="xc", q8="c"), run)
@@ -133,9 +130,6 @@ def test_check_tells_each_part_with_its_state(data: Path) -> None:
     states = {Path(part["path"].partition("|")[0]).name: part["state"] for part in json.loads(shown.stdout)}
     assert states["inquire_queries_test.csv"] == "other" and states["inquire_annotations.csv"] == "ok"
     assert states["train.json"] == "absent" and "inquire_queries_val.csv" not in states
-
-
-# -- rankings ---------------------------------------------------------------------------------------------------
 
 
 def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) -> None:
@@ -191,9 +185,6 @@ def test_an_input_that_has_changed_since_is_said(data: Path, run: Path, tmp_path
     assert f"{data / 'inquire_annotations.csv'} has changed" not in shown.stderr
 
 
-# -- submissions ------------------------------------------------------------------------------------------------
-
-
 def test_the_split_without_truths_becomes_a_submission(tmp_path: Path) -> None:
     data, out = worlds.circo(tmp_path / "data"), tmp_path / "out"
     write_run(Run.from_orders({"0": [str(at) for at in range(60)], "7": ["1"]}), tmp_path / "run.json")
@@ -204,9 +195,6 @@ def test_the_split_without_truths_becomes_a_submission(tmp_path: Path) -> None:
     assert json.loads((out / "submission.json").read_text()) == {"0": list(range(50))}
     assert "1 of 2 queries have no ranking" in shown.stderr and "(such as '7')" in shown.stderr
     refuses("eval", *words, code=4)
-
-
-# -- end to end -------------------------------------------------------------------------------------------------
 
 
 def test_a_gallery_is_searched_and_searched_again(few_gallery: Path, own: Path, tmp_path: Path) -> None:
@@ -228,9 +216,6 @@ def test_missing_pictures_are_refused_unless_allowed(few_gallery: Path, own: Pat
 
     headers = [read_run(tmp_path / name / "run.parquet").header for name in ("some", "all")]
     assert [header.get("missing") for header in headers] == [1, None]
-
-
-# -- official numbers -------------------------------------------------------------------------------------------
 
 
 def test_circo_s_own_numbers() -> None:
@@ -268,6 +253,3 @@ def test_eccv_s_own_numbers(tmp_path: Path) -> None:
             assert found[f"{truth}-{way}"][official[name]] == pytest.approx(values[way], **EXACT), (key, way)
             checked += 1
     assert checked == 18
-
-
-# -- pictures ---------------------------------------------------------------------------------------------------

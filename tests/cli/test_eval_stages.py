@@ -72,9 +72,6 @@ def own(data: Path, gallery: Path) -> Callable[..., dict[str, Any]]:
     return evaluated
 
 
-# -- stages -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_numbers_come_from_the_summary_but_of_no_later_version(own: Callable[..., Any], tmp_path: Path) -> None:
     first = own("--neighbours", 3, "--out", tmp_path)
@@ -100,9 +97,6 @@ def test_an_adapter_re_ranks_a_run(own: Callable[..., Any], collection: Collecti
     assert whole["system"] == f"run.txt + {adapter.name}"
     assert mean(lacking) == pytest.approx(scored(Adapted.of(collection, adapter, 30)(QUERIES, run), data), abs=1e-9)
     assert any(note.startswith("3 of the first 31 hits are not in the gallery") for note in lacking["notes"])
-
-
-# -- rows -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long

@@ -89,9 +89,6 @@ def test_what_makes_no_sense_is_one_sentence(words: str, code: int, gallery: Pat
     refuses("search", "blots", "-g", gallery, *shlex.split(words), code=code, cwd=gallery.parent)
 
 
-# -- lists that are kept ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def listed(gallery: Path) -> Path:
     """A list of two photos, and of one that has left the gallery."""
@@ -228,9 +225,6 @@ def videos_folder(tmp_path: Path) -> Path:
     return tmp_path / "films"
 
 
-# -- the whole folder ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 @needs_av
 @pytest.mark.skipif(not reads_raw(), reason="needs the extra [raw]")
@@ -277,9 +271,6 @@ def test_the_account_of_a_mixed_folder_adds_up_and_everything_is_found(tmp_path:
         assert words in Path(hit.strip()).name.lower()
 
 
-# -- the command line ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 @needs_av
 def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(videos_folder: Path) -> None:
@@ -305,8 +296,6 @@ def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(videos
     assert (report["looked"]["files"], report["looked"]["skipped"]) == (2, [])
     assert report["looked"]["searchable"] == {"files": 2, "of": 2, "extras": {}}
 
-
-# -- without the extra --------------------------------------------------------------------------------------
 
 WITHOUT = """
 import sys

@@ -163,9 +163,6 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
     assert elsewhere.returncode == 0
 
 
-# -- first bytes --------------------------------------------------------------------------------------------
-
-
 def written(kind: str) -> bytes:
     file = io.BytesIO()
     picture = Image.new("RGB", (40, 30), "red")

@@ -22,8 +22,6 @@ from tests.pages import ROOT, run_page
 from tests.worlds import inat, recos, rmir
 from tests.worlds.servers import YES, Double, Response
 
-# -- inat -----------------------------------------------------------------------------------------------------------
-
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
@@ -108,9 +106,6 @@ def test_a_licence_that_leaves_nothing_is_named(export: Path) -> None:
     refuses("build", "inat", export, "--dry-run", "--licence", "CC0", code=4)
 
 
-# -- pairs ----------------------------------------------------------------------------------------------------------
-
-
 def captions(out: Path) -> list[str]:
     return [row["caption"] for path in out.rglob(CAPTIONS) for row in pq.read_table(path).to_pylist()]
 
@@ -160,9 +155,6 @@ def test_pairs_of_another_split_of_an_rmir_set(tmp_path: Path) -> None:
     run_json("build", "pairs", "rmir", tmp_path, "--out", tmp_path / "b", "--without", tmp_path / "without.txt")
 
     assert captions(tmp_path / "a") == ["why q3?"] and captions(tmp_path / "b") == ["why q1?"]
-
-
-# -- rerank ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_reranking_set_is_split_by_lot_and_of_judged_hits_alone(tmp_path: Path) -> None:

@@ -36,9 +36,6 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
 
 
-# -- search -----------------------------------------------------------------------------------------------------
-
-
 def test_json_has_probability_and_judge_of_each_judged_hit(few_gallery: Path, ledger: Path) -> None:
     found = run_json(
         "search", "a tower", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 2, "--ledger", ledger, "-k", 3
@@ -103,9 +100,6 @@ def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> 
     assert "1 hits have no verdict (cannot read the picture" in shown.stderr
 
 
-# -- behind an endpoint -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("openai")
@@ -154,9 +148,6 @@ def test_a_judge_takes_own_words(verb: str, few_gallery: Path, own: Path, server
     assert all("Siehst du a tower?" in json.dumps(seen.body["messages"]) for seen in server.seen)
 
 
-# -- eval -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_a_benchmark_shows_both_stages_and_the_bound_and_pays_once(few_gallery: Path, own: Path, ledger: Path) -> None:
     line = ("eval", "own", "--data", own, "-g", few_gallery, "--rerank", "encoder:starter", "--ledger", ledger)
@@ -172,9 +163,6 @@ def test_a_benchmark_shows_both_stages_and_the_bound_and_pays_once(few_gallery: 
     assert [stage["stage"] for stage in task["stages"]] == stages and task["measures"] == other["measures"]
     assert (planned, run_json(*words, "--dry-run")["to_ask"]) == (3, 0)
     assert "learned on the 1 queries of val by AP" in shown.stderr
-
-
-# -- fuse -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -221,9 +209,6 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
     refuses("fuse", *words.format(a=two[0], b=two[1], out=out).split())
 
     assert not out.exists()
-
-
-# -- the page -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -350,9 +335,6 @@ def test_what_is_wrong_with_a_calibration_is_one_sentence(more: str, thirty: Pat
     assert not towers.seen
 
 
-# -- options of the judge ---------------------------------------------------------------------------------------
-
-
 def test_a_judge_can_be_told_how_to_answer_and_where(thirty: Path, ledger: Path, towers: Double) -> None:
     towers.then = chat("Yes")
     words = ("a tower", "-g", thirty, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 3)
@@ -389,9 +371,6 @@ def verdicts(tmp_path: Path) -> Path:
     return path
 
 
-# -- judges -----------------------------------------------------------------------------------------------------
-
-
 def test_every_judge_is_listed_with_what_it_is() -> None:
     listed = run_json("judges", "list")
 
@@ -411,9 +390,6 @@ def test_prices_are_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
     assert mine == {"model": "mine", "input": 0.5, "output": 2.0, "cached": None, "date": "2026-11", "source": source}
     assert [line.split()[1:5] for line in lines if line.startswith("gpt-4o ")] == [["2.500", "in", "10.000", "out"]]
     refuses(*line, "no-such", code=4, XDG_CONFIG_HOME=str(tmp_path))
-
-
-# -- export -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("to", ["q.txt", "q.parquet"])

@@ -74,8 +74,6 @@ def test_what_cannot_be_served_is_refused(words: str, code: int, sample_gallery:
     refuses("serve", "-g", sample_gallery, *words.split(), code=code, cwd=tmp_path)
 
 
-# -- connections ----------------------------------------------------------------------------------------------------
-
 HALF_A_HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 

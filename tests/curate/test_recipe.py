@@ -144,9 +144,6 @@ def test_a_folder_is_another_once_a_file_in_it_is(tmp_path: Path) -> None:
     assert digest_of(tmp_path) != before
 
 
-# -- the review queue ---------------------------------------------------------------------------------------------
-
-
 CASES = [
     Case("face", "Is this a face?", ("photos/face.jpg",)),
     Case("words", "Is this caption true?", ("a.jpg", "b.jpg"), {"caption": "two red cups", "colour": "red"}),

@@ -350,9 +350,6 @@ def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_
             disk.read_note(tmp_path, STEM)
 
 
-# -- the page on galleries that outgrow a laptop runs as it stands -----------------------------------------------
-
-
 PAGE = ROOT / "docs" / "scale.md"
 
 

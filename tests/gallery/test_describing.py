@@ -225,9 +225,6 @@ def test_a_damaged_set_stays_while_the_photos_are_out_of_reach(photos: Path, tmp
     assert all(mended[name] == before[name] for name in before if "00001" in name)
 
 
-# -- text in pictures ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def texts_photos(tmp_path: Path) -> Path:
     """Six pictures: two with words, one with two rows, one with a lone sign, two with none."""
@@ -347,9 +344,6 @@ def test_a_label_of_a_person_stands_before_what_was_read(tmp_path: Path, texts_p
     assert reader.seen == [] and words(gallery) == before == WORDS | {"gate.png": "7"}
 
 
-# -- facts --------------------------------------------------------------------------------------------------
-
-
 def test_reading_order_is_by_rows_and_then_from_left_to_right() -> None:
     """The third word stands a little higher than the first of its row."""
     places = {"two": (0.5, 0.10), "one": (0.1, 0.11), "four": (0.6, 0.48), "three": (0.1, 0.52), "five": (0.3, 0.8)}
@@ -373,9 +367,6 @@ def test_a_picture_whose_only_text_is_one_sign_has_no_words() -> None:
 
     assert "text_in_picture" not in lone and "text_boxes" in lone
     assert pair["text_in_picture"] == "8 7"
-
-
-# -- the engine ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(find_spec("rapidocr") is not None, reason="the extra [ocr] is installed")

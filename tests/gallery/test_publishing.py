@@ -127,9 +127,6 @@ def test_a_bucket_that_is_not_there_is_not_made(bucket: str, tmp_path: Path) -> 
     assert fs.ls("") == ["birds"]
 
 
-# -- two publishers -------------------------------------------------------------------------------------------
-
-
 def test_a_list_takes_the_place_only_of_the_one_that_was_read(bucket: str, tmp_path: Path) -> None:
     store = store_at(f"{bucket}/{tmp_path.name}")
     store.replace(MANIFEST, b"first", None)
@@ -205,9 +202,6 @@ def test_a_gallery_that_never_rests_is_not_published(url: str, tmp_path: Path) -
     with pytest.raises(EyespotError, match="changes all the time"):
         publish(gallery, url, progress=restless)
     assert contents(fetch(url, tmp_path / "copy")) == before
-
-
-# -- fetching -------------------------------------------------------------------------------------------------
 
 
 JUNK = [b"", b"\xff\xfe\n", b"\0" * 40, b'["shards/00000/items.parquet", 5]\n', b"[[], 1]\n"]

@@ -344,9 +344,6 @@ def test_an_approximate_index_is_of_whole_segments(gallery: Path, tmp_path: Path
     assert compact(gallery, grace=0).segments == ["00000-00007", "00008-00009"]
 
 
-# -- what is damaged --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
     place = disk.shard_path(gallery, 5) / f"{Gallery(gallery).stem()}.npy"

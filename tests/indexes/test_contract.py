@@ -197,9 +197,6 @@ def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarr
     assert (found.scores > 0.9999).mean() > 0.6  # each has ten copies; some are missed by what is approximate
 
 
-# -- the page on exact search runs as it stands ------------------------------------------------------------------
-
-
 def test_its_code_runs(tmp_path: Path) -> None:
     (code,) = blocks(ROOT / "docs" / "exact.md", "python")
 

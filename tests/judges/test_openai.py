@@ -32,8 +32,6 @@ from tests.wording import raises
 from tests.worlds.judging import CHAT, draw_colours, judge_of, only_answer, pairs_of, pictures_sent
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error, message
 
-# -- the score ----------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("top", "score"),
@@ -116,9 +114,6 @@ def test_a_judge_is_named_by_its_host(url: str | None, name: str, monkeypatch: p
     assert rooms.load("judges", "openai:tiny", url=url, key="k").name == name
 
 
-# -- refusals and bad answers ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "declines",
     [
@@ -163,8 +158,6 @@ def test_neither_yes_nor_no_is_asked_twice_more(then: str, probability: float | 
     assert "Perhaps" in answer.failure or answer.verdict
     assert answer.spent.calls == len(server.seen) == 3
 
-
-# -- servers in trouble ------------------------------------------------------------------------------------------
 
 TROUBLES = [
     error(500),
@@ -263,9 +256,6 @@ def test_retry_after_is_read_in_all_its_forms() -> None:
     assert [seconds_to_wait(headers) for headers in forms] == [2.5, 0.25, None, None, None]
     assert (seconds_to_wait({"retry-after": late}) or 0) > 1e6
     assert seconds_to_wait({"retry-after": formatdate(0, usegmt=True)}) == 0
-
-
-# -- limits --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("then", [YES, error(500), chat("Perhaps"), chat("x", {"x": 0.5})])
@@ -534,9 +524,6 @@ def test_who_rests_gives_up_when_the_run_is_stopped() -> None:
         going.throw(reason)
 
 
-# -- pictures ------------------------------------------------------------------------------------------------------
-
-
 def test_a_picture_leaves_upright_small_and_without_what_its_file_tells(tmp_path: Path) -> None:
     photo = Image.new("RGB", (900, 600))
     exif = photo.getexif()
@@ -568,9 +555,6 @@ def test_a_picture_that_cannot_be_read_fails_alone_and_asks_nothing(tmp_path: Pa
 
     assert "01.png" in answers["01"].failure and "02.png" in answers["02"].failure
     assert answers["00"].verdict and answers["03"].verdict and len(server.seen) == 2
-
-
-# -- grades, forms ------------------------------------------------------------------------------------------
 
 
 class Sighting(pydantic.BaseModel):
@@ -673,9 +657,6 @@ def test_a_server_that_knows_no_forms_is_told_in_words() -> None:
         found = judge_of(server).language_model.answer(ASKED, Sighting)
 
     assert found.species == "heron" and '"species"' in str(server.seen[-1].body["messages"])
-
-
-# -- the judge itself ----------------------------------------------------------------------------------------------
 
 
 def test_another_way_of_asking_is_another_judge() -> None:

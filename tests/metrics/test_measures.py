@@ -200,9 +200,6 @@ def test_every_measure_has_a_spelling_of_its_own() -> None:
     assert len(set(spelled)) == len(spelled) == len(names())
 
 
-# -- the page on metrics runs as it stands -------------------------------------------------------------------------
-
-
 PAGE = ROOT / "docs" / "metrics.md"
 
 

@@ -101,9 +101,6 @@ def test_many_workers_with_large_pictures_keep_to_the_limit(tmp_path: Path, usua
     assert (done, peak < usual + 1024) == (0, True), peak
 
 
-# -- the budget ---------------------------------------------------------------------------------------------
-
-
 def test_a_refused_picture_is_listed_and_read_with_the_option_that_the_refusal_names(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "large.png").write_bytes(png(3000, 2000, 3))
@@ -171,9 +168,6 @@ def test_a_size_is_written_so_that_it_is_enough_when_it_is_read(size: int) -> No
 def test_without_the_variable_the_limit_is_a_share_of_what_is_free() -> None:
     with limited(None):
         assert 512 * MIB <= decode_limit() <= 4096 * MIB
-
-
-# -- estimates ----------------------------------------------------------------------------------------------
 
 
 PEAK = r"""

@@ -234,9 +234,6 @@ def test_a_position_has_its_source() -> None:
     assert (facts.get("position_from"), facts.get("gps_doubtful")) == ("XMP", "0, 0 (GPS: 0, 0)")
 
 
-# -- beside the photo ---------------------------------------------------------------------------------------
-
-
 def row_of(paths: list[str], **labels: Any) -> dict[str, Any]:
     measured = labels.pop("measured", {})
     (row,) = table_of([StoredRow("a", measured, [1], paths, 1, 1, labels)], {}).to_pylist()
@@ -507,9 +504,6 @@ def test_a_repair_reads_dates_again_that_an_older_eyespot_left_without_a_source(
         "xmp.jpg": "XMP",
     }
     assert rows["old.jpg"]["taken"] == rows["xmp.jpg"]["taken"] == WHEN
-
-
-# -- videos -------------------------------------------------------------------------------------------------
 
 
 def test_a_video_says_when_by_its_header_also_before_1970() -> None:

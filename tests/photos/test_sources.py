@@ -148,9 +148,6 @@ def test_originals_and_edits_of_a_photo_library_and_a_cache_that_is_named_itself
     assert pictures(walk(library / "resources" / "derivatives")) == ["c.jpg"]
 
 
-# -- names --------------------------------------------------------------------------------------------------
-
-
 def test_names_that_are_no_utf8_are_read_like_any_other(tmp_path: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     write(odd, "a\udce9.jpg")
@@ -206,8 +203,6 @@ def test_folders_nest_deeper_than_calls_can(deep: Path) -> None:
 def test_a_time_beyond_all_clocks_is_brought_within_64_bits(seconds: int) -> None:
     assert -(2**63) < found.clamped(seconds * 10**9) < 2**63
 
-
-# -- labels -------------------------------------------------------------------------------------------------
 
 HALF, NO_OBJECT = "holds half a character (a lone surrogate) or a NUL", "is no JSON object"
 PARQUET = io.BytesIO()
@@ -306,9 +301,6 @@ def test_a_hugging_face_image_column_names_its_file_or_is_told(photos: Path) -> 
     assert problems(found).keys() == {"metadata.parquet:2", "deep/metadata.parquet"}
 
 
-# -- pictures inside parquet --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rows_a_group", [7, 1000])
 def test_pictures_inside_parquet_are_read_by_their_row_in_any_order(tmp_path: Path, rows_a_group: int) -> None:
     """Two of one name are two; a row without a picture is told; what speaks of a query labels no picture."""
@@ -347,9 +339,6 @@ def test_parquet_that_only_names_pictures_is_a_list_of_them(photos: Path) -> Non
     assert pictures(walk(photos / "set.parquet")) == ["photo1.jpg"]
 
 
-# -- roots and lists ----------------------------------------------------------------------------------------
-
-
 def test_a_list_names_pictures_anywhere_with_their_labels(photos: Path, tmp_path: Path) -> None:
     rows = ["path,species", "photos/photo1.jpg,heron", f"{photos}/photo2.jpg,gull"]
     rows += ["https://x.org/a.jpg,tern", "gone.jpg,x"]
@@ -385,9 +374,6 @@ def test_an_empty_or_missing_root_is_not_there(tmp_path: Path) -> None:
     assert not is_there(root_of(str(tmp_path / "empty")))
     assert not is_there(root_of(str(tmp_path / "missing")))
     assert is_there(root_of(str(tmp_path)))
-
-
-# -- tars ---------------------------------------------------------------------------------------------------
 
 
 def make_tar(place: Path, members: dict[str, bytes]) -> Path:

@@ -73,9 +73,6 @@ def reasons(summary: Summary) -> dict[str, str]:
     return {failure.path: failure.reason for failure in summary.failures}
 
 
-# -- frames -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_one_frame_a_shot_is_read_again_as_it_was(photos: list[Image.Image], starter: Encoder, tmp_path: Path) -> None:
     for ending in ENDINGS:
@@ -180,9 +177,6 @@ def test_long_films_are_sampled(photos: list[Image.Image], tmp_path: Path, monke
     assert 2 <= len(times) <= 5 and times == sorted({*times}) and times[-1] - times[0] > 12_000
 
 
-# -- what is no video ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_what_cannot_be_read_is_a_failure(folder: Path, photos: list[Image.Image], tmp_path: Path) -> None:
     """Also what comes before the end of one that is cut short."""
@@ -236,9 +230,6 @@ def test_a_video_that_is_gone_or_changed_shows_no_frame(folder: Path) -> None:
     (folder / "a.mp4").unlink()
     with pytest.raises(FileNotFoundError):
         read_again(place)
-
-
-# -- again --------------------------------------------------------------------------------------------------
 
 
 def test_a_changed_video_is_read_again_and_a_moved_one_is_not(folder: Path, photos: list[Image.Image]) -> None:

@@ -414,9 +414,6 @@ def test_markdown_has_as_many_cells_in_every_line(rows: list[tuple[str, str]]) -
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {3}
 
 
-# -- the page on evaluation runs as it stands ----------------------------------------------------------------------
-
-
 PAGE = ROOT / "docs" / "eval.md"
 
 

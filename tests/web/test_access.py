@@ -142,9 +142,6 @@ def test_every_answer_forbids_scripts_frames_and_sniffing(client: TestClient) ->
         assert "access-control-allow-origin" not in headers
 
 
-# -- too much ---------------------------------------------------------------------------------------------------
-
-
 def png(width: int, height: int) -> bytes:
     data = io.BytesIO()
     Image.new("RGB", (width, height), "teal").save(data, "PNG")
@@ -213,9 +210,6 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
         own.submit(lambda: asyncio.run(ask())).result()
 
 
-# -- paths and names --------------------------------------------------------------------------------------------
-
-
 def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
@@ -224,9 +218,6 @@ def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path
     for place in (tmp_path / "root" / "link.png", tmp_path / "root" / ".." / "secret.png", "http://127.0.0.1/x.png"):
         with pytest.raises(OSError, match="outside"):
             bytes_of("key:1", PicturePlace(str(place), root))
-
-
-# -- tokens on file ---------------------------------------------------------------------------------------------
 
 
 def test_tokens_are_read_from_a_file_and_only_digests_are_kept(tmp_path: Path) -> None:
@@ -250,9 +241,6 @@ def test_a_token_gives_its_own_role_at_this_machine_too(settings: ServerSettings
     client = at_this_machine(replace(settings, access=(Access.by("0123456789abcdef", "eve", Role.READER),)))
     assert client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).status_code == 403
     assert re.search(r"\nprocess_cpu_seconds_total \d+\.\d+\n", client.get("/metrics").text)
-
-
-# -- one photo large ----------------------------------------------------------------------------------------------
 
 
 def first_item(client: TestClient, **params: Any) -> dict[str, Any]:

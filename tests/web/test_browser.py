@@ -190,9 +190,6 @@ def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, s
         assert "/login?next=" in page.url
 
 
-# -- judges and spreads ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def judging_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with an offline judge, over 24 photos of its own."""
@@ -258,9 +255,6 @@ def counts(page: Any) -> dict[str, int]:
     }
 
 
-# -- several at once --------------------------------------------------------------------------------------------------
-
-
 def test_ranges_are_chosen_and_judged_at_once_and_all_down_to_here_leaves_what_has_a_verdict(page: Any) -> None:
     page.goto("/?q=a+range+of+stripes")
     photos = page.locator(".tile .picture")
@@ -322,9 +316,6 @@ def test_the_same_keys_judge_on_search_spread_and_annotate(page: Any, way: str) 
     judged("y", "n", "n")
 
 
-# -- lists ------------------------------------------------------------------------------------------------------------
-
-
 def test_chosen_photos_are_put_on_a_list(page: Any) -> None:
     page.goto("/?q=to+put+on+a+list")
     for at in range(2):  # made, then added to
@@ -368,9 +359,6 @@ def test_a_shared_list_is_seen_by_a_colleague(browser: Any, page: Any, served: s
     wait_for_save(page)
     expect(share()).to_contain_text("is visitor's")
     expect(page.locator("#list-name")).to_have_value("a shared stripe 2")
-
-
-# -- with a finger -----------------------------------------------------------------------------------------------------
 
 
 def test_photos_of_a_result_are_chosen_with_a_finger_and_judged_at_once(browser: Any, served: str, page: Any) -> None:

@@ -81,9 +81,6 @@ def decide(client: TestClient, case: Any, choice: str, at: int = 0, **more: Any)
     return client.post(f"{address(client, at)}/decisions", json=body)
 
 
-# -- deciding ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_decision_is_on_the_disk_when_the_next_case_comes(ada: TestClient, queue: Queue) -> None:
     answer = decide(ada, first(ada), "drop", note="blurred").json()
     (one,) = queue.decisions()
@@ -178,9 +175,6 @@ def test_half_characters_and_what_is_gone_are_told_without_a_path(ada: TestClien
 def test_what_is_no_queue_is_told_at_the_start(gallery: Path, tmp_path: Path) -> None:
     with raises(UsageError):
         application(ServerSettings(gallery, cache=tmp_path, reviews=(tmp_path / "none.jsonl",)))
-
-
-# -- blind audits -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

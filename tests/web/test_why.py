@@ -150,9 +150,6 @@ def test_words_that_the_owner_refuses_are_not_explained(settings: ServerSettings
         assert client.get(f"/v1/why/{both}", params={"q": "a windmill"}).status_code == 422
 
 
-# -- in a browser -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_w_lays_the_heat_over_the_large_photo(browser: Any, settings: ServerSettings, both: str) -> None:
     with serving(settings) as address, opened(browser, address) as page:

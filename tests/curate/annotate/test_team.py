@@ -68,9 +68,6 @@ def team_of(at: AnnotationStore) -> export.Labelled:
     return export.labelled(at, Q)
 
 
-# -- one list -------------------------------------------------------------------------------------------------------
-
-
 def test_two_finish_one_list_and_label_only_a_tenth_twice(at: AnnotationStore) -> None:
     with ThreadPoolExecutor(2) as pool:
         counts = list(pool.map(lambda who: work(at, who), ("ada", "bo")))
@@ -186,9 +183,6 @@ def test_the_next_audit_of_a_shared_list_leaves_out_what_anybody_labelled(at: An
     assert auditing.last_standing(at, Q) is not None and drawn.rest == 300 - len(team_of(at).labels)
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------
-
-
 def mark_group(at: AnnotationStore, who: str, images: list[str], mark: str | None) -> None:
     at.team.note_marks(Q, who, images, images[1:] if mark else [])
     at.mark(Q, who, dict.fromkeys(images, mark))
@@ -235,9 +229,6 @@ def test_a_long_burst_is_one_of_the_24_that_somebody_gets_at_once(at: Annotation
     assert count == tiles * burst
 
 
-# -- disputes -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def disputed(at: AnnotationStore) -> AnnotationStore:
     at.mark(Q, "ada", {"0": "y", "1": "y"})
@@ -264,9 +255,6 @@ def test_a_dispute_tells_who_said_what_and_when_and_what_was_written(disputed: A
     assert [(note["person"], note["note"]) for note in one.notes] == [("cy", "the beak is visible")]
     with raises(UsageError):
         disputed.team.write_note(Q, "0", "cy", "x" * 1001)
-
-
-# -- assignments and flags ------------------------------------------------------------------------------------------
 
 
 def test_queries_are_given_to_people_and_taken_away(at: AnnotationStore) -> None:

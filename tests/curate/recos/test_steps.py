@@ -44,9 +44,6 @@ def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str,
     return survivors + [(one.record["id"], one.reason) for one in drops(done.folder)]
 
 
-# -- choosing ---------------------------------------------------------------------------------------------------
-
-
 def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
     """Two captions: four equal cosines (always log 4, in no band), and one far above three (0 when it is cold)."""
     table = captions.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
@@ -80,9 +77,6 @@ def test_settings_without_sense_are_refused(wrong: Callable[[], object]) -> None
         wrong()
 
 
-# -- collecting -------------------------------------------------------------------------------------------------
-
-
 def test_a_trial_gives_every_sub_task_its_share() -> None:
     wanted = {"colour": SubtaskPictures(6), "count": SubtaskPictures(2), "scene": SubtaskPictures()}
     how = Collecting(subtasks=wanted).shared(7)
@@ -109,9 +103,6 @@ def test_words_are_looked_for_in_what_labels_say_of_the_picture_alone(tmp_path: 
     assert {one["facts"]["title"] for one in found} == {"windmill a", "fish b"}
 
 
-# -- complete ---------------------------------------------------------------------------------------------------
-
-
 def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path: Path) -> None:
     texts = {"a/1": "Red.", "a/2": "Very red.", "a/3": "Rather red.", "b/2": "Blue.", "c/1": "Green."}
     texts |= {"b/1": "red"}  # said of a as well
@@ -130,9 +121,6 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
         ("c/2", "repeated caption"),
         ("c/3", ""),
     ]
-
-
-# -- grammar ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,9 +155,6 @@ def test_a_version_is_checked_apart_from_the_others() -> None:
     records = [caption("a/1", "x", version=version) for version in ("v0", "v1")]
     found = [checking.checked(record, None, checker, how) for record in records]  # type: ignore[arg-type]
     assert [type(one) for one in found] == [Keep, Drop]
-
-
-# -- confusing --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -241,9 +226,6 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them_and_a_prompt_may_
     assert ["heron" in str(one) for one in (usual, prompt("demonstration", template("caption")))] == [False, True]
     assert "Write 5 captions" in usual["words"] and "about colour" in usual["words"]
     assert prompt("openai:m", mine)["words"] == 'Write 5, as in {"captions": ["A {colour} bus."]}'
-
-
-# -- recipes ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

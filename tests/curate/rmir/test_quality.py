@@ -239,9 +239,6 @@ def spelled(votes: str) -> list[str]:
     return [{"t": "true", "f": "false", "a": "abstain"}[letter] for letter in votes]
 
 
-# -- the audit ----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def audit(copied: Path) -> Path:
     """The folder of the queues."""
