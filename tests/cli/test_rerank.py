@@ -244,13 +244,10 @@ def thirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def towers(monkeypatch: pytest.MonkeyPatch) -> Any:
+def towers(server: Double) -> Double:
     """A model that sees towers everywhere, and nothing else."""
-    pytest.importorskip("openai")
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with Double(then=said_of) as double:
-        monkeypatch.setenv("OPENAI_BASE_URL", double.url)
-        yield double
+    server.then = said_of
+    return server
 
 
 def said_of(seen: Seen) -> Response:

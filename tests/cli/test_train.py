@@ -58,14 +58,18 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def noisy_pairs(folder: Path, count: int) -> Path:
+    """So many images of eight components, and texts near them."""
     rng = np.random.default_rng(0)
-    images = rng.normal(size=(128, 8)).astype(np.float32)
-    folder = tmp_path_factory.mktemp("pairs")
+    images = rng.normal(size=(count, 8)).astype(np.float32)
     np.save(folder / "images.npy", images)
     np.save(folder / "texts.npy", (images + 0.3 * rng.normal(size=images.shape)).astype(np.float32))
     return folder
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return noisy_pairs(tmp_path_factory.mktemp("pairs"), 128)
 
 
 @pytest.fixture(scope="module")
@@ -306,12 +310,7 @@ TINY = [
 
 @pytest.fixture(scope="module")
 def forty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Forty texts and images of eight components."""
-    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("forty")
-    images = rng.normal(size=(40, 8)).astype(np.float32)
-    np.save(folder / "images.npy", images)
-    np.save(folder / "texts.npy", (images + 0.3 * rng.normal(size=images.shape)).astype(np.float32))
-    return folder
+    return noisy_pairs(tmp_path_factory.mktemp("forty"), 40)
 
 
 def log(forty: Path, out: Path, *more: object) -> list[dict[str, str]]:

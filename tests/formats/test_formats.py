@@ -27,6 +27,7 @@ from eyespot.gallery.view import Gallery, View
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.command import run_eyespot
 from tests.examples import examples
+from tests.tiny_models import Bomb
 from tests.wording import raises
 from tests.worlds import index_gallery
 from tests.worlds.galleries import contents, facts_of, opened
@@ -225,18 +226,8 @@ def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: li
     assert {key for key in names if "#" not in key} == {key for part in parts for key in part}
 
 
-class Trap:
-    """A pickle that would leave a file behind if anything loaded it."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return Path.touch, (self.place,)
-
-
 def test_a_pickle_in_an_array_is_refused_and_not_run(gallery: Path, folder: Path, tmp_path: Path) -> None:
-    trap = np.array([Trap(tmp_path / "sprung")] * 5, dtype=object)
+    trap = np.array([Bomb(tmp_path / "sprung")] * 5, dtype=object)
     np.save(folder / "img_emb" / "img_emb_02.npy", trap, allow_pickle=True)
     with raises(EyespotError):
         take(gallery, folder)

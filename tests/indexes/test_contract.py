@@ -19,6 +19,7 @@ import eyespot.indexes
 from eyespot.types import Index, UsageError
 from tests.pages import ROOT, blocks, run_code
 from tests.wording import raises
+from tests.worlds.vectors import clustered
 
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
 NEEDS = {"faiss": "faiss"}
@@ -41,9 +42,7 @@ def loading(name: str, way: dict[str, Any]) -> Load:
 
 @pytest.fixture(scope="module")
 def vectors() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((20, 32))[rng.integers(0, 20, 2000)] + 0.5 * rng.standard_normal((2000, 32))
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return clustered(2000, centres=20)
 
 
 @pytest.fixture(scope="module", params=ALL, ids=lambda one: "-".join([one[0], one[1].get("kind", "")]).strip("-"))

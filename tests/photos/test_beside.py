@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +13,8 @@ import pytest
 from eyespot.photos.found import Labels, Record, Seen, Unreadable
 from eyespot.photos.places import Root
 from eyespot.photos.sources import roots_of, scan
-from tests.worlds import draw, index_gallery
+from tests.worlds import draw, index_gallery, tar
 from tests.worlds.galleries import facts_of
-
-
-def tar(place: Path, members: dict[str, bytes]) -> Path:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(place, "w") as archive:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return place
 
 
 def coco(place: Path, names: list[str]) -> None:

@@ -31,6 +31,7 @@ from eyespot.photos.places import Root, full_path, read_again, read_bytes
 from eyespot.photos.sources import is_there, root_of, scan, scan_counting
 from eyespot.types import UsageError
 from tests.wording import raises
+from tests.worlds import tar
 
 IMAGES = pa.schema([("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("n", pa.int64())])
 
@@ -130,7 +131,7 @@ def test_a_link_to_what_is_left_out_elsewhere_is_followed(tmp_path: Path) -> Non
 def test_caches_are_left_out_and_counted(tmp_path: Path, folder: str, reason: str) -> None:
     names = (f"{folder}/small.jpg", f"{folder}/index.db", "photo.jpg")
     write(tmp_path / "photos", *names)
-    make_tar(tmp_path / "photos.tar", dict.fromkeys(names, b"x"))
+    tar(tmp_path / "photos.tar", dict.fromkeys(names, b"x"))
 
     for place in (tmp_path / "photos", tmp_path / "photos.tar"):
         skipped = SkippedFiles()
@@ -376,15 +377,6 @@ def test_an_empty_or_missing_root_is_not_there(tmp_path: Path) -> None:
     assert is_there(root_of(str(tmp_path)))
 
 
-def make_tar(place: Path, members: dict[str, bytes]) -> Path:
-    with tarfile.open(place, "w") as archive:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size, info.mtime = len(data), 1_700_000_000
-            archive.addfile(info, io.BytesIO(data))
-    return place
-
-
 def test_a_webdataset_tar_gives_pictures_with_their_sidecars(tmp_path: Path) -> None:
     members = {
         "a.txt": b"a heron",
@@ -394,7 +386,7 @@ def test_a_webdataset_tar_gives_pictures_with_their_sidecars(tmp_path: Path) -> 
         "b.cls": b"7",
         "c.jpg": b"one",
     }
-    root = root_of(str(make_tar(tmp_path / "shard.tar", members)))
+    root = root_of(str(tar(tmp_path / "shard.tar", members)))
 
     found = list(scan(root))
 
@@ -405,7 +397,7 @@ def test_a_webdataset_tar_gives_pictures_with_their_sidecars(tmp_path: Path) -> 
 
 
 def test_a_tar_cut_short_gives_what_it_has_and_says_so(tmp_path: Path) -> None:
-    whole = make_tar(tmp_path / "whole.tar", {f"{n}.jpg": bytes(700) for n in range(5)}).read_bytes()
+    whole = tar(tmp_path / "whole.tar", {f"{n}.jpg": bytes(700) for n in range(5)}).read_bytes()
     (tmp_path / "cut.tar").write_bytes(whole[: 3 * (512 + 1024) + 100])
 
     found = walk(tmp_path / "cut.tar")
@@ -438,7 +430,7 @@ def test_odd_tar_members_are_named_and_the_rest_is_read(tmp_path: Path, monkeypa
 
 def test_sidecars_far_from_their_pictures_are_read_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{n}.{kind}" for kind in ("jpg", "txt") for n in range(10)]
-    make_tar(tmp_path / "apart.tar", {name: b"x" for name in [*names, "README.txt"]})
+    tar(tmp_path / "apart.tar", {name: b"x" for name in [*names, "README.txt"]})
     near = walk(tmp_path / "apart.tar")
     monkeypatch.setattr(tars, "OPEN_KEYS", 8)
     far = walk(tmp_path / "apart.tar")
@@ -452,7 +444,7 @@ def test_sidecars_far_from_their_pictures_are_read_or_told(tmp_path: Path, monke
 
 def test_a_member_is_found_again_also_in_an_archive_inside_a_folder_called_tar(tmp_path: Path) -> None:
     (tmp_path / "x.tar").mkdir()
-    place = make_tar(tmp_path / "x.tar" / "Y.TAR", {"a.tar/b.jpg": b"one", "/etc/c.jpg": b"two"})
+    place = tar(tmp_path / "x.tar" / "Y.TAR", {"a.tar/b.jpg": b"one", "/etc/c.jpg": b"two"})
 
     assert read_again(f"{place}/a.tar/b.jpg") == b"one"
     assert read_again(full_path(root_of(str(place)), "/etc/c.jpg")) == b"two"
