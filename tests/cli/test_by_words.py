@@ -44,14 +44,6 @@ def test_words_alone_find_nothing_else_and_obey_filters(sample_gallery: Path) ->
         assert none.stdout == "" and "--by look" in none.stderr
 
 
-def test_no_teach_leaves_out_what_labelled_photos_look_like(sample_gallery: Path) -> None:
-    words = ("search", "Brandenburg Gate", "-g", sample_gallery, "-k", 9)
-    taught, untaught = done(*words, "--teach"), done(*words, "--no-teach")
-
-    assert "photos have these words" in taught.stderr and "have these words" not in untaught.stderr
-    assert "[" in taught.stdout.splitlines()[0] and taught.stdout != untaught.stdout
-
-
 # -- names that are given ---------------------------------------------------------------------------------------
 
 

@@ -39,21 +39,6 @@ def record(gallery: Path, image: str, key: str, who: str, query: Query = Query.w
         judgements.record([Judgement(digest, image, f"person:{who}", "p", VERDICTS[key], at=time.time())])
 
 
-@pytest.mark.long
-def test_photos_of_the_line_move_the_search_and_the_output_says_so(gallery: Path) -> None:
-    plain = search(gallery)
-    first, *_, last = (item["id"] for item in plain["items"])
-
-    moved = search(gallery, "--yes", last, "--no", first)
-    ran = done("search", "stripes", "-g", gallery, "--yes", last, "--no", first, "--why")
-
-    assert "moved" not in plain
-    assert moved["moved"] == {"yes": 1, "no": 1, "missing": 0, "by": ""}
-    assert moved["items"][0]["id"] == last
-    assert "moved by 1 yes and 1 no" in ran.stderr
-    assert "photos changed the searched look" in ran.stdout
-
-
 def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
     first, *_, last = (item["id"] for item in search(gallery)["items"])
     record(gallery, last, "y", "ada")
