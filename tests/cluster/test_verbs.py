@@ -170,9 +170,7 @@ def made(gallery: Path, photos: Path, encoder: Encoder, options: Options) -> Sum
     return index(gallery, [str(root) for root in sorted(photos.iterdir())], [encoder], options)
 
 
-def test_the_gallery_has_the_bytes_of_a_plain_one(
-    tmp_path: Path, embedding_photos: Path, shards: list[object], starter: Encoder
-) -> None:
+def test_the_bytes_are_alike(tmp_path: Path, embedding_photos: Path, shards: list[object], starter: Encoder) -> None:
     with WorkerPool(Cluster(3)) as crew:
         summary = made(tmp_path, embedding_photos, starter, Options(shard_rows=20, reader_factory=crew))
 

@@ -75,9 +75,7 @@ def written(card: Card, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_pictures_link_into_the_running_page_that_the_environment_names(
-    card: Card, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_link_into_a_page(card: Card, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     photo = next(Path(sample.photos()).rglob("*.jpg"))
     monkeypatch.setenv("EYESPOT_PAGE", "http://127.0.0.1:8000/")
 

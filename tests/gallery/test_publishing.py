@@ -103,9 +103,7 @@ def tear_list(url: str) -> None:
     ],
     indirect=["url"],
 )
-def test_damage_in_a_store_is_mended_by_the_command_that_the_reader_is_given(
-    url: str, damage: Callable[[str], None], check: bool, sent: int, tmp_path: Path
-) -> None:
+def test_a_store_is_mended(url: str, damage: Callable[[str], None], check: bool, sent: int, tmp_path: Path) -> None:
     gallery = copied(tmp_path)
     publish(gallery, url)
     damage(url)

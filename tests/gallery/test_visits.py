@@ -170,9 +170,7 @@ def test_a_stamp_counts_only_when_what_was_found_is_planned(ledger: PictureIndex
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.text("ab/.\u00e9", min_size=1, max_size=6), unique=True), st.data())
-def test_any_names_are_compared_right(
-    tmp_path_factory: pytest.TempPathFactory, names: list[str], data: st.DataObject
-) -> None:
+def test_names_are_compared(tmp_path_factory: pytest.TempPathFactory, names: list[str], data: st.DataObject) -> None:
     """Members of a tar may have any names, in any order: a second look finds what was added and what is gone."""
     folder = tmp_path_factory.mktemp("any")
     first, second = (data.draw(st.lists(st.sampled_from([f"{name}.jpg" for name in names] or ["x.jpg"]))) for _ in "12")

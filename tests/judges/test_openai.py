@@ -315,9 +315,7 @@ def test_an_answer_outlives_a_budget_too_small_to_ask_on(then: Response, picture
 
 @pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize(("way", "then"), [("words", chat("Perhaps")), ("probabilities", chat("x"))])
-def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
-    way: str, then: Response, workers: int, ledger: Judgements, pictures: list[Path]
-) -> None:
+def test_cut_pairs_count(way: str, then: Response, workers: int, ledger: Judgements, pictures: list[Path]) -> None:
     """Several calls a pair, seven in all: the last pairs are cut short."""
     budget = Budget(calls=7)
     with Double(then=then) as server:

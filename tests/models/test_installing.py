@@ -137,7 +137,7 @@ def test_one_wrong_bit_is_never_installed(models: Mapping[str, Path], mirror: Hu
     assert not [path for path in installed.home().rglob("*") if path.suffix in (".onnx", ".part")]
 
 
-def test_only_the_hub_has_it(models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_gets_the_token(models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     get("clip", models)
     assert all((token is None) == path.startswith("/blobs/") for path, token in mirror.tokens)

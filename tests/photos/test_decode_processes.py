@@ -80,7 +80,7 @@ def test_the_gallery_is_that_of_threads(tmp_path: Path, photos: Path, clip: Any,
     assert run(tmp_path / "apart", tmp_path / "photos", clip, apart=True).embedded == 1
 
 
-def test_large_photos_get_all(tmp_path: Path, photos: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_memory_for_one_photo(tmp_path: Path, photos: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The large photo takes 192 MB in full; a process has 150 MB."""
     monkeypatch.setenv("EYESPOT_DECODE_MEMORY", "300M")  # half is for processes, and one usual photo takes all of it
     assert run(tmp_path / "gallery", photos, clip, apart=True).pictures == 9
