@@ -228,6 +228,9 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them_and_a_prompt_may_
     assert prompt("openai:m", mine)["words"] == 'Write 5, as in {"captions": ["A {colour} bus."]}'
 
 
+# -- recipes ----------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("step", "lines"),
     [
