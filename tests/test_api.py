@@ -77,8 +77,6 @@ def test_import_eyespot_loads_nothing_heavy() -> None:
     assert [name for name in modules if name.startswith("eyespot")] == ["eyespot"]
 
 
-# -- evaluate, compare ------------------------------------------------------------------------------------------
-
 QRELS = Qrels({"heron": {"a": 1, "b": 1}, "bridge": {"c": 1}})
 GOOD = Run.from_orders({"heron": ["a", "b", "c"], "bridge": ["c", "a"]})
 POOR = Run.from_orders({"heron": ["c", "a", "b"], "bridge": ["a", "c"]})
@@ -121,9 +119,6 @@ def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
     assert eyespot.compare(run, {"q": {"a": 1, "b": 0}}, grades, first_relevant).pairs[0].difference == -1
 
 
-# -- kinds ------------------------------------------------------------------------------------------------------
-
-
 def public_calls() -> list[tuple[str, Any]]:
     from scripts import api_page
 
@@ -133,9 +128,7 @@ def public_calls() -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("bad", [5, "abc", None], ids=repr)
-def test_a_public_name_refuses_what_it_does_not_take_in_a_sentence(
-    bad: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_public_name_says_what_it_takes(bad: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each name with one value for all that it needs: it takes it, or says what it takes."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
@@ -194,9 +187,6 @@ def test_what_is_wrong_with_a_value_of_a_fitting_kind_stays_as_it_is() -> None:
         eyespot.metrics.bootstrap(np.array(["a"]))
 
 
-# -- load_* -----------------------------------------------------------------------------------------------------
-
-
 def test_members_of_rooms_are_loaded_by_name(tmp_path: Path) -> None:
     vectors = np.eye(4, dtype=np.float32)
 
@@ -224,9 +214,6 @@ def test_a_name_whose_package_is_missing_says_what_to_install(child_env: dict[st
     failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=child_env)
 
     assert f"{EyespotError.__name__}: train needs the extra [torch]: " in failed.stderr
-
-
-# -- docs/api.md ------------------------------------------------------------------------------------------------
 
 
 def test_the_page_is_what_the_script_writes() -> None:

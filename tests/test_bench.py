@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import subprocess
@@ -58,24 +57,6 @@ def test_every_benchmark_answers_help_without_loading_its_peers() -> None:
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("usage: ") == len(BENCHMARKS)
-
-
-def test_only_the_harness_has_what_all_benchmarks_share() -> None:
-    files = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "bench" / "harness").glob("*.py")]
-    owned = {node.name for tree in files for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    forbidden = {"ArgumentParser", "execve", "OPENBLAS_CORETYPE", "parse_args"}
-
-    again = {}
-    for path in BENCHMARKS:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        nodes = list(ast.walk(tree))
-        defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-        words = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        words |= {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
-        again[path.name] = defined & owned | words & forbidden
-
-    assert {"Command", "Measurement", "Race", "timed", "restart"} <= owned
-    assert {name: names for name, names in again.items() if names} == {}
 
 
 def test_a_line_of_json_has_the_fields_that_scripts_read(tmp_path: Path) -> None:

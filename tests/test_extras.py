@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from eyespot import extras
-from scripts import extras as trying
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = tomllib.loads((ROOT / "scripts" / "extras.toml").read_text(encoding="utf-8"))
@@ -132,32 +131,3 @@ def test_the_first_visit_begins_with_the_lines_of_the_readme() -> None:
 
     assert [line for line in lines if line not in readme or f"\n{line}\n" not in page] == []
     assert [line for line in lines if line not in CASES["checkout"]["commands"].splitlines()] == []
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the programs of this test are shell scripts")
-def test_the_base_install_is_tried_on_every_python_that_would_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first of each version; none that is too old, is no CPython, or does not start."""
-    home, programs = tmp_path / "home", tmp_path / "bin"
-    prints = {
-        "bin/python3.11": "echo 3 11 cpython",
-        "bin/python3.14": "echo 3 14 cpython",
-        "bin/python3.16": "exit 127",
-        "bin/python3.17": "echo 3 17 pypy",
-        "home/.pyenv/versions/3.10.1/bin/python": "echo 3 10 cpython",
-        "home/.pyenv/versions/3.14.2/bin/python": "echo 3 14 cpython",
-        "home/.pyenv/versions/3.15.0/bin/python": "echo 3 15 cpython",
-    }
-    for name, line in prints.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("PATH", str(programs))
-
-    found = {python.minor: python.path for python in trying.pythons()}
-
-    assert found.pop(sys.version_info.minor) == sys.executable
-    assert found.pop(11, None) in (None, str(programs / "python3.11"))
-    assert found == {14: str(programs / "python3.14"), 15: str(home / ".pyenv/versions/3.15.0/bin/python")}

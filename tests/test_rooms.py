@@ -92,9 +92,7 @@ def test_other_packages_add_members_by_entry_points(tmp_path: Path, child_env: d
         ("torch", f"wildclip:{__file__}", "wildclip needs the extra [torch]: "),
     ],
 )
-def test_a_missing_package_is_told_as_the_extra_to_install(
-    missing: str, spec: str, sentence: str, child_env: dict[str, str]
-) -> None:
+def test_a_missing_package_names_its_extra(missing: str, spec: str, sentence: str, child_env: dict[str, str]) -> None:
     """One sentence with the line to type."""
     code = BLOCKED.format(missing=missing, spec=spec)
 
@@ -141,9 +139,6 @@ def test_a_setting_of_ones_own_is_left_as_it_is() -> None:
     line = [sys.executable, "-c", code]
     done = subprocess.run(line, env=os.environ | {"ORT_DISABLE_TELEMETRY": "0"}, check=True, capture_output=True)
     assert done.stdout == b"0\n"
-
-
-# -- the HTML kit -------------------------------------------------------------------------------------------------
 
 
 PACKAGE = Path(eyespot.__file__).parent

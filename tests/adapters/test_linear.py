@@ -75,9 +75,6 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-# -- the page on QuARI runs as it stands --------------------------------------------------------------------------
-
-
 PAGE = ROOT / "docs" / "quari.md"
 
 

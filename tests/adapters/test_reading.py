@@ -138,9 +138,6 @@ def test_what_is_wrong_is_told_in_a_sentence(make: Callable[[Path], None], tmp_p
     check_wording(str(caught.value))
 
 
-# -- semi-positives ----------------------------------------------------------------------------------------------
-
-
 def quiet(_what: str, _done: int, _total: int) -> None:
     pass
 
@@ -194,9 +191,7 @@ def test_weights_are_a_softmax_over_all_neighbours_and_the_nearest_are_kept() ->
     ],
     ids=["content", "id", "few", "no direction"],
 )
-def test_semi_positives_are_the_nearest_others(
-    images: Any, ids: list[str] | None, neighbours: int, rows: list[list[int]]
-) -> None:
+def test_nearest_others_are_taken(images: Any, ids: list[str] | None, neighbours: int, rows: list[list[int]]) -> None:
     found = mine(images, ids, exact.load, Mining(neighbours=neighbours, keep=2))
 
     assert found.rows[: len(rows)].tolist() == rows

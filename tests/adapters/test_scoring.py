@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +22,6 @@ from eyespot.kernels.codes import Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import AdaptedQuery, NearestRows, UsageError
 from tests.examples import examples
-from tests.processors import compiled_for
 from tests.wording import check_wording, raises
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
@@ -135,23 +131,6 @@ def test_any_small_world_is_ranked_as_by_the_matrix(data: st.DataObject) -> None
     assert_best(found, 0, by_the_matrix(adapted, vectors), k)
 
 
-@pytest.mark.long
-@settings(max_examples=examples(40), deadline=None)
-@given(st.data())
-def test_neither_pruning_nor_windows_change_an_answer(data: st.DataObject) -> None:
-    vectors, adapted = world(data, 1500, widest=70)
-    k = data.draw(st.sampled_from([1, 10, 100]), "k")
-    options = data.draw(st.sampled_from([CODED, {}]), "passes")
-    allowed = np.random.default_rng(0).random(1500) < data.draw(st.sampled_from([0.5, 1.0, 2.0]), "share")
-    index = AdaptedIndex([vectors[:700], vectors[700:]], **options)
-    index.window = data.draw(st.sampled_from([index.window, 300, 1111]), "window")  # rows at a time
-
-    found = index.search([adapted, adapted], k, allowed)
-
-    for at in range(2):
-        assert_best(found, at, by_the_matrix(adapted, vectors), k, allowed)
-
-
 @pytest.mark.parametrize("kind", ["gaussian", "anchored"])
 @pytest.mark.parametrize(("options", "k"), [(CODED, 50), (CODED, 1000), ({}, 50)], ids=["coded", "many", "plain"])
 def test_twenty_thousand_rows(kind: str, options: dict[str, Any], k: int) -> None:
@@ -228,18 +207,6 @@ def test_what_is_mapped_to_nothing_scores_zero() -> None:
 
     assert found.rows.tolist() == [[2, 4, 1, 3, 0]]
     assert found.scores.tolist() == [[1, 1, 0, 0, -1]]
-
-
-def test_scores_below_zero_are_ranked_too() -> None:
-    rng = np.random.default_rng(7)
-    vectors = np.abs(clustered(rng, 3000, 16))
-    one = np.eye(16)[:, :2]
-    adapted = view(-np.ones(16), one, one, 0.0)
-
-    found = AdaptedIndex(vectors, **CODED).search([adapted], 20)
-
-    assert found.scores.max() < 0
-    assert_best(found, 0, by_the_matrix(adapted, vectors), 20)
 
 
 @pytest.mark.parametrize("options", [CODED, {}])
@@ -393,29 +360,3 @@ def test_codes_can_be_brought_along() -> None:
     assert index.codes[0] is codes[0]
     with raises(UsageError):
         AdaptedIndex([others], codes)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("processor", ["generic", "haswell"])
-def test_a_kernel_for_an_older_processor_gives_the_same_answer(tmp_path: Path, processor: str) -> None:
-    """Compiled for a processor without AVX-512, in another process: one of any kind, and one with AVX2."""
-    vectors = clustered(np.random.default_rng(15), 999, 70)
-    adapted = bent("gaussian", np.random.default_rng(16), vectors, 12)
-    np.savez(tmp_path / "world.npz", vectors=vectors, query=adapted.query, left=adapted.left, right=adapted.right)
-    script = """
-import sys, numpy as np
-from eyespot.adapters.quari.scoring import AdaptedIndex
-from eyespot.kernels.tiles import fast
-from eyespot.types import AdaptedQuery
-world = np.load(sys.argv[1])
-index = AdaptedIndex(world["vectors"], patience=0, small=0)
-found = index.search([AdaptedQuery(world["query"], world["left"], world["right"], 0.0)], 9)
-print(fast(), len(index.codes), *found.rows[0])
-"""
-    older = {**compiled_for(processor), "NUMBA_CACHE_DIR": str(tmp_path)}
-    line = [sys.executable, "-c", script, str(tmp_path / "world.npz")]
-    done = subprocess.run(line, capture_output=True, text=True, check=True, env={**os.environ, **older})
-
-    best = AdaptedIndex(vectors).search([adapted], 9).rows[0]
-    assert done.stdout.split() == [str(processor == "haswell"), "1", *map(str, best.tolist())]

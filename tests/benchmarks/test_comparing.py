@@ -144,9 +144,7 @@ def test_queries_without_a_ranking_keep_all_numbers_away() -> None:
         ("", "", {}),
     ],
 )
-def test_a_model_that_answers_another_prompt_than_the_paper_s_is_another_system(
-    judge: str, wording: str, expected: dict[str, list[str]]
-) -> None:
+def test_another_prompt_makes_another_system(judge: str, wording: str, expected: dict[str, list[str]]) -> None:
     run = scores(q1="ab", q2="ba")
     run.header["judge"] = judge
     made = evaluated(run, task(), TWO_STAGES, wording=wording)
@@ -159,9 +157,7 @@ def test_a_model_that_answers_another_prompt_than_the_paper_s_is_another_system(
     ("view", "expected"),
     [("centre crop of 224 x 224", {"ViT": ["view"]}), ("longer side 384, positions interpolated", {}), ("", {})],
 )
-def test_an_encoder_that_saw_pictures_otherwise_than_the_paper_s_is_not_compared(
-    view: str, expected: dict[str, list[str]]
-) -> None:
+def test_another_preprocessing_than_the_paper_s_is_not_compared(view: str, expected: dict[str, list[str]]) -> None:
     run = scores(q1="ab", q2="ba")
     run.header |= {"view": view} if view else {}
     rows = [Printed("Heron (2020)", "ViT", "t2i", "Hit@1", 0.9, view="longer side 384, positions interpolated")]

@@ -58,9 +58,7 @@ def test_it_says_what_it_is_and_needs_and_refuses_an_empty_folder(name: str, tmp
 
 
 @pytest.mark.parametrize("name", names())
-def test_what_check_finds_can_be_read_and_papers_print_of_its_tasks_measures_and_breakdowns(
-    name: str, tmp_path: Path
-) -> None:
+def test_what_check_finds_can_be_read_and_has_the_papers_tasks_and_measures(name: str, tmp_path: Path) -> None:
     data = WORLDS[name](tmp_path)
     split = benchmark(name).splits[0]
 
@@ -248,9 +246,7 @@ def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: st
         ("test", 100_000_000, set()),
     ],
 )
-def test_ilias_among_five_million_is_not_ilias_among_a_hundred(
-    split: str, pool: int | None, shown: set[str], tmp_path: Path
-) -> None:
+def test_ilias_5m_is_not_ilias_100m(split: str, pool: int | None, shown: set[str], tmp_path: Path) -> None:
     task = worlds.tasks_of("ilias", ilias(tmp_path), split)["t2i"]
 
     found = papers("ilias", task, split, pool)

@@ -296,9 +296,7 @@ def test_own_pictures_that_are_judged_relevant_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("column", "mean", "noted"), [({}, 0.5, True), ({"image": "a"}, 1.0, False)])
-def test_a_query_of_the_id_of_an_image_is_noted_unless_that_is_left_out(
-    column: dict[str, str], mean: float, noted: bool, tmp_path: Path
-) -> None:
+def test_a_query_with_an_image_s_id_is_noted(column: dict[str, str], mean: float, noted: bool, tmp_path: Path) -> None:
     data = worlds.own_set(
         tmp_path, [{"id": "a", "text": "x", **column}, {"id": "b", "text": "y"}], {"a": {"c": 1}, "b": {"b": 1}}
     )

@@ -83,9 +83,7 @@ def own(data: Path, way: str = "name", **more: dict[str, str]) -> Path:
 
 
 @pytest.mark.parametrize("way", ["name", "stem", "path"])
-def test_words_rank_the_gallery_as_plain_products_do(
-    collection: Collection, vectors: dict[str, Any], tmp_path: Path, way: str
-) -> None:
+def test_words_rank_as_products_do(collection: Collection, vectors: dict[str, Any], tmp_path: Path, way: str) -> None:
     task = tasks_of("own", own(tmp_path, way))["own"]
     texts = dict(zip([f"q{at}" for at in range(4)], collection.encoder.encode_texts(WORDS[:4]), strict=True))
 
@@ -108,9 +106,7 @@ def test_queries_that_the_encoder_cuts_are_counted(collection: Collection, tmp_p
     assert note.startswith("1 of 5 queries are cut: starter reads 256 of 605 tokens")
 
 
-def test_picture_and_words_together_and_the_picture_alone(
-    collection: Collection, vectors: dict[str, Any], tmp_path: Path
-) -> None:
+def test_picture_with_and_without_words(collection: Collection, vectors: dict[str, Any], tmp_path: Path) -> None:
     both = {"id": "both", "text": "a tower", "image": PHOTOS[5].name}
     alone = {"id": "alone", "text": "", "image": PHOTOS[6].name}
     worlds.table(tmp_path / "queries.csv", [both, alone])
@@ -126,9 +122,7 @@ def test_picture_and_words_together_and_the_picture_alone(
     assert ranked(scored(task, run).run)["alone"][0] != PHOTOS[6].name == expected["alone"][0]
 
 
-def test_pictures_of_the_data_folder_are_encoded_and_those_that_are_nowhere_stop_the_search_or_leave_their_query_out(
-    collection: Collection, tmp_path: Path
-) -> None:
+def test_pictures_of_the_data_folder_are_encoded_and_lost_ones_refused(collection: Collection, tmp_path: Path) -> None:
     other = next(path for path in sorted(sample.photos().iterdir()) if path.suffix == ".jpg" and path not in PHOTOS)
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "mine.jpg").write_bytes(other.read_bytes())
@@ -186,9 +180,7 @@ def captions(tmp_path: Path) -> Path:
     return worlds.write(tmp_path / "data" / "dataset_coco.json", {"images": images}).parent
 
 
-def test_both_ways_of_captions_are_plain_products_within_the_six(
-    collection: Collection, vectors: dict[str, Any], captions: Path
-) -> None:
+def test_captions_both_ways_are_products(collection: Collection, vectors: dict[str, Any], captions: Path) -> None:
     tasks = tasks_of("coco5k", captions)
     pictures = {str(at): vectors[PHOTOS[at].name] for at in range(6)}
     texts = {str(5 - at): vector for at, vector in enumerate(collection.encoder.encode_texts(WORDS))}
@@ -244,9 +236,7 @@ def test_each_query_ranks_its_own_candidates(collection: Collection, vectors: di
         assert ranked(run)[WORDS[q]] == brute({"q": texts[WORDS[q]]}, names)["q"]
 
 
-def test_candidates_are_ranked_in_the_query_s_own_view(
-    collection: Collection, vectors: dict[str, Any], tmp_path: Path
-) -> None:
+def test_candidates_rank_in_the_query_s_view(collection: Collection, vectors: dict[str, Any], tmp_path: Path) -> None:
     task = candidates(tmp_path, *((WORDS[0], at, at == 0) for at in range(8)))
     adapter = load(checkpoint(tmp_path / "quari", 512))
     (view,) = adapter.adapt(collection.encoder.encode_texts(WORDS[:1]))
@@ -419,7 +409,5 @@ def test_check_compares_a_file_with_the_known_copy(tmp_path: Path, more: dict[st
     ("more", "states"),
     [({}, ["missing"]), ({"required": False}, ["absent"]), ({"split": "val"}, []), ({"split": "test"}, ["missing"])],
 )
-def test_check_tells_what_is_missing_for_the_split(
-    tmp_path: Path, more: dict[str, int | str], states: list[str]
-) -> None:
+def test_check_tells_what_the_split_lacks(tmp_path: Path, more: dict[str, int | str], states: list[str]) -> None:
     assert [status.state for status in check(needing(**more), tmp_path / os.devnull, "test")] == states

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +29,6 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def worse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkpoint(tmp_path_factory.mktemp("quari") / "worse", 512, "starter", HARMFUL)
-
-
-# -- what is published ----------------------------------------------------------------------------------------
 
 
 def test_the_four_published_checkpoints_are_listed_with_their_encoders() -> None:
@@ -83,9 +77,7 @@ def test_another_space_is_refused_with_the_way_out(space: Space) -> None:
         refuse_other_space(Released(), space)
 
 
-def test_an_encoder_in_a_folder_is_the_same_from_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_s_folder_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tuned" / "model").mkdir(parents=True)
     made_here = quari.load(checkpoint(tmp_path / "made", 8, "hf:tuned/model"))
     space = Space(f"hf:{(tmp_path / 'tuned' / 'model').resolve()}", "", "", "", 8)
@@ -95,9 +87,6 @@ def test_an_encoder_in_a_folder_is_the_same_from_the_current_folder(
     monkeypatch.chdir(tmp_path / "tuned")
     with raises(UsageError):
         refuse_other_space(made_here, space)
-
-
-# -- the warning ----------------------------------------------------------------------------------------------
 
 
 def test_a_search_warns_of_a_checkpoint_that_was_worse(gallery: Path, worse: Path, tmp_path: Path) -> None:
@@ -110,9 +99,7 @@ def test_a_search_warns_of_a_checkpoint_that_was_worse(gallery: Path, worse: Pat
     assert "vectors as they are" not in quiet.stderr
 
 
-def test_an_evaluation_warns_once_and_names_a_checkpoint_by_its_training(
-    gallery: Path, worse: Path, tmp_path: Path
-) -> None:
+def test_an_evaluation_warns_once_and_names_the_training(gallery: Path, worse: Path, tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("id,text\nq,red stripes\n")
     (tmp_path / "qrels.txt").write_text("q 0 1.jpg 1\n")
     line = ("eval", "own", "--data", tmp_path, "-g", gallery, "--adapt")
@@ -139,21 +126,6 @@ def test_a_name_that_can_be_no_folder_is_an_encoder_that_is_not_there(gallery: P
     with pytest.raises(UsageError, match="no vectors of"):
         Gallery(gallery).stem(model)
 
-
-@pytest.mark.long
-def test_serve_warns_at_its_start(gallery: Path, worse: Path, child_env: dict[str, str]) -> None:
-    pytest.importorskip("fastapi")
-    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", gallery, "--port", 0, "--adapt", f"worse={worse}"]
-    with subprocess.Popen([*map(str, line)], env=child_env, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        lines = [server.stderr.readline() for _ in range(2)]
-        server.send_signal(signal.SIGINT)
-        server.communicate(timeout=60)
-
-    assert any("--adapt worse: the adapter found less" in line for line in lines)
-
-
-# -- arrays ---------------------------------------------------------------------------------------------------
 
 FLOATS = np.ones((4, 512), np.float32)
 

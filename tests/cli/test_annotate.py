@@ -111,9 +111,6 @@ def test_no_agreement_beyond_chance_is_made_of_one_kind_of_mark(twelve: Place, t
     assert run_json("annotate", "agreement", *twelve)["1"]["krippendorff_alpha"]["value"] is None
 
 
-# -- a team -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_the_agreement_of_a_team_and_a_set_without_flagged_photos(labelled: Place, tmp_path: Path) -> None:
     (pair,) = run_json("annotate", "agreement", *labelled)["1"]["pairs"]

@@ -94,9 +94,7 @@ def test_the_server_says_the_same_bytes(gallery: Path, state: Path, server: int,
     assert served == searched(gallery, state / "nobody", *line)
 
 
-def test_plain_lines_are_answered_by_the_server(
-    gallery: Path, state: Path, server: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_server_answers_plain(gallery: Path, state: Path, server: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     note = _ask_server.note_of(str(gallery))
     assert note is not None
@@ -108,9 +106,7 @@ def test_plain_lines_are_answered_by_the_server(
         assert reply is not None and reply["code"] == 0 and reply["stdout"], line
 
 
-def test_a_plain_search_is_answered_by_the_server_and_imports_nothing_large(
-    gallery: Path, state: Path, server: int
-) -> None:
+def test_a_search_the_server_answers_imports_nothing_large(gallery: Path, state: Path, server: int) -> None:
     code = "import sys; from eyespot.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     line = [sys.executable, "-c", code, "search", "gate", "-g", str(gallery)]
     env = environment(XDG_STATE_HOME=str(state), PYTHONIOENCODING="utf-8")
@@ -148,9 +144,7 @@ def posted(port: int, token: str, *words: str) -> int:
         return error.code
 
 
-def test_a_line_without_the_token_and_one_that_writes_or_reads_files_are_refused_by_the_server_itself(
-    gallery: Path, state: Path, server: int, tmp_path: Path
-) -> None:
+def test_the_server_refuses_lines_without_token(gallery: Path, state: Path, server: int, tmp_path: Path) -> None:
     token, here = json.loads(note_of(state).read_text())[1], f"--gallery={gallery}"
     lines = [["--html", str(tmp_path / "x.html")], [f"--csv={tmp_path / 'x.csv'}"], ["--copy", str(tmp_path / "x")]]
     lines += [["./pool.jpg"], ["--image", str(tmp_path)], ["--rerank", "encoder:starter"]]
@@ -184,9 +178,7 @@ def test_the_token_of_an_owner_and_one_from_elsewhere_run_no_line(gallery: Path,
     assert found.pop(("127.0.0.1", "search")) in (200, 503) and set(found.values()) == {403}, found
 
 
-def test_only_a_living_server_of_this_gallery_and_version_is_asked(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_fitting_living_server_answers(gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     here = Path(shutil.copytree(gallery, tmp_path / "here"))
     other = shutil.copytree(gallery, tmp_path / "other")

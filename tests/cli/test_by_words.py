@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from eyespot.runs import read_run
 from tests.cli.conftest import done, run_json
-from tests.command import refuses, run_eyespot
+from tests.command import refuses
 from tests.worlds import copy_of_sample_gallery
 
 
@@ -43,28 +42,6 @@ def test_words_alone_find_nothing_else_and_obey_filters(sample_gallery: Path) ->
     for options in ((), ("--rerank", "person:ada", "--calibrate", "10")):
         none = done("search", "zyzzyva", "--by", "words", *options, "-g", sample_gallery, code=4)
         assert none.stdout == "" and "--by look" in none.stderr
-
-
-def test_look_reads_no_word_and_both_ranks_other_words_as_look(sample_gallery: Path) -> None:
-    look, both = (search(sample_gallery, "something hot and bright", "--by", by)["items"] for by in ("look", "both"))
-    assert [item["id"] for item in look] == [item["id"] for item in both]
-    assert "why" not in look[0] and codes(both[0]) == ["look"]
-
-    gate = search(sample_gallery, "Brandenburg Gate", "--by", "look", "-k", 1)
-    assert gate["by"] == "look" and "why" not in gate["items"][0]
-
-
-def test_operators_of_the_table_are_words(sample_gallery: Path) -> None:
-    for text in ('"NEAR" OR *', "title : gate", "'gate", "gate AND NOT", "c0:gate -x"):
-        assert run_eyespot("search", text, "--by", "words", "-g", sample_gallery).returncode in (0, 4), text
-
-
-def test_no_teach_leaves_out_what_labelled_photos_look_like(sample_gallery: Path) -> None:
-    words = ("search", "Brandenburg Gate", "-g", sample_gallery, "-k", 9)
-    taught, untaught = done(*words, "--teach"), done(*words, "--no-teach")
-
-    assert "photos have these words" in taught.stderr and "have these words" not in untaught.stderr
-    assert "[" in taught.stdout.splitlines()[0] and taught.stdout != untaught.stdout
 
 
 # -- names that are given ---------------------------------------------------------------------------------------
@@ -108,13 +85,3 @@ def test_eval_reads_words_when_asked(sample_gallery: Path, tmp_path: Path) -> No
     assert "words and look" in both.stdout and "words and look" not in look.stdout
     (written,) = (tmp_path / "out").rglob("run*.parquet")
     assert read_run(written).header["by"] == "both"
-
-
-def test_a_read_only_copy_is_searched_by_words(sample_gallery: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(sample_gallery, tmp_path / "copy"))
-    (copy / "words.sqlite").unlink(missing_ok=True)
-    (copy / "words.sqlite" / "in the way").mkdir(parents=True)
-
-    shown = done("search", "gate", "--by", "words", "-g", copy, "--paths", HOME=str(tmp_path / "home"))
-
-    assert "Gate" in shown.stdout

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from eyespot.benchmarks import names
 from eyespot.runs import read_run, write_run
 from eyespot.types import Run
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
-from tests.lazy_import import requires
 from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 from tests.worlds.rankings import conformance
@@ -94,9 +92,6 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-# -- the process ------------------------------------------------------------------------------------------------
-
-
 def test_numbers_go_to_stdout_and_what_is_to_be_known_to_stderr(data: Path, run: Path) -> None:
     """A judged query is missing from the run, and one of the run is not judged."""
     write_run(worlds.orders(q1="ab", q2="xc", q8="c"), run)
@@ -137,9 +132,6 @@ def test_check_tells_each_part_with_its_state(data: Path) -> None:
     assert states["train.json"] == "absent" and "inquire_queries_val.csv" not in states
 
 
-# -- rankings ---------------------------------------------------------------------------------------------------
-
-
 def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) -> None:
     """P@1: q1 1, q2 and q3 0."""
     (task,) = run_json("eval", "inquire-fullrank", "--data", data, "--run", run, "-m", "P@1", "--measure", "AP@50")[
@@ -150,20 +142,8 @@ def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) 
     assert task["measures"]["AP@50"]["definition"]["norm"] == "all"
 
 
-@requires("ir_measures")
-def test_measures_of_ir_measures_are_evaluated_with_their_program(data: Path, run: Path) -> None:
-    """Nothing is judged not relevant: Bpref is the share of the relevant that is found."""
-    (task,) = run_json("eval", "inquire-fullrank", "--data", data, "--run", run, "-m", "Bpref")["tasks"]
-
-    assert task["measures"]["Bpref"]["mean"] == pytest.approx((1 + 1 + 0) / 3)
-    assert "pytrec_eval" in task["measures"]["Bpref"]["definition"]["program"]
-    assert task["measures"]["Bpref"]["by_chance"] is None
-
-
 @pytest.mark.long
-def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
-    data: Path, run: Path, tmp_path: Path
-) -> None:
+def test_queries_under_official_names_have_no_numbers_of_papers(data: Path, run: Path, tmp_path: Path) -> None:
     """Text, Markdown, LaTeX, page and JSON say in a line why."""
     shown = done("eval", "inquire-fullrank", "--data", data, "--run", run, "--out", tmp_path / "out")
 
@@ -179,9 +159,7 @@ def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
     assert task["published"] == [] and codes == ["queries", "judgements", "queries", "queries"]
 
 
-def test_the_numbers_again_from_their_summary_wherever_one_stands(
-    data: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_numbers_from_their_summary(data: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("inquire-fullrank", "--data", "data", "--run", "t2i=run.txt", "--sample", 2, "--seed", 3, "--pool", 9)
     first = run_json("eval", *words)
@@ -207,9 +185,6 @@ def test_an_input_that_has_changed_since_is_said(data: Path, run: Path, tmp_path
     assert f"{data / 'inquire_annotations.csv'} has changed" not in shown.stderr
 
 
-# -- submissions ------------------------------------------------------------------------------------------------
-
-
 def test_the_split_without_truths_becomes_a_submission(tmp_path: Path) -> None:
     data, out = worlds.circo(tmp_path / "data"), tmp_path / "out"
     write_run(Run.from_orders({"0": [str(at) for at in range(60)], "7": ["1"]}), tmp_path / "run.json")
@@ -222,9 +197,6 @@ def test_the_split_without_truths_becomes_a_submission(tmp_path: Path) -> None:
     refuses("eval", *words, code=4)
 
 
-# -- end to end -------------------------------------------------------------------------------------------------
-
-
 def test_a_gallery_is_searched_and_searched_again(few_gallery: Path, own: Path, tmp_path: Path) -> None:
     first = run_json("eval", "own", "--data", own, "-g", few_gallery, "--out", tmp_path / "out")
 
@@ -234,22 +206,7 @@ def test_a_gallery_is_searched_and_searched_again(few_gallery: Path, own: Path, 
     assert page.count("data:image/jpeg") >= 6 and "are not here" not in page
 
 
-@pytest.mark.long
-def test_under_an_adapter_other_pictures_are_found(few_gallery: Path, own: Path, tmp_path: Path) -> None:
-    words = ("own", "--data", own, "-g", few_gallery, "--adapt", checkpoint(tmp_path / "quari", 512, "starter"))
-
-    first = run_json("eval", *words, "--out", tmp_path / "report")
-
-    run_json("eval", *words[:-2], "--out", tmp_path / "plain")
-    adapted, plain = (read_run(tmp_path / name / "run.parquet") for name in ("report", "plain"))
-    assert first["system"] == "starter + quari" and adapted.header["adapted"]
-    assert [hit.score for hit in adapted["q"]] != [hit.score for hit in plain["q"]]
-    assert means(run_json("eval", "--from", tmp_path / "report")) == means(first)
-
-
-def test_missing_pictures_are_refused_unless_allowed_and_the_run_says_how_many(
-    few_gallery: Path, own: Path, tmp_path: Path
-) -> None:
+def test_missing_pictures_are_refused_unless_allowed(few_gallery: Path, own: Path, tmp_path: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", few_gallery)
     done(*words, "--out", tmp_path / "all")
     worlds.write(own / "qrels.txt", f"q 0 {TOWER} 1\nq 0 lost.jpg 1\n")
@@ -259,32 +216,6 @@ def test_missing_pictures_are_refused_unless_allowed_and_the_run_says_how_many(
 
     headers = [read_run(tmp_path / name / "run.parquet").header for name in ("some", "all")]
     assert [header.get("missing") for header in headers] == [1, None]
-
-
-# -- official numbers -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_ilias_s_own_numbers() -> None:
-    """Its 80 queries are 40 pictures and 40 texts, which are two tasks here: together they make the official means."""
-    folder = conformance("ilias")
-    expected = json.loads((folder / "expected.json").read_text())["1000"]
-
-    tasks = run_json("eval", "ilias", "--data", folder / "dataset", "--run", folder / "similarities.json.gz")["tasks"]
-
-    halves = [{label: 100 * its["mean"] for label, its in task["measures"].items()} for task in tasks]
-    assert [task["queries"] for task in tasks] == [40, 40]
-    assert sum(half["AP@1000"] for half in halves) / 2 == pytest.approx(expected["map"], **EXACT)
-    assert sum(half["Oracle@1000"] for half in halves) / 2 == pytest.approx(expected["oracle"], **EXACT)
-    for column in ("scale", "clutter"):
-        both = list(zip(*(task["groups"][column] for task in tasks), strict=True))
-        sums = [sum(100 * g["means"]["AP@1000"] * g["queries"] for g in pair if g["queries"]) for pair in both]
-        ours = [total / sum(g["queries"] for g in pair) for total, pair in zip(sums, both, strict=True)]
-        assert ours == pytest.approx([value for _, value in sorted(expected[column].items(), key=_low)], **EXACT)
-
-
-def _low(group: tuple[str, float]) -> float:
-    return float(group[0].partition("-")[0])
 
 
 def test_circo_s_own_numbers() -> None:
@@ -322,28 +253,3 @@ def test_eccv_s_own_numbers(tmp_path: Path) -> None:
             assert found[f"{truth}-{way}"][official[name]] == pytest.approx(values[way], **EXACT), (key, way)
             checked += 1
     assert checked == 18
-
-
-# -- pictures ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_report_shows_pictures_of_a_folder_beside_another_system_and_links_into_a_page(
-    data: Path, run: Path, tmp_path: Path
-) -> None:
-    """`eyespot eval … --images DIR --page ADDRESS`."""
-    (tmp_path / "photos").mkdir()
-    for name in "ab":
-        Image.new("RGB", (40, 30), "red").save(tmp_path / "photos" / f"{name}.png")
-    words = ("inquire-fullrank", "--data", data, "--run", run)
-    pictures = ("--images", tmp_path / "photos", "--page", "http://127.0.0.1:8000/")
-
-    done("eval", *words, *pictures, "--out", tmp_path / "one")
-    again = done("eval", *words, *pictures, "--name", "again", "--beside", tmp_path / "one", "--out", tmp_path / "two")
-
-    assert "again" in again.stdout and "run.txt" in again.stdout
-    page = (tmp_path / "two" / "report.html").read_text()
-    assert "Queries to look at" in page and page.count("data:image/jpeg") >= 2
-    assert "are not here and are shown by their ids" in page
-    assert 'href="http://127.0.0.1:8000/?q=' in page
-    assert page.count("<bdi>again</bdi>") == page.count("<bdi>run.txt</bdi>") >= 2

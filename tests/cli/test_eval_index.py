@@ -66,9 +66,7 @@ def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path
 
 
 @pytest.mark.long
-def test_they_come_again_from_their_summary_until_the_index_is_another(
-    gallery: Path, data: Path, tmp_path: Path
-) -> None:
+def test_numbers_come_from_the_summary_until_the_index_changes(gallery: Path, data: Path, tmp_path: Path) -> None:
     first = run_json("eval", "own", "--data", data, "-g", gallery, "--index", "faiss", "--out", tmp_path)
     assert mean(run_json("eval", "--from", tmp_path / "summary.json")) == mean(first)
     settings = next(gallery.rglob("settings.json"))

@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 import eyespot
-from eyespot import rooms, sample
+from eyespot import sample
 from eyespot.adapters.linear import Linear, save
 from eyespot.benchmarks.own import MEASURES
-from eyespot.gallery.describing import Describing, describe
 from eyespot.metrics import evaluate
 from eyespot.runs import read_qrels, write_run
-from eyespot.search import Adapted, Collection, LocalRerank, Nearest
+from eyespot.search import Adapted, Collection, Nearest
 from eyespot.types import Query, Run
 from tests.cli.conftest import done, gallery_of_samples, run_json
 from tests.command import refuses, run_eyespot
-from tests.lazy_import import requires
 from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 
@@ -74,23 +72,8 @@ def own(data: Path, gallery: Path) -> Callable[..., dict[str, Any]]:
     return evaluated
 
 
-# -- stages -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
-def test_all_stages_come_together_with_wordings_and_a_judge(own: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "terms.json").write_text('{"castle": ["an old fort"]}')
-    judge = ("--rerank", "encoder:starter", "--depth", 5, "--ledger", tmp_path / "ledger.sqlite")
-
-    shown = own("--neighbours", 2, "--expand", tmp_path / "terms.json", *judge)
-
-    assert [stage["stage"] for stage in shown["tasks"][0]["stages"]][-1] == "re-ranked"
-
-
-@pytest.mark.long
-def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
-    own: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_numbers_come_from_the_summary_but_of_no_later_version(own: Callable[..., Any], tmp_path: Path) -> None:
     first = own("--neighbours", 3, "--out", tmp_path)
     again = run_json("eval", "--from", tmp_path / "summary.json")
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -101,9 +84,7 @@ def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
     refuses("eval", "--from", tmp_path / "summary.json")
 
 
-def test_an_adapter_re_ranks_the_first_hits_of_a_run_and_those_that_the_gallery_lacks_stay_behind(
-    own: Callable[..., Any], collection: Collection, data: Path, tmp_path: Path
-) -> None:
+def test_an_adapter_re_ranks_a_run(own: Callable[..., Any], collection: Collection, data: Path, tmp_path: Path) -> None:
     adapter = checkpoint(tmp_path / "quari", collection.view.space.dim)
     run = Nearest.of(collection, 30)(QUERIES)
     write_run(run, tmp_path / "run.txt")
@@ -119,29 +100,7 @@ def test_an_adapter_re_ranks_the_first_hits_of_a_run_and_those_that_the_gallery_
 
 
 @pytest.mark.long
-@requires("cv2")
-def test_local_descriptors_re_rank_a_run(gallery: Path, collection: Collection, tmp_path: Path) -> None:
-    describe(gallery, rooms.load("descriptors", "sift"), Describing())
-    paths = {path.stem: path for path in (Path(facts["path"]) for facts in collection.view.facts([3, 17]))}
-    queries = [Query.picture(path, id) for id, path in paths.items()]
-    rows = [{"id": id, "image": str(path)} for id, path in paths.items()]
-    looks = judged(tmp_path / "data", collection, queries, rows)
-    run = Nearest.of(collection, 20)(queries)
-    write_run(run, tmp_path / "run.txt")
-
-    line = ("eval", "own", "--data", looks, "-g", gallery, "--run", tmp_path / "run.txt")
-    shown = run_json(*line, "--rerank-local", "spatial", "--depth", 8)
-
-    assert mean(shown) == pytest.approx(scored(LocalRerank.of(collection, "spatial", 8)(queries, run), looks), abs=1e-9)
-
-
-# -- rows -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_each_row_scores_what_its_options_score_alone(
-    own: Callable[..., Any], collection: Collection, tmp_path: Path
-) -> None:
+def test_a_row_scores_what_its_options_score(own: Callable[..., Any], collection: Collection, tmp_path: Path) -> None:
     rng, dim = np.random.default_rng(0), collection.view.space.dim
     weight, bias = rng.normal(size=(9, dim)).astype(np.float32), rng.normal(size=9).astype(np.float32)
     save(tmp_path / "ta", Linear(weight, bias, collection.view.space.encoder))
@@ -201,9 +160,7 @@ def test_a_killed_table_goes_on_with_the_rows_that_lack(own: Callable[..., Any],
 
 
 @pytest.mark.long
-def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(
-    own: Callable[..., Any], gallery: Path, data: Path, tmp_path: Path
-) -> None:
+def test_a_half_written_report_is_no_row(own: Callable[..., Any], gallery: Path, data: Path, tmp_path: Path) -> None:
     """The report of QE-30 is half written over that of QE-1; the options of QE-1 must not find it as theirs."""
     first = own("--out", tmp_path, "--row", "a = --neighbours 1")
     (tmp_path / "a" / "run.parquet").unlink()

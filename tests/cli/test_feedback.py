@@ -39,21 +39,6 @@ def record(gallery: Path, image: str, key: str, who: str, query: Query = Query.w
         judgements.record([Judgement(digest, image, f"person:{who}", "p", VERDICTS[key], at=time.time())])
 
 
-@pytest.mark.long
-def test_photos_of_the_line_move_the_search_and_the_output_says_so(gallery: Path) -> None:
-    plain = search(gallery)
-    first, *_, last = (item["id"] for item in plain["items"])
-
-    moved = search(gallery, "--yes", last, "--no", first)
-    ran = done("search", "stripes", "-g", gallery, "--yes", last, "--no", first, "--why")
-
-    assert "moved" not in plain
-    assert moved["moved"] == {"yes": 1, "no": 1, "missing": 0, "by": ""}
-    assert moved["items"][0]["id"] == last
-    assert "moved by 1 yes and 1 no" in ran.stderr
-    assert "photos changed the searched look" in ran.stdout
-
-
 def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
     first, *_, last = (item["id"] for item in search(gallery)["items"])
     record(gallery, last, "y", "ada")
@@ -83,9 +68,7 @@ def test_what_cannot_be_moved_is_refused_with_the_way_out(gallery: Path, words: 
     refuses("search", "-g", gallery, *shlex.split(words), code=code)
 
 
-def test_a_photo_is_named_by_rank_path_or_file_name(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_photo_has_a_rank_path_or_name(gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank is that of the search before, whichever words it had."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     refuses("search", "stripes", "-g", gallery, "--yes", "3", code=2)
@@ -95,17 +78,6 @@ def test_a_photo_is_named_by_rank_path_or_file_name(
         search(gallery)
         assert search(gallery, "--yes", name)["items"][0]["id"] == items[-1]["id"]
     refuses("search", "stripes", "-g", gallery, "--yes", "25", code=2)
-
-
-def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_told(gallery: Path, tmp_path: Path) -> None:
-    first = search(gallery)["items"][0]["id"]
-    line = ("search", "stripes", "-g", gallery, "--paths")
-
-    both = done(*line, "--yes", first, "--no", first)
-    lost = done(*line, "--feedback", "everybody", "--ledger", tmp_path / "typo.sqlite")
-
-    assert "no judged photo counts" in both.stderr and "typo.sqlite yet" in lost.stderr
-    assert not (tmp_path / "typo.sqlite").exists()
 
 
 @pytest.mark.long

@@ -89,9 +89,6 @@ def test_what_makes_no_sense_is_one_sentence(words: str, code: int, gallery: Pat
     refuses("search", "blots", "-g", gallery, *shlex.split(words), code=code, cwd=gallery.parent)
 
 
-# -- lists that are kept ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def listed(gallery: Path) -> Path:
     """A list of two photos, and of one that has left the gallery."""
@@ -228,9 +225,6 @@ def videos_folder(tmp_path: Path) -> Path:
     return tmp_path / "films"
 
 
-# -- the whole folder ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 @needs_av
 @pytest.mark.skipif(not reads_raw(), reason="needs the extra [raw]")
@@ -277,9 +271,6 @@ def test_the_account_of_a_mixed_folder_adds_up_and_everything_is_found(tmp_path:
         assert words in Path(hit.strip()).name.lower()
 
 
-# -- the command line ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 @needs_av
 def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(videos_folder: Path) -> None:
@@ -305,26 +296,6 @@ def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(videos
     assert (report["looked"]["files"], report["looked"]["skipped"]) == (2, [])
     assert report["looked"]["searchable"] == {"files": 2, "of": 2, "extras": {}}
 
-
-@pytest.mark.long
-@needs_av
-def test_hits_of_videos_go_where_they_are_wanted(videos_folder: Path) -> None:
-    here, film = videos_folder.parent, (videos_folder / "tour.mp4").read_bytes()
-    done("index", videos_folder, cwd=here)
-    line = ["--copy", "copies", "--album", "links", "--csv", "hits.csv", "--xmp", "blots", "--html", "hits.html"]
-    for _ in range(2):
-        shown = done("search", "a photo", "--ungrouped", *line, cwd=here)
-
-    assert sorted(os.listdir(here / "copies")) == sorted(os.listdir(here / "links")) == ["still.jpg", "tour.mp4"]
-    assert (here / "copies" / "tour.mp4").read_bytes() == film == (here / "links" / "tour.mp4").read_bytes()
-    assert f"found in {videos_folder / 'tour.mp4'} at 00:00:0" in shown.stderr
-    rows = list(csv.DictReader((here / "hits.csv").read_text().splitlines()))
-    assert sorted(row["video_time"] != "" for row in rows) == [False, True, True]
-    assert b"<rdf:li>blots</rdf:li>" in (videos_folder / "tour.mp4.xmp").read_bytes()
-    assert "tour 00:00:0" in (here / "hits.html").read_text()
-
-
-# -- without the extra --------------------------------------------------------------------------------------
 
 WITHOUT = """
 import sys

@@ -25,7 +25,7 @@ from eyespot.curate.recos.drawing import draw_board, sample_board
 from eyespot.photos.found import Excluded, Skipped
 from eyespot.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
 from tests.cli.conftest import done, run_json
-from tests.command import confined, refuses, run_eyespot, run_process
+from tests.command import refuses, run_eyespot, run_process
 from tests.lazy_import import requires
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.bar_texts import BarReader, draw_bars
@@ -141,17 +141,6 @@ def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp_path: Path) -> None:
-    (mess / "README").chmod(0)
-
-    indexed = run_process("index", mess, cwd=tmp_path, before=confined())
-
-    assert indexed.returncode == 3, indexed.stderr
-    failed = run_json("failures", cwd=tmp_path)
-    assert {"path": str(mess / "README"), "reason": "permission denied"} in failed
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("there", [True, False])
 def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, there: bool) -> None:
     disk = tmp_path / "disk"
@@ -172,9 +161,6 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
     pattern = rf"eyespot: cannot write to {disk}/gallery \(.*read-?only.*\); .*choose another place with -g\n"
     assert re.fullmatch(pattern, refused.stderr)
     assert elsewhere.returncode == 0
-
-
-# -- first bytes --------------------------------------------------------------------------------------------
 
 
 def written(kind: str) -> bytes:

@@ -105,9 +105,6 @@ def full(world: World) -> dict[str, Any]:
     return world.evaluated("full", world.rows(out), "--out", out)
 
 
-# -- computed here ------------------------------------------------------------------------------------------------
-
-
 def average_precision(ranking: list[tuple[float, str]], relevant: set[str]) -> float:
     """AP@1000 by its definition, of scores and images: all images of one score come in at once."""
     hits, total = 0, 0.0
@@ -190,9 +187,6 @@ def map_of(row: Mapping[str, Any], name: str = "i2i") -> float:
 
 def by_name(found: Mapping[str, Any]) -> dict[str, Any]:
     return {row["system"]: row for row in found["rows"]}
-
-
-# -- every row ----------------------------------------------------------------------------------------------------
 
 
 def test_every_row_has_its_number_with_interval_and_time(world: World, full: dict[str, Any]) -> None:

@@ -53,17 +53,6 @@ def test_a_plain_folder_is_an_address_too(tmp_path: Path) -> None:
     refuses("failures", "-g", address)
 
 
-def test_check_sends_again_what_was_damaged_there(published: str, tmp_path: Path) -> None:
-    place = next((tmp_path / "store" / "shards").rglob("*.npy"))
-    place.write_bytes(place.read_bytes()[:-1] + b"x")
-    refused = done("search", "green stripes", "-g", published, code=1)
-
-    sent = run_json("publish", published, "--check", "-g", tmp_path / "gallery")["sent"]
-
-    assert f"eyespot publish {published} --check" in refused.stderr and sent == 1
-    done("search", "green stripes", "-g", published)
-
-
 CROPS = "crops:5:starter"
 BOTH = {"starter", CROPS}
 
@@ -112,9 +101,7 @@ def spaces_there(tmp_path: Path) -> set[str]:
         ("doctor", 0, BOTH),
     ],
 )
-def test_a_verb_brings_the_space_that_it_reads(
-    store: str, tmp_path: Path, words: str, code: int, spaces: set[str]
-) -> None:
+def test_a_verb_brings_its_space(store: str, tmp_path: Path, words: str, code: int, spaces: set[str]) -> None:
     done(*words.format(folder=tmp_path).split(), "-g", store, code=code)
 
     assert spaces_there(tmp_path) == spaces

@@ -11,12 +11,12 @@ import pytest
 from eyespot import rooms, sample
 from eyespot.ledger.judgements import Judgements
 from eyespot.runs import read_qrels, read_run, write_run
-from eyespot.types import Judgement, Query, Run, Spent, Term, Verdict
+from eyespot.types import Judgement, Query, Spent, Term, Verdict
 from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
 from tests.command import Done, refuses, run_eyespot
 from tests.pages import ROOT, blocks, run_code, run_page
 from tests.worlds import benchmarks as worlds
-from tests.worlds.servers import YES, Double, Response, Seen, chat, error
+from tests.worlds.servers import YES, Double, Response, Seen, chat
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -34,9 +34,6 @@ def own(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
-
-
-# -- search -----------------------------------------------------------------------------------------------------
 
 
 def test_json_has_probability_and_judge_of_each_judged_hit(few_gallery: Path, ledger: Path) -> None:
@@ -103,9 +100,6 @@ def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> 
     assert "1 hits have no verdict (cannot read the picture" in shown.stderr
 
 
-# -- behind an endpoint -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("openai")
@@ -128,20 +122,8 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(few_gallery: Path, ledger: P
     assert ["no good match" in told for told in doubtful] == [True, False]  # the judge says Yes
 
 
-def test_wordings_of_a_model_are_searched_and_asked_for_once(few_gallery: Path, ledger: Path, server: Double) -> None:
-    server.then = chat("1. a wall that holds a lake\n2. a bucket\n")
-    words = ("search", "a barrage", "-g", few_gallery, "--expand", "openai:tiny", "--ledger", ledger)
-
-    first, again = run_eyespot(*words), run_eyespot(*words)
-
-    assert "searched as well: a wall that holds a lake; a bucket" in first.stderr
-    assert first.stdout == again.stdout and len(server.seen) == 1
-
-
 @pytest.mark.parametrize("verb", ["search", "eval"])
-def test_it_ends_when_the_money_is_spent(
-    verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
-) -> None:
+def test_it_ends_with_the_money(verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path) -> None:
     """Each request of the double, 1000 tokens in and 1 out, costs a dollar; the first is estimated at less."""
     server.then = Response(data={**YES.data, "usage": {"prompt_tokens": 1000, "completion_tokens": 1}})
     (tmp_path / "prices.toml").write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')
@@ -154,9 +136,7 @@ def test_it_ends_when_the_money_is_spent(
 
 
 @pytest.mark.parametrize("verb", ["search", "eval"])
-def test_a_judge_is_asked_in_words_of_ones_own(
-    verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
-) -> None:
+def test_a_judge_takes_own_words(verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('question = "Siehst du {query}?"\nyes = "ja"\nno = "nein"\n')
     server.then = chat("ja", {"ja": 0.9, "nein": 0.1})
     line = {"search": ("search", "a tower"), "eval": ("eval", "own", "--data", own)}[verb]
@@ -166,9 +146,6 @@ def test_a_judge_is_asked_in_words_of_ones_own(
 
     assert len(server.seen) == 6
     assert all("Siehst du a tower?" in json.dumps(seen.body["messages"]) for seen in server.seen)
-
-
-# -- eval -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -186,29 +163,6 @@ def test_a_benchmark_shows_both_stages_and_the_bound_and_pays_once(few_gallery: 
     assert [stage["stage"] for stage in task["stages"]] == stages and task["measures"] == other["measures"]
     assert (planned, run_json(*words, "--dry-run")["to_ask"]) == (3, 0)
     assert "learned on the 1 queries of val by AP" in shown.stderr
-
-
-@pytest.mark.long
-def test_a_half_judged_run_of_files_has_no_numbers_and_the_next_line_goes_on(
-    few_gallery: Path, own: Path, ledger: Path, server: Double, tmp_path: Path
-) -> None:
-    """The run is upside down; the judge sees the gallery's pictures of it."""
-    words = ("eval", "own", "--data", own, "-g", few_gallery)
-    run_json(*words, "--out", tmp_path / "first")
-    first = [hit.image for hit in read_run(tmp_path / "first/run.parquet")["q"]]
-    write_run(Run.from_orders({"q": first[::-1]}), tmp_path / "run.txt")
-    judged = (*words, "--run", tmp_path / "run.txt", "--rerank", "openai:tiny", "--ledger", ledger)
-
-    stopped, again = done(*judged, "--budget-calls", 2, code=3), run_json(*judged, "--out", tmp_path / "again")
-
-    assert stopped.stdout == "" and "2 asked" in stopped.stderr
-    with Judgements(ledger) as judgements:
-        assert sum(row.judgement.spent.calls for row in judgements.rows()) == len(server.answered) == 6
-    header = read_run(tmp_path / "again/run.parquet").header
-    assert (header["judge"], header["verdicts"]["asked"]) == (again["made"]["judge"], 4)
-
-
-# -- fuse -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -257,9 +211,6 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
     assert not out.exists()
 
 
-# -- the page -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
     page = ROOT / "docs" / "judges.md"
@@ -293,13 +244,10 @@ def thirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def towers(monkeypatch: pytest.MonkeyPatch) -> Any:
+def towers(server: Double) -> Double:
     """A model that sees towers everywhere, and nothing else."""
-    pytest.importorskip("openai")
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with Double(then=said_of) as double:
-        monkeypatch.setenv("OPENAI_BASE_URL", double.url)
-        yield double
+    server.then = said_of
+    return server
 
 
 def said_of(seen: Seen) -> Response:
@@ -326,17 +274,6 @@ def unverified(query: str, thirty: Path, ledger: Path, verdicts: int = 12) -> tu
     return (query, "-g", thirty, "--rerank", "openai:tiny", "--ledger", ledger, "--calibrate", verdicts)
 
 
-@pytest.mark.long
-def test_each_hit_has_its_probability_and_keeps_its_place(thirty: Path, ledger: Path, towers: Double) -> None:
-    found = search_report(*line("a tower", thirty, ledger), "-k", 10)
-
-    plain = search_report("a tower", "-g", thirty, "-k", 10)
-    assert [item["id"] for item in found["items"]] == [item["id"] for item in plain["items"]]
-    assert all(item["probability"] > 0.5 for item in found["items"])
-    looked = [item["verdict"] for item in found["items"] if item["judge"]]
-    assert looked == [0.98] * len(looked) and 0 < len(looked) < 10 and len(towers.seen) == 12
-
-
 def test_all_that_is_likely_is_shown_down_to_the_cut(thirty: Path, ledger: Path, towers: Double) -> None:
     every = search_report(*line("a tower", thirty, ledger), "--likely", 0.5)
     some = search_report(*line("a tower", thirty, ledger), "--likely", 0.5, "-k", 3)
@@ -351,30 +288,10 @@ def test_where_nothing_is_likely_nothing_is_shown(thirty: Path, ledger: Path, to
     assert shown.stdout == "" and "relevant pictures are expected among" in shown.stderr
 
 
-def test_no_answer_at_all_is_one_sentence(thirty: Path, ledger: Path, towers: Double) -> None:
-    towers.then = error(422, "no such picture")
-
-    refuses("search", *line("a tower", thirty, ledger), code=1)
-
-
-def test_an_accuracy_widens_the_interval_and_stands_beside_the_count(
-    thirty: Path, ledger: Path, towers: Double
-) -> None:
-    believed = search_report(*line("a tower", thirty, ledger))["relevant"]
-    doubted = search_report(*unverified("a tower", thirty, ledger), "--accuracy", "0.8,0.7,20,30")
-
-    low, high = doubted["relevant"]["low"], doubted["relevant"]["high"]
-    assert high - low > believed["high"] - believed["low"]
-    shares = {"sensitivity": 0.8, "specificity": 0.7}
-    assert doubted["accuracy"] == shares | {"relevant": 20, "irrelevant": 30}
-
-
 # -- a model that nobody has verified -----------------------------------------------------------------------------
 
 
-def test_a_model_s_own_word_is_an_opinion_and_no_count(
-    thirty: Path, ledger: Path, towers: Double, tmp_path: Path
-) -> None:
+def test_a_model_alone_has_an_opinion_and_no_count(thirty: Path, ledger: Path, towers: Double, tmp_path: Path) -> None:
     found = search_report(*unverified("a tower", thirty, ledger), "-k", 30)
     shown = run_search(*unverified("a tower", thirty, ledger), "-k", 30, "--html", tmp_path / "hits.html")
 
@@ -387,9 +304,7 @@ def test_a_model_s_own_word_is_an_opinion_and_no_count(
 
 
 @pytest.mark.parametrize("more", ["", "--dry-run", "--accuracy 1,1"])
-def test_what_is_likely_is_not_asked_of_a_model_that_nobody_verified(
-    more: str, thirty: Path, ledger: Path, towers: Double
-) -> None:
+def test_likely_needs_a_verified_model(more: str, thirty: Path, ledger: Path, towers: Double) -> None:
     refuses("search", *unverified("a tower", thirty, ledger), "--likely", 0.5, *more.split())
 
     assert not towers.seen
@@ -415,9 +330,6 @@ def test_what_is_wrong_with_a_calibration_is_one_sentence(more: str, thirty: Pat
     refuses("search", "a tower", "-g", thirty, "--rerank", "openai:tiny", *more.split())
 
     assert not towers.seen
-
-
-# -- options of the judge ---------------------------------------------------------------------------------------
 
 
 def test_a_judge_can_be_told_how_to_answer_and_where(thirty: Path, ledger: Path, towers: Double) -> None:
@@ -456,9 +368,6 @@ def verdicts(tmp_path: Path) -> Path:
     return path
 
 
-# -- judges -----------------------------------------------------------------------------------------------------
-
-
 def test_every_judge_is_listed_with_what_it_is() -> None:
     listed = run_json("judges", "list")
 
@@ -478,9 +387,6 @@ def test_prices_are_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
     assert mine == {"model": "mine", "input": 0.5, "output": 2.0, "cached": None, "date": "2026-11", "source": source}
     assert [line.split()[1:5] for line in lines if line.startswith("gpt-4o ")] == [["2.500", "in", "10.000", "out"]]
     refuses(*line, "no-such", code=4, XDG_CONFIG_HOME=str(tmp_path))
-
-
-# -- export -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("to", ["q.txt", "q.parquet"])

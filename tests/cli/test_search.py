@@ -42,19 +42,6 @@ def test_a_picture_finds_itself_first(search: Search) -> None:
     assert second["score"] < 0.999
 
 
-@pytest.mark.long
-def test_words_and_a_picture_and_minus_work_together(search: Search) -> None:
-    picture = search("a fish", "-k", 1)[0]["path"]
-
-    with_words = search("lighthouse", "--image", picture, "-k", 208)
-    arithmetic = search(f"{picture} + lighthouse", "-k", 208)
-    without = search(f"lighthouse - {picture}", "-k", 208)
-
-    assert [item["id"] for item in with_words] == [item["id"] for item in arithmetic]
-    rank = {item["path"]: item["rank"] for item in with_words}
-    assert rank[picture] < 10 < {item["path"]: item["rank"] for item in without}[picture]
-
-
 def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_gallery: Path) -> None:
     (hit,) = search("2:windmill + grass - people", "-k", 1, "--why", "--by", "look")
     (worded,) = search("a windmill", "-k", 1, "--why")
@@ -66,20 +53,6 @@ def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_g
     assert [one["code"] for one in worded["why"] if one["code"] == "word"] == ["word"] * 2
     lines = done("search", "windmill + grass", "-g", sample_gallery, "-k", 2, "--why").stdout.splitlines()
     assert len(lines) == 4 and "windmill adds +" in lines[1]
-
-
-@pytest.mark.long
-def test_a_filter_gives_every_row_it_lets_through_and_no_other(search: Search) -> None:
-    everything = search("sun", "-k", 500, "--ungrouped")
-    fishes = search("sun", "-k", 500, "--where", "category = 'categorization/fishes'")
-    labelled = search("sun", "-k", 500, "--label", "category=categorization/fishes")
-
-    assert len(everything) == 208
-    assert [item["id"] for item in fishes] == [
-        item["id"] for item in everything if item["category"] == "categorization/fishes"
-    ]
-    assert [item["id"] for item in labelled] == [item["id"] for item in fishes]
-    assert [item["rank"] for item in fishes] == list(range(1, len(fishes) + 1))
 
 
 def test_json_has_the_promised_shape_and_the_table_and_the_sheet_its_hits(sample_gallery: Path, tmp_path: Path) -> None:
@@ -190,10 +163,6 @@ def test_what_cannot_be_searched_is_one_sentence(words: str, sample_gallery: Pat
 
 def test_a_filter_that_nothing_passes_is_one_sentence(sample_gallery: Path) -> None:
     refuses("search", "a windmill", "--where", "category = 'no such'", "-g", sample_gallery, code=4)
-
-
-def test_without_a_gallery_the_way_to_one_is_said(tmp_path: Path) -> None:
-    refuses("search", "a windmill", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

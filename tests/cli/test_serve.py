@@ -48,9 +48,7 @@ def test_a_gallery_begins_without_photos_and_one_that_is_there_stays(tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.parametrize("words", ["--always-token", "--host 0.0.0.0 --always-token --allow-host photos.example"])
-def test_the_address_that_is_told_lets_its_token_in_and_nobody_else(
-    sample_gallery: Path, tmp_path: Path, words: str
-) -> None:
+def test_the_printed_address_lets_its_token_in(sample_gallery: Path, tmp_path: Path, words: str) -> None:
     with serving(sample_gallery, "--cache", tmp_path / "cache", *words.split()) as (_, address):
         place, _, token = address.partition("login#token=")
         place = place.replace("0.0.0.0", "127.0.0.1")
@@ -72,13 +70,9 @@ def test_the_address_that_is_told_lets_its_token_in_and_nobody_else(
         ("--allow everything", 2),
     ],
 )
-def test_what_cannot_be_served_is_told_in_a_sentence(
-    words: str, code: int, sample_gallery: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_served_is_refused(words: str, code: int, sample_gallery: Path, tmp_path: Path) -> None:
     refuses("serve", "-g", sample_gallery, *words.split(), code=code, cwd=tmp_path)
 
-
-# -- connections ----------------------------------------------------------------------------------------------------
 
 HALF_A_HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 

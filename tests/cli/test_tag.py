@@ -193,8 +193,6 @@ def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:
     assert counted("--before", "1990") == counted("--near", "0,0,1") == counted("--label", "camera=none") == 0
 
 
-# -- the rule -----------------------------------------------------------------------------------------------
-
 COSINES = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3)
 
 

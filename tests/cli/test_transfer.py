@@ -5,10 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +14,7 @@ import pytest
 from eyespot import rooms, sample
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
-from tests.worlds import copy_of_sample_gallery, index_gallery, make_gallery
+from tests.worlds import index_gallery, make_gallery
 
 
 def test_every_format_has_help_with_the_filters_of_a_search() -> None:
@@ -64,32 +60,13 @@ def test_pictures_that_are_gone_are_named_and_the_exit_code_says_so(tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "code"), [("parquet taken", 2), ("parquet out --where width<0", 4), ("camtrap-dp out", 2)]
 )
-def test_a_taken_folder_and_an_empty_choice_are_refused(
-    words: str, code: int, sample_gallery: Path, tmp_path: Path
-) -> None:
+def test_a_taken_folder_and_no_photo_are_refused(words: str, code: int, sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine").touch()
 
     refuses("export", *words.split(), "-g", sample_gallery, code=code, cwd=tmp_path)
 
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
-
-
-@pytest.mark.long
-def test_a_killed_export_leaves_no_folder_and_runs_again(tmp_path: Path) -> None:
-    gallery = copy_of_sample_gallery(tmp_path / "gallery")
-    line = [sys.executable, "-m", "eyespot.cli", "export", "imagefolder", "out", "-g", str(gallery)]
-    child = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.DEVNULL)
-    building, deadline = tmp_path / ".out.part", time.monotonic() + 60
-    while len(list(building.rglob("*.jpg"))) < 5 and child.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
-    assert building.exists() and not (tmp_path / "out").exists()
-
-    done("export", "imagefolder", "out", "-g", gallery, cwd=tmp_path)
-    assert not building.exists()
-    assert len(list((tmp_path / "out").rglob("*.jpg"))) == 208
 
 
 def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:

@@ -53,16 +53,6 @@ def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path) -> No
     assert ("% of the nearest were found" in searched.stderr) is not answer["exact"]
 
 
-@pytest.mark.long
-def test_a_table_ends_in_exact_search(gallery: Path) -> None:
-    shown = done("tune", "-g", gallery, "--kind", "pq", "--recall", 0.5)
-
-    head, *rows = shown.stdout.splitlines()
-    assert head.split() == ["index", "probes", "depth", "recall@50", "ms"]
-    assert sum(row.endswith("kept") for row in rows) == 1 and rows[-1].split()[:2] == ["exact", "1.0000"]
-    assert "queries that chose nothing" in shown.stderr
-
-
 def test_a_dry_run_builds_nothing(tmp_path: Path) -> None:
     view = take(tmp_path / "gallery", drawn(3000, 0))
 
@@ -123,18 +113,6 @@ def test_where_nothing_finds_enough_nothing_is_kept(tmp_path: Path) -> None:
 
     assert "--recall" in done("tune", "-g", tmp_path / "gallery", "--recall", "1", code=4).stderr
     assert names_in(view) == []
-
-
-@pytest.mark.long
-def test_an_index_is_published_with_its_gallery(gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("fsspec")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    name, address = tune_report("-g", gallery, "--kind", "pq", "--recall", 0.5)["index"], f"file://{tmp_path}/store"
-    done("publish", address, "-g", gallery)
-
-    here, there = (run_json("search", "a heron", "-g", place, "--index", name) for place in (gallery, address))
-
-    assert (there["items"], there.get("recall")) == (here["items"], here.get("recall"))
 
 
 @pytest.mark.long

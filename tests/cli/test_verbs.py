@@ -39,9 +39,7 @@ OTHERS = {"eyespot.cli.build", "eyespot.cli.eval", "eyespot.llms"}
         (["--verbose", "failures", "-h"], ["Usage: eyespot failures [OPTIONS]"], OTHERS),
     ],
 )
-def test_help_names_verbs_and_loads_nothing_heavy_and_a_verb_is_loaded_alone(
-    words: list[str], shown: list[str], absent: set[str], tmp_path: Path
-) -> None:
+def test_help_loads_nothing_heavy(words: list[str], shown: list[str], absent: set[str], tmp_path: Path) -> None:
     script = (
         f"import sys\nfrom eyespot.cli import main\nsys.argv = ['eyespot', *{words}]\n"
         f"try: main()\nexcept SystemExit: pass\nprint(sorted({absent} & set(sys.modules)))"
@@ -376,13 +374,6 @@ def blocked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
     return {WITH: {}, WITHOUT: {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}}
 
 
-def twice(blocked: dict[str, dict[str, str]], *words: object, cwd: Path | None = None) -> list[str]:
-    """What `eyespot …` prints with numba and without."""
-    shown = [run_process(*words, cwd=cwd, **env) for env in blocked.values()]
-    assert [done.returncode for done in shown] == [0, 0], [done.stderr for done in shown]
-    return [done.stdout for done in shown]
-
-
 def python(env: dict[str, str], script: str, *words: object) -> Any:
     """The JSON that a script prints."""
     line = [sys.executable, "-c", script, *map(str, words)]
@@ -419,21 +410,7 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
 
 
 @pytest.mark.long
-def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
-    subprocess.run([sys.executable, "-m", "tests.worlds.inat_export", tmp_path / "export", "2000"], check=True)
-    for name, env in blocked.items():
-        words = ("inat", tmp_path / "export", "--targets", tmp_path / "export" / "targets.csv", "--cap", 5)
-        done = run_process("build", *words, "--out", tmp_path / name, **env)
-        assert done.returncode == 0, done.stderr
-
-    compiled, plain = ((tmp_path / name / "download.csv").read_text() for name in blocked)
-    assert len(compiled.splitlines()) > 5 and compiled == plain
-
-
-@pytest.mark.long
-def test_a_search_of_many_pictures_says_what_would_make_it_fast(
-    tmp_path: Path, blocked: dict[str, dict[str, str]]
-) -> None:
+def test_a_search_of_many_names_the_fast_extra(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
     script = """if True:
         import json, sys
         from eyespot.search import collection

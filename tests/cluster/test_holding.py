@@ -81,9 +81,7 @@ def test_chosen_rows_are_scored_where_they_lie(holding: RayBackend, blocks: list
 
 
 @pytest.mark.parametrize(("k", "dim", "value"), [(0, DIM, 1), (5, DIM + 1, 1), (5, DIM, np.nan)])
-def test_what_one_process_refuses_is_refused_in_its_words(
-    holding: RayBackend, blocks: list[np.ndarray], k: int, dim: int, value: float
-) -> None:
+def test_the_same_is_refused(holding: RayBackend, blocks: list[np.ndarray], k: int, dim: int, value: float) -> None:
     queries = np.full((1, dim), value, np.float32)
     with pytest.raises(UsageError) as here:
         Exact(blocks).search(queries, k)

@@ -26,9 +26,7 @@ def link() -> Iterator[RayLink]:
 
 
 @pytest.mark.parametrize("in_file", [True, False])
-def test_rows_that_the_workers_cannot_open_are_searched_here_and_others_by_them(
-    tmp_path: Path, link: RayLink, in_file: bool
-) -> None:
+def test_rows_that_no_worker_opens_are_searched_here(tmp_path: Path, link: RayLink, in_file: bool) -> None:
     """Such as an old result's, whose shard was merged since: the server has it open, and nobody else can open it."""
     vectors, queries = unit(300, 8), unit(2, 8, 1)
     gone = mapped(tmp_path / "gone.npy", vectors) if in_file else vectors
@@ -44,9 +42,7 @@ def test_rows_that_the_workers_cannot_open_are_searched_here_and_others_by_them(
     assert link.connections == 1 and not backend.notes
 
 
-def test_a_process_that_cannot_begin_is_an_error_after_which_a_server_tries_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_that_cannot_begin_is_an_error_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(EyespotError, match="can begin"):
         DriverProcess("local", 1)

@@ -170,9 +170,7 @@ def made(gallery: Path, photos: Path, encoder: Encoder, options: Options) -> Sum
     return index(gallery, [str(root) for root in sorted(photos.iterdir())], [encoder], options)
 
 
-def test_the_gallery_has_the_bytes_of_a_plain_one(
-    tmp_path: Path, embedding_photos: Path, shards: list[object], starter: Encoder
-) -> None:
+def test_the_bytes_are_alike(tmp_path: Path, embedding_photos: Path, shards: list[object], starter: Encoder) -> None:
     with WorkerPool(Cluster(3)) as crew:
         summary = made(tmp_path, embedding_photos, starter, Options(shard_rows=20, reader_factory=crew))
 
@@ -197,9 +195,7 @@ def test_killed_workers_leave_the_same_gallery(
         assert shard_contents(tmp_path / str(job)) == shards
 
 
-def test_new_photos_join_a_gallery_that_was_made_without_workers(
-    tmp_path: Path, plain: Path, embedding_photos: Path, starter: Encoder
-) -> None:
+def test_new_photos_join_a_plain_gallery(tmp_path: Path, plain: Path, embedding_photos: Path, starter: Encoder) -> None:
     gallery, more = tmp_path / "gallery", tmp_path / "more"
     shutil.copytree(plain, gallery)
     draw(more / "a" / "new.jpg", 1000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,9 +86,7 @@ def test_parquet_says_how_it_was_made_and_is_the_same_every_time(gallery: Path, 
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
 
 
-def test_a_captioner_may_look_at_the_picture_and_one_that_cannot_be_read_is_listed(
-    gallery: Path, tmp_path: Path
-) -> None:
+def test_a_captioner_may_look_at_the_picture(gallery: Path, tmp_path: Path) -> None:
     found = [one for one in captioned(gallery, Looking()) if isinstance(one, Caption)]
     lost, broken = (gallery.parent / "photos" / f"photo{at}.jpg" for at in (0, 1))
     backups = lost.read_bytes(), broken.read_bytes()
@@ -139,9 +136,7 @@ def test_the_columns_of_all_shards_are_told_once(gallery: Path) -> None:
         *(("of {habitat}", {"habitat": value}, None) for value in (None, "", "  ", ";", float("nan"))),
     ],
 )
-def test_gaps_are_filled_by_columns_of_their_own_or_a_usual_name(
-    sentence: str, facts: dict[str, Any], caption: str | None
-) -> None:
+def test_gaps_are_filled_by_their_columns(sentence: str, facts: dict[str, Any], caption: str | None) -> None:
     assert Templates.over(list(facts), {}, [sentence]).caption({"id": "p", **facts}) == caption
 
 
@@ -176,12 +171,6 @@ def test_the_draw_hangs_on_seed_and_id_alone(id: str, seed: int) -> None:
     one = Templates.over(["common"], {}, seed=seed)
     other = Templates.over(["size", "common", "title"], {}, seed=seed)
     assert one.caption({"id": id, "common": "owl"}) == other.caption({"common": "owl", "title": "x", "id": id})
-
-
-def test_another_seed_draws_others_and_every_sentence_about_as_often_as_any_other() -> None:
-    sentences, facts = [f"{number} {{x}}" for number in range(4)], [{"id": str(at), "x": "y"} for at in range(4000)]
-    first, second = ([Templates.over(["x"], {}, sentences, seed=seed).caption(one) for one in facts] for seed in (0, 1))
-    assert first != second and min(Counter(first).values()) > 850
 
 
 @pytest.mark.parametrize(
@@ -255,9 +244,7 @@ def written(gallery: Path, ledger: Path, out: Path, *more: object) -> tuple[int,
     return code, list(csv.DictReader(out.read_text("utf-8").splitlines())) if out.exists() else []
 
 
-def test_each_picture_is_shown_with_its_name_and_asked_for_once(
-    seeing_gallery: Path, server: Double, tmp_path: Path
-) -> None:
+def test_each_picture_is_shown_with_its_name_once(seeing_gallery: Path, server: Double, tmp_path: Path) -> None:
     first = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
     again = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "b.csv")
 
@@ -273,9 +260,7 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(seeing_gallery: Path, server
     assert stopped == (3, []) and (whole[0], len(whole[1])) == (0, 3) and len(server.seen) == 3
 
 
-def test_one_without_an_answer_is_listed_and_the_rest_is_written(
-    seeing_gallery: Path, server: Double, tmp_path: Path
-) -> None:
+def test_a_picture_without_an_answer_is_listed(seeing_gallery: Path, server: Double, tmp_path: Path) -> None:
     server.then = lambda seen: chat("A chair.") if "chair" in json.dumps(seen.body) else error(400, "odd")
     code, rows = written(seeing_gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
     assert code == 3 and [row["caption"] for row in rows] == ["A chair."]

@@ -75,9 +75,7 @@ def written(card: Card, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_pictures_link_into_the_running_page_that_the_environment_names(
-    card: Card, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_link_into_a_page(card: Card, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     photo = next(Path(sample.photos()).rglob("*.jpg"))
     monkeypatch.setenv("EYESPOT_PAGE", "http://127.0.0.1:8000/")
 
@@ -107,9 +105,7 @@ def test_the_counts_of_the_steps(card: Card) -> None:
     ]
 
 
-def test_an_answer_of_the_maker_goes_before_the_counted_one_and_the_rest_is_open(
-    card: Card, done: list[StepResult]
-) -> None:
+def test_an_answer_of_the_maker_goes_before_the_counted_one(card: Card, done: list[StepResult]) -> None:
     found = datasheet_answers(done, {"composition": {"count": "Six, all told."}})
     questions = sum(map(len, QUESTIONS.values()))
     assert [one.answer for one in found if one.question.startswith("How many records")] == ["Six, all told."]
@@ -211,13 +207,6 @@ def test_it_is_the_entropy_of_the_softmax(row: list[float], temperature: float) 
     shares = [weight / sum(weights) for weight in weights]
     expected = -sum(share * math.log(share) for share in shares if share > 0)
     assert entropies(np.array([row]), temperature)[0] == pytest.approx(expected, abs=1e-9)
-
-
-@given(cosines, temperatures)
-def test_cosines_that_lie_close_together_leave_it_near_log_k(row: list[float], temperature: float) -> None:
-    (value,) = entropies(np.array([row]), temperature)
-    spread = (max(row) - min(row)) / temperature
-    assert math.log(len(row)) - spread**2 / 8 - 1e-9 <= value <= math.log(len(row)) + 1e-9
 
 
 def test_at_temperature_1_no_caption_passes_the_band_and_at_a_lower_one_they_part() -> None:

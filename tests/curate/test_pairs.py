@@ -151,9 +151,7 @@ def test_the_rows_say_what_the_metadata_say(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=40), st.integers(1, 20), st.randoms())
-def test_the_draw_hangs_on_neither_order_nor_files_and_a_smaller_one_is_part_of_it(
-    tmp_path_factory: pytest.TempPathFactory, ids: list[int], count: int, lot: Any
-) -> None:
+def test_order_does_not_matter(tmp_path_factory: pytest.TempPathFactory, ids: list[int], count: int, lot: Any) -> None:
     folder = tmp_path_factory.mktemp("draw")
     shuffled = lot.sample(ids, len(ids))
     whole = [metadata(folder / "whole.parquet", ids)]

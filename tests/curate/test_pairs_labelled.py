@@ -162,21 +162,6 @@ def test_a_draw_takes_whole_classes_and_some_of_each(tmp_path: Path) -> None:
     assert set(counts.values()) == {2} and len(counts) == 5
 
 
-def test_a_seed_decides_and_a_smaller_draw_is_part_of_a_larger_one(tmp_path: Path) -> None:
-    place = listed(tmp_path / "set", [3] * 8)
-    for name, count, seed in (("large", 18, 0), ("small", 9, 0), ("same", 9, 0), ("other", 9, 5)):
-        made(place, tmp_path / name, ClassDraw(count, held_out=0, seed=seed))
-
-    def labels(name: str) -> set[str]:
-        return {row["label"] for row in rows(tmp_path / name)}
-
-    def pairs(name: str) -> list[tuple[str, str, str]]:
-        return [(row["label"], stem(row["asked_with"]), stem(row["file_name"])) for row in rows(tmp_path / name)]
-
-    assert labels("small") < labels("large") and labels("small") != labels("other")
-    assert pairs("small") == pairs("same")
-
-
 def test_held_out_classes_have_no_picture_in_the_training_part(tmp_path: Path) -> None:
     place = listed(tmp_path / "set", [2] * 10)
     made(place, tmp_path / "out", ClassDraw(held_out=0.3))

@@ -144,9 +144,6 @@ def test_a_folder_is_another_once_a_file_in_it_is(tmp_path: Path) -> None:
     assert digest_of(tmp_path) != before
 
 
-# -- the review queue ---------------------------------------------------------------------------------------------
-
-
 CASES = [
     Case("face", "Is this a face?", ("photos/face.jpg",)),
     Case("words", "Is this caption true?", ("a.jpg", "b.jpg"), {"caption": "two red cups", "colour": "red"}),
@@ -183,9 +180,7 @@ def test_the_last_decision_counts_and_all_stay(queue: Queue) -> None:
     ],
     ids=["another name", "another question", "another folder", "the same bytes", "other bytes"],
 )
-def test_a_decision_holds_for_what_was_seen_and_lapses_else(
-    tmp_path: Path, decided: Case, now: Case, open: bool
-) -> None:
+def test_a_decision_holds_for_what_was_seen_alone(tmp_path: Path, decided: Case, now: Case, open: bool) -> None:
     path = tmp_path / "queue.jsonl"
     write_queue(path, [decided])
     Queue(path).decide(decided, "accept", "ada")

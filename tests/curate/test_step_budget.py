@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import math
-import random
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -42,7 +37,7 @@ from eyespot.pipelines.work_db import FILE, PromptMeter, ReservedBudget, StepKey
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
-from tests.worlds.pipelines import ask_step, files, odd_ones_go, source
+from tests.worlds.pipelines import ask_step, odd_ones_go, source
 from tests.worlds.servers import Double, Response, chat, error
 
 STEP = StepKey("asked", "0")
@@ -225,56 +220,6 @@ def test_money_cannot_hold_a_model_whose_price_nobody_knows_and_one_of_this_mach
     Models().check({"ours": {"use": "openai:local", "url": "http://localhost:1/v1"}}, CostLimits(money=1.0))
     with raises(UsageError):
         Models().check(theirs, CostLimits(money=1.0))
-
-
-# -- a pipeline that is killed (SIGKILL, no warning) at random moments ends in the same files as one left alone ---
-
-
-ROOT = Path(__file__).resolve().parents[2]
-WORKERS = 4
-
-
-def start(work: Path, count: int, log: Path, calls: int, money: float = 1e6) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "tests.worlds.pipelines", *map(str, (work, count, log, calls, money))]
-    return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def left_alone(work: Path, count: int, log: Path, calls: int) -> None:
-    process = start(work, count, log, calls)
-    _, complaints = process.communicate(timeout=250)
-    assert process.returncode == 0, complaints.decode()
-
-
-def killed_at(log: Path, until: float, process: subprocess.Popen[bytes]) -> bool:
-    """Kill the process once so many requests were made; whether it was still at work."""
-    while process.poll() is None and lines(log) < until:
-        time.sleep(0.002)
-    process.kill()
-    process.communicate()
-    return process.returncode == -9
-
-
-def lines(log: Path) -> int:
-    return log.read_bytes().count(b"\n") if log.exists() else 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("count", "times"), [(240, 5), pytest.param(2400, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
-)
-def test_a_killed_pipeline_started_again_ends_in_the_same_files(tmp_path: Path, count: int, times: int) -> None:
-    """At most the calls in flight at a kill are made again, and the budget holds over all runs."""
-    moment, log, calls, hits = random.Random(times), tmp_path / "killed.log", count // 2 + times * WORKERS, 0
-    left_alone(tmp_path / "calm", count, tmp_path / "calm.log", calls)
-    for turn in range(times):  # at moments spread over the calls that are to come
-        until = (turn + moment.random()) * count / 2 / times
-        hits += killed_at(log, until, start(tmp_path / "killed", count, log, calls))
-    left_alone(tmp_path / "killed", count, log, calls)
-
-    assert files(tmp_path / "killed") == files(tmp_path / "calm")
-    tally = Counter(log.read_text().splitlines())
-    assert len(tally) == count // 2 and sum(tally.values()) <= count // 2 + hits * WORKERS
-    assert hits and not list((tmp_path / "killed" / "steps").glob(".*"))
 
 
 def test_what_had_no_answer_is_on_the_disk_before_the_next_is_asked(tmp_path: Path) -> None:

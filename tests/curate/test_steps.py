@@ -52,9 +52,6 @@ def ran(done: list[Any]) -> list[str]:
     return [one.step.name for one in done if one.ran]
 
 
-# -- what comes out ---------------------------------------------------------------------------------------------
-
-
 def test_a_pipeline_by_hand(tmp_path: Path) -> None:
     """Of 0 to 11 the odd go; 8 has no answer; of the others half `b` is fine where 3 divides, `fine` only once."""
     numbers, even, answers, alike = run(pipeline(), tmp_path, RunOptions(client=client()))
@@ -185,9 +182,6 @@ def test_single_records_hang_on_what_their_step_needs(tmp_path: Path) -> None:
     assert [record["of"] for record in again[-1].records] == [4, 4]
 
 
-# -- what is done again -----------------------------------------------------------------------------------------
-
-
 def test_a_finished_pipeline_does_nothing(tmp_path: Path) -> None:
     run(pipeline(), tmp_path, RunOptions(client=client()))
     before = files(tmp_path)
@@ -248,9 +242,6 @@ def test_failures_are_tried_again_when_asked_for(tmp_path: Path) -> None:
     assert again[2].counts == (6, 6, 9, {"bad": 3}, 0)
 
 
-# -- budget, trial, dry run -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("limits", [CostLimits(calls=3), CostLimits(tokens=36), CostLimits(money=3 * PRICE)])
 def test_a_spent_budget_stops_and_more_money_goes_on(tmp_path: Path, limits: CostLimits) -> None:
     log, steps = tmp_path / "log", [source(12), odd_ones_go(), ask_step(workers=1), no_two_alike()]
@@ -282,9 +273,6 @@ def test_a_dry_run_says_what_it_would_cost_at_most(tmp_path: Path) -> None:
         ("alike", False, 6, 0),
     ]
     assert planned[2].spent == Spent(4, 0, 0, 4 * PRICE)
-
-
-# -- what is refused --------------------------------------------------------------------------------------------
 
 
 def whole(*outcomes: Outcome) -> Step:

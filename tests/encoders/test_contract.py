@@ -162,9 +162,6 @@ def test_a_caveat_is_one_sentence_or_none(encoder: Any) -> None:
     assert caveat is None or (caveat.strip() == caveat and "\n" not in caveat)
 
 
-# -- `crops:N:ENCODER` --------------------------------------------------------------------------------------------
-
-
 class CornerEncoder:
     """A picture's vector is the colour of its first pixel and of its last one."""
 

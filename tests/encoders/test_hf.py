@@ -67,9 +67,7 @@ def test_image_vectors_equal_the_librarys(family: str, folders: dict[str, Path])
 
 
 @pytest.mark.parametrize("name", ["clip", "siglip"])
-def test_the_longer_side_is_fitted_and_positions_are_interpolated_as_ilias_does_it(
-    name: str, folders: dict[str, Path]
-) -> None:
+def test_the_longer_side_is_fitted_as_ilias_does_it(name: str, folders: dict[str, Path]) -> None:
     """Each picture by itself, by hand: resized by Pillow, normalised, with zeros around it to whole patches."""
     encoder = load(Path(f"{folders[name]}#long=42"))
     processor = transformers.AutoImageProcessor.from_pretrained(folders[name])

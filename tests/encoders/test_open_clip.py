@@ -127,9 +127,7 @@ def own_hub_vectors(name: str) -> tuple[Any, Any]:
         return model.encode_image(images, normalize=True).numpy(), texts.numpy()
 
 
-def test_a_tag_brings_its_preprocessing_and_activation(
-    configs: Path, hub_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tag_brings_settings(configs: Path, hub_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """open_clip 3 only warns when a tag was trained with another activation; we take the tag's."""
     tag = {"hf_hub": "eyespot/tag/w.pt", "url": "", "mean": (0.5,) * 3, "std": (0.5,) * 3, "quick_gelu": True}
     plain = {**tiny_models.clip_config(), "quick_gelu": False}
@@ -183,9 +181,7 @@ def of_openai(state: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("wrap", [dict, of_lightning, of_data_parallel, of_openai])
-def test_a_fine_tuned_clip_equals_the_library_with_these_weights(
-    wrap: Callable[[dict[str, Any]], dict[str, Any]], configs: Path, tmp_path: Path
-) -> None:
+def test_a_fine_tuned_clip(wrap: Callable[[dict[str, Any]], dict[str, Any]], configs: Path, tmp_path: Path) -> None:
     file = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-clip", seed=3)
     state = torch.load(file, weights_only=True)
     if wrap is of_openai:

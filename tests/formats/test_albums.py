@@ -255,9 +255,7 @@ def test_the_feed_of_vespa_has_a_document_a_line(view: View, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("place", ["clip", "vectors.hdf5"])
-def test_folders_and_files_of_vectors_come_in_again(
-    view: View, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
-) -> None:
+def test_vectors_come_in_again(view: View, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str) -> None:
     inward: Any = clip_retrieval
     if place != "clip":
         pytest.importorskip("h5py")

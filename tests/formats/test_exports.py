@@ -79,9 +79,7 @@ def test_datasets_reads_pictures_and_every_fact(view: View, tmp_path: Path, name
 
 
 @pytest.mark.parametrize(("name", "place"), [("webdataset", "."), ("parquet", "data/train.parquet")])
-def test_pictures_in_archives_are_indexed_again_with_their_facts(
-    view: View, tmp_path: Path, name: str, place: str
-) -> None:
+def test_archives_are_indexed_again_with_their_facts(view: View, tmp_path: Path, name: str, place: str) -> None:
     written(name, view, tmp_path / "out", **({"shard_rows": 4} if name == "webdataset" else {"pictures": True}))
 
     index_gallery(tmp_path / "again", tmp_path / "out" / place)
@@ -130,9 +128,7 @@ def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_pa
     ("name", "options"),
     [("beir", {}), ("coco", {"category": "colour"}), ("coco", {"category": "latitude"})],
 )
-def test_what_an_export_lacks_is_named_before_anything_is_written(
-    view: View, tmp_path: Path, name: str, options: dict[str, str]
-) -> None:
+def test_what_an_export_lacks_is_named_first(view: View, tmp_path: Path, name: str, options: dict[str, str]) -> None:
     with raises(UsageError):
         written(name, view, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".out*"))
@@ -215,9 +211,7 @@ def telling(size: tuple[int, int], orientation: int, **options: Any) -> bytes:
     st.booleans(),
     st.sampled_from([b"", b"\0" * 9, b"\xff\xd8\xff\xe1 another picture, with its own GPS"]),
 )
-def test_a_bare_jpeg_has_the_same_pixels_and_nothing_that_tells(
-    size: tuple[int, int], orientation: int, progressive: bool, behind: bytes
-) -> None:
+def test_a_bare_jpeg_is_its_pixels(size: tuple[int, int], orientation: int, progressive: bool, behind: bytes) -> None:
     data = telling(size, orientation, progressive=progressive, icc_profile=b"a profile", quality=95)
     bare = bare_jpeg(data + behind)
 
@@ -229,9 +223,7 @@ def test_a_bare_jpeg_has_the_same_pixels_and_nothing_that_tells(
         assert now.info["icc_profile"] == b"a profile"
 
 
-def test_with_all_columns_a_picture_is_copied_byte_for_byte_and_what_few_programs_read_is_a_jpeg(
-    tmp_path: Path,
-) -> None:
+def test_with_all_columns_pictures_are_copied_and_odd_formats_become_jpeg(tmp_path: Path) -> None:
     data = telling((20, 30), 6)
     (tmp_path / "a.jpg").write_bytes(data)
     Image.new("RGB", (8, 6)).save(tmp_path / "a.tif")

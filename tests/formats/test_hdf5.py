@@ -75,9 +75,7 @@ def test_a_folder_is_its_files_without_the_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "ids"), [(["a/P0.jpg", "a/P1.jpg"], ["hdf5:a/P0.jpg", "hdf5:a/P1.jpg"]), (None, ["hdf5:f/0", "hdf5:f/1"])]
 )
-def test_rows_are_named_by_the_index_or_by_their_number(
-    tmp_path: Path, names: list[str] | None, ids: list[str]
-) -> None:
+def test_rows_are_named_by_the_index_or_a_number(tmp_path: Path, names: list[str] | None, ids: list[str]) -> None:
     take(tmp_path / "g", write(tmp_path / "f.h5", unit(2), names))
     assert [fact["id"] for fact in facts_of(tmp_path / "g")] == ids
 

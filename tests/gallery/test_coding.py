@@ -58,9 +58,7 @@ def test_codes_come_with_every_shard_once_they_are_wanted(coded: Path, photos: P
 
 
 @pytest.mark.parametrize("lost", [".codes.npy", ".match.npy", ".bounds.npy", "another form"])
-def test_a_shard_without_codes_is_scanned_alone_and_the_others_use_theirs(
-    tmp_path: Path, photos: Path, lost: str
-) -> None:
+def test_a_shard_without_codes_is_scanned_alone(tmp_path: Path, photos: Path, lost: str) -> None:
     index_gallery(tmp_path / "g", photos, codes=True, shard_rows=4)
     view = opened(tmp_path / "g")
     queries = (view.vectors(range(9)) + 0.01).astype(np.float32)
@@ -211,9 +209,7 @@ def vectors(gallery: Path, encoder: Encoder | str) -> np.ndarray:
 
 
 @pytest.mark.long
-def test_a_second_encoder_is_added_and_both_are_kept_up_to_date(
-    tmp_path: Path, two_spaces_photos: Path, gallery: Path, clip: Encoder
-) -> None:
+def test_a_second_encoder_is_added(tmp_path: Path, two_spaces_photos: Path, gallery: Path, clip: Encoder) -> None:
     before = vectors(gallery, "starter")
     added = index_gallery(gallery, encoders=[clip])
     index_gallery(tmp_path / "first", two_spaces_photos, encoders=[clip])
@@ -229,9 +225,7 @@ def test_a_second_encoder_is_added_and_both_are_kept_up_to_date(
 
 
 @pytest.mark.long
-def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
-    two_spaces_photos: Path, gallery: Path, clip: Encoder
-) -> None:
+def test_pictures_without_vectors_are_filled_later(two_spaces_photos: Path, gallery: Path, clip: Encoder) -> None:
     index_gallery(gallery, encoders=[clip])
     draw(two_spaces_photos / "new.jpg", 99)
     index_gallery(gallery)
@@ -244,9 +238,7 @@ def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
     assert found(gallery, clip) == 6
 
 
-def test_a_picture_that_cannot_be_read_for_its_second_vector_is_left_out_until_it_is_back(
-    tmp_path: Path, two_spaces_photos: Path, gallery: Path, clip: Encoder
-) -> None:
+def test_an_unreadable_picture_waits(tmp_path: Path, two_spaces_photos: Path, gallery: Path, clip: Encoder) -> None:
     backup = (two_spaces_photos / "1.jpg").read_bytes()
     (two_spaces_photos / "1.jpg").write_bytes(b"damaged")
     (tmp_path / "elsewhere").mkdir()
@@ -264,9 +256,7 @@ def test_a_picture_that_cannot_be_read_for_its_second_vector_is_left_out_until_i
     assert found(gallery, clip) == 5
 
 
-def test_a_picture_is_read_from_whichever_of_its_paths_is_there(
-    tmp_path: Path, two_spaces_photos: Path, clip: Encoder
-) -> None:
+def test_a_picture_is_read_from_any_of_its_paths(tmp_path: Path, two_spaces_photos: Path, clip: Encoder) -> None:
     shutil.copytree(two_spaces_photos, tmp_path / "a copy")
     index_gallery(tmp_path / "gallery", tmp_path / "a copy", two_spaces_photos)
     (tmp_path / "a copy").rename(tmp_path / "unplugged")
@@ -275,9 +265,7 @@ def test_a_picture_is_read_from_whichever_of_its_paths_is_there(
     assert found(tmp_path / "gallery", clip) == 5
 
 
-def test_a_model_in_a_folder_is_named_from_the_current_folder_too(
-    gallery: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_s_folder_may_be_relative(gallery: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     index_gallery(gallery, encoders=[clip])
     folder = Path(clip.space.encoder.removeprefix("hf:"))
     monkeypatch.chdir(folder.parent)
@@ -360,9 +348,6 @@ def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_
         place.write_text(written.replace("[[0.5]]", wrong))
         with pytest.raises(EyespotError, match="damaged"):
             disk.read_note(tmp_path, STEM)
-
-
-# -- the page on galleries that outgrow a laptop runs as it stands -----------------------------------------------
 
 
 PAGE = ROOT / "docs" / "scale.md"

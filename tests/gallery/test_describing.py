@@ -225,9 +225,6 @@ def test_a_damaged_set_stays_while_the_photos_are_out_of_reach(photos: Path, tmp
     assert all(mended[name] == before[name] for name in before if "00001" in name)
 
 
-# -- text in pictures ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def texts_photos(tmp_path: Path) -> Path:
     """Six pictures: two with words, one with two rows, one with a lone sign, two with none."""
@@ -309,9 +306,7 @@ class Mended(BarReader):
         return [TextBox("at last", 1.0, 0.0, 0.0, 1.0, 1.0)]
 
 
-def test_one_bad_picture_stops_no_other_and_is_tried_again_when_that_is_asked(
-    tmp_path: Path, texts_photos: Path
-) -> None:
+def test_one_bad_picture_stops_no_other_and_is_tried_again(tmp_path: Path, texts_photos: Path) -> None:
     gallery, torn = tmp_path / "gallery", BarReader()
     draw_bars(texts_photos / "bad.png", "!!!")
     first = read(gallery, texts_photos, BarReader())
@@ -337,9 +332,7 @@ def test_pictures_out_of_reach_wait(tmp_path: Path, texts_photos: Path) -> None:
     assert (away.texts, back.texts) == (TextSummary(away=6), TextSummary(read=6, with_text=3))
 
 
-def test_a_label_of_a_person_stands_before_what_was_read_and_a_lost_index_takes_both_back(
-    tmp_path: Path, texts_photos: Path
-) -> None:
+def test_a_label_of_a_person_stands_before_what_was_read(tmp_path: Path, texts_photos: Path) -> None:
     (texts_photos / "metadata.csv").write_text("file_name,text_in_picture\ngate.png,7\n")
     gallery, reader = tmp_path / "gallery", BarReader()
     read(gallery, texts_photos, BarReader())
@@ -349,9 +342,6 @@ def test_a_label_of_a_person_stands_before_what_was_read_and_a_lost_index_takes_
     read(gallery, texts_photos, reader, repair=True)
 
     assert reader.seen == [] and words(gallery) == before == WORDS | {"gate.png": "7"}
-
-
-# -- facts --------------------------------------------------------------------------------------------------
 
 
 def test_reading_order_is_by_rows_and_then_from_left_to_right() -> None:
@@ -377,9 +367,6 @@ def test_a_picture_whose_only_text_is_one_sign_has_no_words() -> None:
 
     assert "text_in_picture" not in lone and "text_boxes" in lone
     assert pair["text_in_picture"] == "8 7"
-
-
-# -- the engine ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(find_spec("rapidocr") is not None, reason="the extra [ocr] is installed")

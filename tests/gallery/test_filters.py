@@ -323,9 +323,7 @@ def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, ro
 @pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=20), st.lists(st.text(max_size=6), min_size=1, max_size=5))
-def test_label_is_equality_of_any_text(
-    tmp_path_factory: pytest.TempPathFactory, wanted: str, others: list[str]
-) -> None:
+def test_label_is_equal_text(tmp_path_factory: pytest.TempPathFactory, wanted: str, others: list[str]) -> None:
     rows = [text.replace("\0", "") for text in (wanted, *others)]
     file = written(tmp_path_factory.mktemp("law") / "items.parquet", pa.table({"text": rows}))
     flags = mask([file], label("text", rows[0]))

@@ -92,9 +92,7 @@ def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(made: Pa
 
 
 @pytest.mark.long
-def test_a_gallery_that_grew_has_the_groups_of_one_made_at_once_and_old_shards_stay(
-    photos: Path, tmp_path: Path
-) -> None:
+def test_a_gallery_that_grew_has_the_groups_of_one_made_at_once(photos: Path, tmp_path: Path) -> None:
     gallery, folder = tmp_path / "gallery", tmp_path / "photos"
     shutil.copytree(photos, folder, ignore=lambda _, names: [name for name in names if name == "late"])
     index_gallery(gallery, folder)

@@ -83,9 +83,7 @@ def strike(place: Path, way: str, share: float) -> bool:
         min_size=1,
     )
 )
-def test_any_damage_to_vectors_is_noticed_and_mended_to_the_bit(
-    sound: Path, blows: dict[int, tuple[str, float]]
-) -> None:
+def test_any_damage_to_vectors_is_noticed_and_mended(sound: Path, blows: dict[int, tuple[str, float]]) -> None:
     gallery, before = sound / "gallery", shards_of(sound / "sound")
     changed = {f"{shard:05d}" for shard, blow in blows.items() if strike(vectors_of(gallery, shard), *blow)}
     noticed = {fault.shard for fault in faults(gallery, no_progress)}

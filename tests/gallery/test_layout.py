@@ -45,9 +45,6 @@ def world(seed: int, count: int) -> tuple[np.ndarray, Landmarks]:
     return unit(random.standard_normal((20, 16))), marks
 
 
-# -- placing --------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=examples(30))
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))
 def test_a_photo_goes_to_one_place_whoever_comes_with_it(seed: int, count: int) -> None:
@@ -63,9 +60,6 @@ def test_a_photo_goes_to_one_place_whoever_comes_with_it(seed: int, count: int) 
     assert ((together >= 0) & (together <= 1)).all()
     assert (np.linalg.norm(together - nearest, axis=1) <= TOGETHER + APART + 1e-6).all()
     assert (np.linalg.norm(twins - marks.points, axis=1) <= APART * 1.01).all()
-
-
-# -- clusters -------------------------------------------------------------------------------------------------
 
 
 def test_two_crowds_are_two_clusters_the_larger_first() -> None:
@@ -92,9 +86,6 @@ def test_clusters_are_numbered_by_size_whatever_the_points(seed: int, count: int
     sizes = np.bincount(found[found != BETWEEN]).tolist()
     assert sizes == sorted(sizes, reverse=True)
     assert 0 not in sizes
-
-
-# -- computing ------------------------------------------------------------------------------------------------
 
 
 def test_directions_are_those_of_the_largest_spread_with_a_sign_of_their_own() -> None:
@@ -135,9 +126,6 @@ def test_groups_that_look_different_lie_apart_and_a_seed_gives_one_map() -> None
     gaps = [np.linalg.norm(groups[a].mean(axis=0) - groups[b].mean(axis=0)) for a, b in ((0, 1), (0, 2), (1, 2))]
     assert min(gaps) > spread
     assert np.array_equal(points, flat_map(vectors, 7))
-
-
-# -- on disk --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -103,9 +103,7 @@ def tear_list(url: str) -> None:
     ],
     indirect=["url"],
 )
-def test_damage_in_a_store_is_mended_by_the_command_that_the_reader_is_given(
-    url: str, damage: Callable[[str], None], check: bool, sent: int, tmp_path: Path
-) -> None:
+def test_a_store_is_mended(url: str, damage: Callable[[str], None], check: bool, sent: int, tmp_path: Path) -> None:
     gallery = copied(tmp_path)
     publish(gallery, url)
     damage(url)
@@ -125,9 +123,6 @@ def test_a_bucket_that_is_not_there_is_not_made(bucket: str, tmp_path: Path) -> 
     fs = fsspec.filesystem("s3")
     fs.invalidate_cache()
     assert fs.ls("") == ["birds"]
-
-
-# -- two publishers -------------------------------------------------------------------------------------------
 
 
 def test_a_list_takes_the_place_only_of_the_one_that_was_read(bucket: str, tmp_path: Path) -> None:
@@ -205,9 +200,6 @@ def test_a_gallery_that_never_rests_is_not_published(url: str, tmp_path: Path) -
     with pytest.raises(EyespotError, match="changes all the time"):
         publish(gallery, url, progress=restless)
     assert contents(fetch(url, tmp_path / "copy")) == before
-
-
-# -- fetching -------------------------------------------------------------------------------------------------
 
 
 JUNK = [b"", b"\xff\xfe\n", b"\0" * 40, b'["shards/00000/items.parquet", 5]\n', b"[[], 1]\n"]
@@ -348,9 +340,7 @@ def folders(copy: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("grace", [0, math.inf])
-def test_after_compact_the_segment_is_sent_and_a_copy_drops_the_shards(
-    shards: Path, url: str, tmp_path: Path, grace: float
-) -> None:
+def test_after_compact_a_copy_drops_the_shards(shards: Path, url: str, tmp_path: Path, grace: float) -> None:
     """Also while the merged shards still lie there, as after an index run."""
     publish(shards, url)
     found, copy = names("stripes", url), fetch(url, part=FACTS)
@@ -367,9 +357,7 @@ def test_after_compact_the_segment_is_sent_and_a_copy_drops_the_shards(
         compact(fetch(url, tmp_path / "copy"))
 
 
-def test_a_reader_in_the_middle_of_a_fetch_has_the_state_that_it_began_with(
-    shards: Path, compacted: Path, url: str, tmp_path: Path
-) -> None:
+def test_a_fetch_ends_in_the_state_it_began_with(shards: Path, compacted: Path, url: str, tmp_path: Path) -> None:
     publish(shards, url)
     ended: list[bool] = []
 

@@ -201,9 +201,7 @@ def test_folders_are_no_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.long
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["add", "remove", "publish", "fetch"]), min_size=1, max_size=8))
-def test_whatever_happens_a_copy_is_what_was_published_last(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
-) -> None:
+def test_a_copy_is_what_was_published_last(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
     folder = tmp_path_factory.mktemp("steps")
     gallery, copy, seed = make(folder, 3), folder / "copy", 100
     publish(gallery, at(folder))

@@ -164,9 +164,7 @@ def test_segments_have_them_and_whoever_fetches_them_and_older_segments_get_them
 
 
 @pytest.mark.parametrize("segments", [False, True])
-def test_rows_are_found_by_their_ids_in_any_order_also_once_their_facts_were_read(
-    gallery: Path, segments: bool
-) -> None:
+def test_rows_are_found_by_their_ids_in_any_order(gallery: Path, segments: bool) -> None:
     if segments:
         compact(gallery, grace=0)
     view = Gallery(gallery).view(Gallery(gallery).stem())

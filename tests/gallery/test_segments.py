@@ -219,9 +219,7 @@ def test_a_kill_at_any_moment_loses_nothing(gallery: Path, tmp_path: Path, times
 
 
 @pytest.mark.long
-def test_an_index_run_merges_many_small_shards_itself_where_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_run_merges_many_small_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shards that were merged stay until the next run, for searches that began before."""
     gallery, photos = tmp_path / "gallery", photos_of(tmp_path / "photos", 0, segments.MANY)
     with monkeypatch.context() as patch:
@@ -264,9 +262,7 @@ def import_part(folder: Path, gallery: Path, encoder: str = "starter", **columns
     return int(json.loads(done.stdout)["added"])
 
 
-def test_shards_of_other_vectors_and_those_with_more_beside_them_are_merged_apart(
-    gallery: Path, tmp_path: Path
-) -> None:
+def test_shards_of_other_vectors_or_with_more_files_are_merged_apart(gallery: Path, tmp_path: Path) -> None:
     for shard in disk.shard_paths(gallery)[:2]:
         (shard / "local" / "sift").mkdir(parents=True)
     index_gallery(gallery, photos_of(tmp_path / "more", 100, 8), shard_rows=4, half=True)
@@ -346,9 +342,6 @@ def test_an_approximate_index_is_of_whole_segments(gallery: Path, tmp_path: Path
     (folder / "settings.json").write_text(json.dumps(record.as_json()))
     index_gallery(gallery, photos_of(tmp_path / "more", 100, 7), shard_rows=4)
     assert compact(gallery, grace=0).segments == ["00000-00007", "00008-00009"]
-
-
-# -- what is damaged --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long

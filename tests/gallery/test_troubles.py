@@ -94,9 +94,7 @@ CASES = [(name, is_lock) for name in OPENED for is_lock in (True, False) if name
 
 
 @pytest.mark.parametrize(("name", "is_lock"), CASES)
-def test_a_locked_file_is_not_a_damaged_one(
-    made: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_lock: bool
-) -> None:
+def test_a_locked_file_is_not_damaged(made: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_lock: bool) -> None:
     place = made / name
     before = place.read_bytes() if place.exists() else None
     monkeypatch.setattr(sqlite, "WAIT", 0.01)

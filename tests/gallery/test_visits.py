@@ -67,9 +67,7 @@ def test_only_new_and_changed_files_are_planned(ledger: PictureIndex, tmp_path: 
     assert look(ledger, root) == ["b/c/d.jpg", "b/new.jpg", "d/e.jpg"]
 
 
-def test_a_file_of_the_same_size_and_date_that_was_written_to_is_read_again_once(
-    ledger: PictureIndex, tmp_path: Path
-) -> None:
+def test_a_file_of_the_same_size_and_date_is_read_again_once(ledger: PictureIndex, tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
     look(ledger, root)
     before = (tmp_path / "photos" / "a.jpg").stat()
@@ -172,9 +170,7 @@ def test_a_stamp_counts_only_when_what_was_found_is_planned(ledger: PictureIndex
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.text("ab/.\u00e9", min_size=1, max_size=6), unique=True), st.data())
-def test_any_names_are_compared_right(
-    tmp_path_factory: pytest.TempPathFactory, names: list[str], data: st.DataObject
-) -> None:
+def test_names_are_compared(tmp_path_factory: pytest.TempPathFactory, names: list[str], data: st.DataObject) -> None:
     """Members of a tar may have any names, in any order: a second look finds what was added and what is gone."""
     folder = tmp_path_factory.mktemp("any")
     first, second = (data.draw(st.lists(st.sampled_from([f"{name}.jpg" for name in names] or ["x.jpg"]))) for _ in "12")

@@ -14,15 +14,9 @@ from eyespot.kernels.codes import NOT_FINITE
 from eyespot.types import Index, UsageError
 from tests.indexes.test_contract import WAYS, loading
 from tests.wording import raises
+from tests.worlds.vectors import clustered
 
 ALL = [(name, way) for name, ways in WAYS.items() for way in ways]
-
-
-def clustered(rows: int, dim: int = 32, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    centres = rng.standard_normal((200, dim))
-    vectors = centres[rng.integers(0, 200, rows)] + 0.5 * rng.standard_normal((rows, dim))
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 def share(index: Index, exact: Index, queries: np.ndarray, mask: np.ndarray | None) -> float:

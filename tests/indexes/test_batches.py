@@ -55,9 +55,7 @@ def requests(draw: st.DrawFn) -> list[ScanRequest]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 50), coded=st.tuples(st.booleans(), st.booleans(), st.booleans()), asked=requests())
-def test_each_answer_is_that_of_a_scan_of_its_own(
-    seed: int, coded: tuple[bool, bool, bool], asked: list[ScanRequest]
-) -> None:
+def test_each_answer_is_that_of_a_scan(seed: int, coded: tuple[bool, bool, bool], asked: list[ScanRequest]) -> None:
     index = index_of(world(seed), coded)
     together = index.ranked_each(asked)
     for one, (rows, scores) in zip(asked, together, strict=True):

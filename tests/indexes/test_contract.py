@@ -19,6 +19,7 @@ import eyespot.indexes
 from eyespot.types import Index, UsageError
 from tests.pages import ROOT, blocks, run_code
 from tests.wording import raises
+from tests.worlds.vectors import clustered
 
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
 NEEDS = {"faiss": "faiss"}
@@ -41,9 +42,7 @@ def loading(name: str, way: dict[str, Any]) -> Load:
 
 @pytest.fixture(scope="module")
 def vectors() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((20, 32))[rng.integers(0, 20, 2000)] + 0.5 * rng.standard_normal((2000, 32))
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return clustered(2000, centres=20)
 
 
 @pytest.fixture(scope="module", params=ALL, ids=lambda one: "-".join([one[0], one[1].get("kind", "")]).strip("-"))
@@ -146,9 +145,7 @@ def keep(request: pytest.FixtureRequest) -> Load:
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
-def test_rows_that_came_later_are_found_and_gone_ones_are_not(
-    keep: Load, vectors: np.ndarray, tmp_path: Path, first: bool
-) -> None:
+def test_new_rows_are_found_and_gone_ones_not(keep: Load, vectors: np.ndarray, tmp_path: Path, first: bool) -> None:
     """Built of all but a hundred rows, whose block stands before or after the others since."""
     later, known = vectors[:100], vectors[100:]
     keep([known], folder=tmp_path / "index")
@@ -197,9 +194,6 @@ def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarr
     found = load([np.load(tmp_path / "v.npy")], folder=folder).search(vectors[:60], 10)
     assert found.rows.shape == (60, 10)
     assert (found.scores > 0.9999).mean() > 0.6  # each has ten copies; some are missed by what is approximate
-
-
-# -- the page on exact search runs as it stands ------------------------------------------------------------------
 
 
 def test_its_code_runs(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from eyespot.kernels.codes import Codes, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import EyespotError, NearestRows, UsageError
 from tests.examples import examples
-from tests.lazy_import import requires
 from tests.processors import compiled_for
 from tests.wording import check_wording, raises
 
@@ -350,20 +349,3 @@ print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(f
     whole = {**os.environ, **compiled_for(processor), "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=whole)
     assert done.stdout.split() == ["True", "1", str(processor == "haswell")]
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.integers(1, 8), st.integers(1, 60), st.integers(0, 2**31), st.booleans())
-@requires("numba")
-def test_queries_one_by_one_and_as_a_batch_have_the_same_answers(queries: int, k: int, seed: int, ties: bool) -> None:
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(2000, 24)).astype(np.float32)
-    if ties:
-        rows[100:200] = rows[:100]
-    asked = rng.normal(size=(queries, 24)).astype(np.float32)
-    index = Exact([rows], [quantise(rows)], small=0)
-    together = index.search(asked, k)
-    alone = [index.search(one[None], k) for one in asked]
-
-    assert np.array_equal(together.rows, np.concatenate([one.rows for one in alone]))
-    assert np.array_equal(together.scores, np.concatenate([one.scores for one in alone]))

@@ -113,9 +113,6 @@ def test_a_number_that_may_go_on_is_no_grade(tmp_path: Path) -> None:
     assert answer.verdict is not None and answer.verdict.probability == 1 and len(server.seen) == 2
 
 
-# -- wordings -----------------------------------------------------------------------------------------------------
-
-
 MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\n'
 
 

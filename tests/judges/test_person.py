@@ -11,15 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from eyespot import rooms
-from eyespot.judges.encoder import share
 from eyespot.llms.budget import BudgetSpent
 from eyespot.search.judge_rerank import SecondModel
 from eyespot.types import EyespotError, Pair, Query, Space, UsageError, Vectors, Verdict
-from tests.examples import examples
 from tests.wording import raises
 
 PAIRS = [Pair(Query.words("a heron"), name, Path(f"photos/{name}.jpg")) for name in "abc"]
@@ -145,14 +141,6 @@ def test_the_probability_is_the_stated_curve_of_the_cosine() -> None:
 
     found = [answer.verdict.probability for answer in answers]
     assert found == [0.5, pytest.approx(1 / (1 + np.exp(-1)), abs=1e-6)]
-
-
-@settings(max_examples=examples(50), deadline=None)
-@given(st.lists(st.floats(-1, 1), min_size=2, max_size=2))
-def test_the_curve_never_falls_and_is_a_probability(cosines: list[float]) -> None:
-    low, high = sorted(cosines)
-
-    assert 0 < share(low) <= share(high) < 1
 
 
 def test_a_broken_picture_fails_alone_and_a_query_is_encoded_once() -> None:

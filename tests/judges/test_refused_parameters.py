@@ -125,9 +125,7 @@ TOO_LARGE = complaint(400, "'max_tokens' is too large: 50. The context has 4096,
 @pytest.mark.parametrize(
     ("script", "way_out"), [([CUT_OFF], "answer_tokens"), ([TOO_LARGE, TOO_LARGE], "too large")], ids=["cut", "passed"]
 )
-def test_a_limit_that_one_question_passes_fails_that_question_alone(
-    script: list[Response], way_out: str, pictures: list[Path]
-) -> None:
+def test_a_limit_fails_the_question_alone(script: list[Response], way_out: str, pictures: list[Path]) -> None:
     with Double(list(script), then=chat("Yes")) as server:
         first, second = judge_of(server, workers=1, answer="words", answer_tokens=50).judge(pairs_of(pictures[:2]))
 

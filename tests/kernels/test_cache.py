@@ -44,19 +44,6 @@ def package(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_a_change_of_any_source_leads_to_another_folder(package: Path) -> None:
-    first, again = place_of(package), place_of(package)
-    with (package / "eyespot" / "kernels" / "tiles.py").open("a") as file:
-        file.write("# changed\n")
-    changed = place_of(package)
-    with (package / "eyespot" / "kernels" / "rows.py").open("a") as file:  # compiles nothing
-        file.write("# changed\n")
-
-    assert first == again != changed == place_of(package)
-    assert Path(first).parent == package / "eyespot" / "kernels" / "__pycache__"
-
-
-@pytest.mark.long
 def test_numba_that_was_loaded_before_uses_the_folder_too_and_one_of_the_user_is_taken(package: Path) -> None:
     assert place_of(package, before="import numba") == place_of(package)
     assert place_of(package, NUMBA_CACHE_DIR=str(package / "own")) == str(package / "own")

@@ -23,6 +23,7 @@ from eyespot.kernels.codes import (
 )
 from eyespot.types import EyespotError
 from tests.examples import examples
+from tests.tiny_models import Bomb
 from tests.wording import raises
 
 PARTS = ("codes", "bounds", "lengths", "centre", "match")
@@ -88,9 +89,7 @@ def damaged(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [without_the_last_file, of_newer_vectors, damaged])
-def test_codes_are_used_only_whole_and_of_the_vectors_as_they_are(
-    change: Callable[[Path], object], tmp_path: Path
-) -> None:
+def test_codes_are_used_only_whole_and_of_their_vectors(change: Callable[[Path], object], tmp_path: Path) -> None:
     vectors = block(tmp_path)
     write_codes(vectors, tmp_path / "v")
     assert has_codes(tmp_path / "v") and current_codes(tmp_path / "v", vectors) is not None
@@ -120,21 +119,11 @@ def test_lengths_are_never_too_short_and_hardly_too_long(exponent: float, dim: i
     assert (short_lengths(vector) <= np.where(most < np.finfo(np.float32).max, most, np.inf)).all()
 
 
-class Trap:
-    """A pickle that would leave a file behind if anything loaded it."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-
-    def __reduce__(self) -> tuple[object, tuple[Path]]:
-        return Path.touch, (self.place,)
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_a_pickle_in_codes_is_refused_and_not_run(tmp_path: Path, part: str) -> None:
     """A gallery may come from somebody else's bucket."""
     quantise(block(tmp_path)).save(tmp_path / "v")
-    np.save(tmp_path / f"v.{part}.npy", np.array([Trap(tmp_path / "sprung")], dtype=object), allow_pickle=True)
+    np.save(tmp_path / f"v.{part}.npy", np.array([Bomb(tmp_path / "sprung")], dtype=object), allow_pickle=True)
 
     with raises(EyespotError):
         Codes.load(tmp_path / "v")

@@ -129,9 +129,7 @@ def in_memory(place: Path, row: int) -> bool:
     [([7900, 0, 2500], [1400, 3900, 6400]), (list(range(0, 8000, 40)), [1420, 3940, 6420])],
     ids=["few", "many"],
 )
-def test_the_rows_that_were_named_are_read_and_what_lies_between_is_not(
-    on_disk: Path, rows: list[int], between: list[int]
-) -> None:
+def test_only_the_rows_that_were_named_are_read(on_disk: Path, rows: list[int], between: list[int]) -> None:
     block = np.load(on_disk, mmap_mode="r")
     later = np.asarray(block)[100:]
 

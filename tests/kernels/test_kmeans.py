@@ -15,6 +15,7 @@ from eyespot.kernels import kmeans
 from eyespot.kernels.kmeans import Clusters, KMeans, cluster, drawn_from_each, sample_rows
 from eyespot.types import UsageError
 from tests.wording import raises
+from tests.worlds.vectors import clustered
 
 
 @pytest.fixture(params=["faiss", "numpy"], autouse=True)
@@ -25,14 +26,6 @@ def nearest_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     else:
         monkeypatch.setattr(kmeans, "find_spec", lambda _: None)
     yield
-
-
-def blobs(rows: int, dim: int = 8, centres: int = 12, seed: int = 0) -> NDArray[np.float32]:
-    """Clustered unit vectors, (rows, dim)."""
-    rng = np.random.default_rng(seed)
-    middles = rng.standard_normal((centres, dim))
-    vectors = middles[rng.integers(0, centres, rows)] + 0.5 * rng.standard_normal((rows, dim))
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 def plain_lloyd(vectors: NDArray[np.float32], clusters: int, iterations: int) -> NDArray[np.float64]:
@@ -51,7 +44,7 @@ def same(first: Clusters, second: Clusters) -> bool:
 
 def test_it_is_lloyds_algorithm_on_the_sphere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kmeans, "_AT_ONCE", 1000)  # several blocks
-    vectors = blobs(600)
+    vectors = clustered(600, 8, 12)
     found = cluster(vectors, KMeans(40, iterations=9))
     assert np.allclose(found.centroids, plain_lloyd(vectors, 40, 9), atol=1e-5)
     cosines = vectors @ found.centroids.T
@@ -61,7 +54,7 @@ def test_it_is_lloyds_algorithm_on_the_sphere(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_seed_gives_the_same_bits_again_and_from_a_mapped_file_of_half_precision(tmp_path: Path) -> None:
-    halves = blobs(700).astype(np.float16)
+    halves = clustered(700, 8, 12).astype(np.float16)
     np.save(tmp_path / "vectors.npy", halves)
     once, again = (cluster(halves.astype(np.float32), KMeans(60)) for _ in range(2))
     assert same(once, again)
@@ -70,7 +63,7 @@ def test_a_seed_gives_the_same_bits_again_and_from_a_mapped_file_of_half_precisi
 
 
 def test_centroids_learned_from_a_sample_label_all_rows() -> None:
-    vectors, events = blobs(2000), list[tuple[str, int, int]]()
+    vectors, events = clustered(2000, 8, 12), list[tuple[str, int, int]]()
     found = cluster(vectors, KMeans(12, sample=400, iterations=5), lambda *one: events.append(one))
     some = sample_rows(2000, 400)
     assert np.allclose(found.centroids, cluster(vectors[some], KMeans(12, iterations=5)).centroids)
@@ -99,7 +92,7 @@ def test_a_cluster_that_loses_its_rows_begins_again_at_a_far_one() -> None:
     ],
 )
 def test_what_cannot_be_clustered_is_refused(row: int, value: float, how: dict[str, int]) -> None:
-    vectors = blobs(100)
+    vectors = clustered(100, 8, 12)
     vectors[row, 3] = value
     with raises(UsageError):
         cluster(vectors, KMeans(**{"clusters": 20, **how}))
@@ -111,13 +104,6 @@ def test_each_label_gives_what_is_asked_or_all_it_has(labels: list[int], count: 
     assert rows.tolist() == sorted(set(rows.tolist()))
     for label in set(labels):
         assert sum(labels[row] == label for row in rows) == min(count, labels.count(label))
-
-
-def test_every_row_has_the_same_chance() -> None:
-    labels = np.repeat([0, 1], 10)
-    times = np.bincount(np.concatenate([drawn_from_each(labels, 3, seed) for seed in range(2000)]), minlength=20)
-    # 600 expected of each, standard deviation 20.5
-    assert abs(times - 600).max() < 5 * 20.5
 
 
 def test_a_draw_is_the_same_in_every_release() -> None:

@@ -73,9 +73,7 @@ def marked(one: JudgementRow, **more: object) -> JudgementRow:
         ([row(1, ADA), marked(row(None, ADA), failure=WITHDRAWN)], {}),
     ],
 )
-def test_the_majority_counts_and_doubt_is_not_relevance(
-    rows: list[JudgementRow], expected: dict[str, dict[str, int]]
-) -> None:
+def test_the_majority_counts_and_doubt_is_a_no(rows: list[JudgementRow], expected: dict[str, dict[str, int]]) -> None:
     assert grades(rows) == expected
 
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import random
-import warnings
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eyespot.metrics import Aligned, evaluate, parse, preset
+from eyespot.metrics import evaluate, parse, preset
 from eyespot.types import Qrels, RankedImage, Run
 from tests.lazy_import import lazy_import, requires
-from tests.worlds.rankings import graded
 
 ir_measures = lazy_import("ir_measures")
-sklearn_metrics = lazy_import("sklearn.metrics")
 pytestmark = requires("ir_measures", "sklearn")
 
 SHARED = [
@@ -71,32 +65,3 @@ def test_ir_measures(seed: int, ties: bool) -> None:
     assert ours == pytest.approx(
         {(str(parse(name)), query): value for (name, query), value in theirs.items()}, abs=1e-9
     )
-
-
-@given(graded(ties=True), st.integers(1, 12))
-def test_scikit_learn_s_average_precision_is_ties_average_of_what_was_found(rankings: Aligned, k: int) -> None:
-    (hits,) = rankings.lengths
-    first = rankings.where(np.arange(hits) < k)
-    relevant = first.grades >= 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no positives: it gives 0 and warns
-        theirs = sklearn_metrics.average_precision_score(relevant, first.scores)
-
-    assert parse(f"AP@{k}", "retrieved", "average")(rankings)[0] == pytest.approx(float(theirs))
-
-
-@given(graded(top=3, ties=True), st.integers(1, 12))
-def test_scikit_learn_s_ndcg_where_everything_relevant_was_found(rankings: Aligned, k: int) -> None:
-    gains = np.maximum(rankings.grades, 0)
-    whole = Aligned(
-        ["q"], rankings.offsets, gains, rankings.scores, np.array([0, (gains > 0).sum()]), -np.sort(-gains[gains > 0])
-    )
-    if len(gains) < 2:
-        return
-    full = sklearn_metrics.ndcg_score([gains], [rankings.scores])
-
-    assert parse("nDCG", ties="average")(whole)[0] == pytest.approx(float(full))
-    ideal = np.sort(gains)[::-1][: min(k, len(gains))]
-    if len(set(rankings.scores.tolist())) == len(gains) and ideal.any():
-        cut = sklearn_metrics.ndcg_score([gains], [rankings.scores], k=k)
-        assert parse(f"nDCG@{k}", ties="average")(whole)[0] == pytest.approx(float(cut))

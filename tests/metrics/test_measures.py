@@ -167,27 +167,6 @@ def test_average_is_the_mean_over_all_orders_of_equal_scores(spelling: str, rank
     assert value(spelling, rankings, ties="average") == pytest.approx(float(np.mean(values)))
 
 
-RUNS = st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("uvwxyz"), unique=True), min_size=1)
-JUDGED = st.dictionaries(
-    st.sampled_from("abcdef"), st.dictionaries(st.sampled_from("uvwxyz"), st.integers(-1, 3)), min_size=1
-)
-
-
-@given(RUNS, JUDGED, st.randoms(use_true_random=False))
-def test_the_order_of_queries_changes_nothing(
-    orders: dict[str, list[str]], grades: dict[str, dict[str, int]], random: object
-) -> None:
-    turned = [dict(random.sample(sorted(each.items()), len(each))) for each in (orders, grades)]  # type: ignore[attr-defined]
-
-    straight = evaluate(Run.from_orders(orders), Qrels(grades), MEASURES)
-    mixed = evaluate(Run.from_orders(turned[0]), Qrels(turned[1]), MEASURES)
-
-    assert straight.means == mixed.means
-    for label in MEASURES:
-        by_query = (dict(zip(each.queries, each.values[label], strict=True)) for each in (straight, mixed))
-        assert next(by_query) == next(by_query)
-
-
 @pytest.mark.parametrize(
     "spelling",
     [*MEASURES, "AP(norm='min-k', ties='average')@50", "P(rel=2, judged_only=True)@5", "mAP(ties='average')@R"],
@@ -219,9 +198,6 @@ def test_every_measure_has_a_spelling_of_its_own() -> None:
     spelled = [str(parse(name if name in ("mAP@R", "Rprec") else f"{name}@7")) for name in names()]
 
     assert len(set(spelled)) == len(spelled) == len(names())
-
-
-# -- the page on metrics runs as it stands -------------------------------------------------------------------------
 
 
 PAGE = ROOT / "docs" / "metrics.md"

@@ -92,9 +92,7 @@ def test_each_layout_gives_the_vectors_of_its_model(kind: str, models: Mapping[s
     assert made.revision == mirror.commit(made.repo) and not made.damaged()
 
 
-def test_a_tokenizer_that_hands_out_a_mask_changes_no_vector_of_siglip(
-    models: Mapping[str, Path], tmp_path: Path
-) -> None:
+def test_a_tokenizer_s_mask_changes_no_vector_of_siglip(models: Mapping[str, Path], tmp_path: Path) -> None:
     """SigLIP was trained without one, padded on the right (transformers PR 39378)."""
     spoiled = shutil.copytree(models["hf siglip"], tmp_path / "spoiled")
     file = spoiled / "tokenizer_config.json"
@@ -105,9 +103,7 @@ def test_a_tokenizer_that_hands_out_a_mask_changes_no_vector_of_siglip(
     assert (plain * left).sum(axis=1).min() >= 0.999
 
 
-def test_a_run_that_was_killed_goes_on(
-    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_goes_on(models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     """At two fifths; the next run fetches the other three."""
     monkeypatch.setattr(web, "PIECE", 1 << 10)
     wanted = entry("siglip", models)
@@ -128,9 +124,7 @@ def test_a_run_that_was_killed_goes_on(
 
 
 @pytest.mark.parametrize("fault", ["cut", "busy"])
-def test_a_line_that_breaks_or_a_busy_host_is_asked_again(
-    fault: str, models: Mapping[str, Path], mirror: HubMirror
-) -> None:
+def test_a_broken_line_is_asked_again(fault: str, models: Mapping[str, Path], mirror: HubMirror) -> None:
     setattr(mirror, fault, 2_000 if fault == "cut" else 2)
     assert not get("clip", models).damaged()
 
@@ -143,17 +137,13 @@ def test_one_wrong_bit_is_never_installed(models: Mapping[str, Path], mirror: Hu
     assert not [path for path in installed.home().rglob("*") if path.suffix in (".onnx", ".part")]
 
 
-def test_the_token_goes_to_the_hub_and_not_where_it_leads(
-    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hub_gets_the_token(models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     get("clip", models)
     assert all((token is None) == path.startswith("/blobs/") for path, token in mirror.tokens)
 
 
-def test_weights_beside_the_graph_are_fetched_and_count(
-    models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path
-) -> None:
+def test_weights_beside_the_graph_count(models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path) -> None:
     """In files of any name; other weights are another space."""
     import onnx
 
@@ -194,9 +184,7 @@ def test_a_model_moves_with_its_name(
         _installing.bring(table.entry("org/clip"), "fp32", copied)
 
 
-def test_a_model_is_compared_with_the_vectors_of_the_table(
-    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_are_compared(models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `scripts/pin_models.py` writes them; another mean of the pixels shows."""
     made = get("clip", models)
     golden = _installing.probe(_installing.encoder_of(made))[:, : _installing.GOLDEN].round(5).tolist()
@@ -237,9 +225,7 @@ def test_a_record_from_elsewhere_reaches_nothing_outside(
         assert installed.find("org/clip") is None
 
 
-def test_an_export_in_a_folder_comes_with_its_weights_and_no_other_variant(
-    models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path
-) -> None:
+def test_an_export_comes_with_its_weights(models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path) -> None:
     import onnx
 
     folder = shutil.copytree(models["clip"], tmp_path / "export")
@@ -263,26 +249,20 @@ def test_two_runs_at_once_fetch_a_model_once(models: Mapping[str, Path], mirror:
     assert not get("clip", models).damaged() and not list(installed.home().rglob("*.part"))
 
 
-def test_a_full_disk_is_said_before_the_first_byte(
-    models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_seen(models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000))
     with raises(EyespotError):
         get("clip", models)
     assert not [path for path in installed.home().rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
-def test_a_pinned_digest_that_the_hub_does_not_have_fetches_nothing(
-    models: Mapping[str, Path], mirror: HubMirror
-) -> None:
+def test_a_pinned_digest_that_the_hub_lacks_fetches_nothing(models: Mapping[str, Path], mirror: HubMirror) -> None:
     wanted = entry("clip", models).model_copy(update={"sha256": {"onnx/text_model.onnx": "0" * 64}})
     with raises(EyespotError):
         _installing.offer(wanted, "fp32")
 
 
-def test_what_a_repository_does_not_have_is_said_with_what_it_has(
-    models: Mapping[str, Path], mirror: HubMirror
-) -> None:
+def test_what_a_repository_lacks_is_said_with_what_it_has(models: Mapping[str, Path], mirror: HubMirror) -> None:
     with raises(UsageError):
         _installing.offer(entry("clip", models), "int8")
     mirror.repos = {**mirror.repos, "org/clip": {"model.onnx": b"one", "README.md": b"about"}}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +13,8 @@ import pytest
 from eyespot.photos.found import Labels, Record, Seen, Unreadable
 from eyespot.photos.places import Root
 from eyespot.photos.sources import roots_of, scan
-from tests.worlds import draw, index_gallery
+from tests.worlds import draw, index_gallery, tar
 from tests.worlds.galleries import facts_of
-
-
-def tar(place: Path, members: dict[str, bytes]) -> Path:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(place, "w") as archive:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return place
 
 
 def coco(place: Path, names: list[str]) -> None:
@@ -49,9 +37,7 @@ def labels(records: list[Record]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("head", ["", "./"])
-def test_coco_json_beside_a_tar_labels_its_pictures_also_where_their_names_begin_with_a_dot(
-    tmp_path: Path, head: str
-) -> None:
+def test_coco_json_beside_a_tar_labels_pictures_with_a_dot_before_their_names(tmp_path: Path, head: str) -> None:
     names = ["train/04686/a.jpg", "train/04686/b.jpg"]
     place = tar(tmp_path / "train.tar", {f"{head}{name}": b"a" for name in names})
     coco(tmp_path / "train.json", names)

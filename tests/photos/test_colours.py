@@ -311,9 +311,7 @@ def test_a_raw_photo_without_a_preview_is_developed_at_half_its_size() -> None:
 
 
 @needs_rawpy
-def test_a_raw_photo_that_is_cut_or_too_large_is_refused_in_a_sentence(
-    photo: Image.Image, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_or_too_large_raw_photo_is_refused(photo: Image.Image, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadPicture):
         open_picture(dng(photo)[:5000])
     monkeypatch.setenv("EYESPOT_MAX_PIXELS", "20000")
@@ -324,9 +322,7 @@ def test_a_raw_photo_that_is_cut_or_too_large_is_refused_in_a_sentence(
 
 @pytest.mark.long
 @needs_rawpy
-def test_raw_photos_are_indexed_and_not_gone_where_the_extra_is_not_installed(
-    photo: Image.Image, tmp_path: Path
-) -> None:
+def test_raw_photos_are_not_gone_without_the_extra(photo: Image.Image, tmp_path: Path) -> None:
     photos = draw_photos(tmp_path / "photos", 6)
     for name in ("stays.dng", "goes.DNG"):
         (photos / name).write_bytes(dng(photo.rotate(10 * len(name))))

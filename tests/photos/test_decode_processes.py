@@ -65,9 +65,7 @@ def run(gallery: Path, photos: Path, encoder: Encoder, *, apart: bool) -> Summar
 
 
 @pytest.mark.parametrize("model", ["hf", "open_clip"])
-def test_the_gallery_is_that_of_threads_and_a_second_run_reads_only_what_is_new(
-    tmp_path: Path, photos: Path, clip: Any, model: str
-) -> None:
+def test_the_gallery_is_that_of_threads(tmp_path: Path, photos: Path, clip: Any, model: str) -> None:
     if model == "open_clip":
         weights = tiny_models.tiny_clip_weights(tmp_path)
         clip = rooms.load("encoders", f"open_clip:tiny-clip/{weights}", device="cpu")
@@ -82,9 +80,7 @@ def test_the_gallery_is_that_of_threads_and_a_second_run_reads_only_what_is_new(
     assert run(tmp_path / "apart", tmp_path / "photos", clip, apart=True).embedded == 1
 
 
-def test_what_one_process_has_no_memory_for_is_read_with_all_of_it(
-    tmp_path: Path, photos: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_memory_for_one_photo(tmp_path: Path, photos: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The large photo takes 192 MB in full; a process has 150 MB."""
     monkeypatch.setenv("EYESPOT_DECODE_MEMORY", "300M")  # half is for processes, and one usual photo takes all of it
     assert run(tmp_path / "gallery", photos, clip, apart=True).pictures == 9
@@ -122,9 +118,7 @@ def test_processes_read_where_a_card_embeds_many_pictures(clip: Any, starter: En
     assert least_rows({"a": clip, "b": starter}) == 64 and least_rows({"a": card}) == 4 * clip.batch
 
 
-def test_a_process_that_is_killed_ends_the_run_with_a_sentence_and_the_next_goes_on(
-    tmp_path: Path, photos: Path, clip: Encoder
-) -> None:
+def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path: Path, photos: Path, clip: Encoder) -> None:
     with ProcessReader(NothingKnown, {"clip": clip}, 2) as reader:
         for process in reader.processes:
             process.process.kill()

@@ -88,9 +88,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("height", "code"), [(149_000_000, 3), (20_000_000, 0)])
-def test_a_tall_thin_picture_keeps_to_the_limit_or_is_refused(
-    tmp_path: Path, usual: int, height: int, code: int
-) -> None:
+def test_a_tall_thin_picture_keeps_to_the_limit(tmp_path: Path, usual: int, height: int, code: int) -> None:
     done, peak = index(tmp_path, {"thin.png": png(1, height, 1)}, "600M")
 
     assert (done, peak < usual + 600) == (code, True), peak
@@ -101,9 +99,6 @@ def test_many_workers_with_large_pictures_keep_to_the_limit(tmp_path: Path, usua
     done, peak = index(tmp_path, {f"{n}.png": png(11_000, 10_000, 3, b"%d" % n) for n in range(4)}, "1G")
 
     assert (done, peak < usual + 1024) == (0, True), peak
-
-
-# -- the budget ---------------------------------------------------------------------------------------------
 
 
 def test_a_refused_picture_is_listed_and_read_with_the_option_that_the_refusal_names(tmp_path: Path) -> None:
@@ -173,9 +168,6 @@ def test_a_size_is_written_so_that_it_is_enough_when_it_is_read(size: int) -> No
 def test_without_the_variable_the_limit_is_a_share_of_what_is_free() -> None:
     with limited(None):
         assert 512 * MIB <= decode_limit() <= 4096 * MIB
-
-
-# -- estimates ----------------------------------------------------------------------------------------------
 
 
 PEAK = r"""

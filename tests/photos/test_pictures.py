@@ -80,9 +80,6 @@ def reason(data: bytes) -> str:
     return caught.value.reason
 
 
-# -- what can be read ---------------------------------------------------------------------------------------
-
-
 def heif() -> bytes:
     file = io.BytesIO()
     pillow_heif.from_pillow(quarters()).save(file)
@@ -157,15 +154,6 @@ def test_every_mode_is_scaled_to_rgb_and_not_clipped(case: str) -> None:
     assert image.mode == "RGB"
     assert np.asarray(image)[0].tolist() == [list(one if isinstance(one, tuple) else (one,) * 3) for one in expected]
 
-
-def test_palette_with_a_transparent_colour_over_white() -> None:
-    picture = quarters().convert("P", palette=Image.Palette.ADAPTIVE)
-    red = picture.getpixel((4, 4))
-    image = open_picture(encoded(picture, "PNG", transparency=red)).image
-    assert corners(image) == [(255, 255, 255), *CORNERS[1:]]
-
-
-# -- orientation and scale ----------------------------------------------------------------------------------
 
 STORED_AS = {  # how a camera that writes this orientation has laid the upright picture down
     1: None,
@@ -253,9 +241,6 @@ def test_a_large_picture_has_the_same_bits_in_strips_as_at_once(mode: str) -> No
     assert np.array_equal(to_rgb(image, 7), whole(image).reduce(7))
 
 
-# -- facts --------------------------------------------------------------------------------------------------
-
-
 def photographed(main: dict[int, Any] | None = None, photo: Any = None, gps: dict[int, Any] | None = None) -> bytes:
     return encoded(quarters(), "JPEG", exif=with_exif(main or {}, photo, gps))
 
@@ -333,9 +318,6 @@ def test_a_broken_position_is_no_position(data: bytes) -> None:
     assert (sound["latitude"], sound["longitude"]) == (20.5, 10.0)
     facts = open_picture(data).facts
     assert (facts.get("latitude"), facts.get("longitude")) == (None, None)
-
-
-# -- what cannot be read ------------------------------------------------------------------------------------
 
 
 def test_what_c_libraries_print_of_a_damaged_file_is_caught(capfd: pytest.CaptureFixture[str]) -> None:
@@ -441,12 +423,6 @@ def test_damage_never_raises_anything_but_bad_picture(data: st.DataObject) -> No
         assert image.mode == "RGB"
 
 
-@given(st.binary(max_size=200))
-def test_random_bytes_never_raise_anything_but_bad_picture(data: bytes) -> None:
-    with pytest.raises(BadPicture):
-        open_picture(data)
-
-
 QUIET = r"""
 import sys
 from eyespot.photos.pictures import BadPicture, open_picture
@@ -472,9 +448,6 @@ def test_damaged_files_leave_standard_error_clean(kind: str) -> None:
     line = [sys.executable, "-c", QUIET, *map(str, places)]
     child = subprocess.run(line, input=data, capture_output=True, check=True)
     assert (int(child.stdout) > 0 or exif, child.stderr) == (True, b"")
-
-
-# -- ids and thumbnails -------------------------------------------------------------------------------------
 
 
 def test_the_id_is_of_the_bytes() -> None:

@@ -234,9 +234,6 @@ def test_a_position_has_its_source() -> None:
     assert (facts.get("position_from"), facts.get("gps_doubtful")) == ("XMP", "0, 0 (GPS: 0, 0)")
 
 
-# -- beside the photo ---------------------------------------------------------------------------------------
-
-
 def row_of(paths: list[str], **labels: Any) -> dict[str, Any]:
     measured = labels.pop("measured", {})
     (row,) = table_of([StoredRow("a", measured, [1], paths, 1, 1, labels)], {}).to_pylist()
@@ -404,9 +401,7 @@ JUNK = st.recursive(
 
 
 @given(values=st.dictionaries(st.sampled_from(["photoTakenTime", "geoData", "geoDataExif", "description"]), JUNK))
-def test_any_takeout_file_gives_facts_that_can_be_stored(
-    values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_takeout_file_can_be_stored(values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     place = tmp_path_factory.getbasetemp() / "any.jpg.json"
     place.write_text(json.dumps(values))
     facts = sidecar_facts(str(place)) or {}
@@ -509,9 +504,6 @@ def test_a_repair_reads_dates_again_that_an_older_eyespot_left_without_a_source(
         "xmp.jpg": "XMP",
     }
     assert rows["old.jpg"]["taken"] == rows["xmp.jpg"]["taken"] == WHEN
-
-
-# -- videos -------------------------------------------------------------------------------------------------
 
 
 def test_a_video_says_when_by_its_header_also_before_1970() -> None:

@@ -31,6 +31,7 @@ from eyespot.photos.places import Root, full_path, read_again, read_bytes
 from eyespot.photos.sources import is_there, root_of, scan, scan_counting
 from eyespot.types import UsageError
 from tests.wording import raises
+from tests.worlds import tar
 
 IMAGES = pa.schema([("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("n", pa.int64())])
 
@@ -127,12 +128,10 @@ def test_a_link_to_what_is_left_out_elsewhere_is_followed(tmp_path: Path) -> Non
         ("$RECYCLE.BIN", "deleted files"),
     ],
 )
-def test_folders_of_caches_are_left_out_in_folders_and_tars_and_counted(
-    tmp_path: Path, folder: str, reason: str
-) -> None:
+def test_caches_are_left_out_and_counted(tmp_path: Path, folder: str, reason: str) -> None:
     names = (f"{folder}/small.jpg", f"{folder}/index.db", "photo.jpg")
     write(tmp_path / "photos", *names)
-    make_tar(tmp_path / "photos.tar", dict.fromkeys(names, b"x"))
+    tar(tmp_path / "photos.tar", dict.fromkeys(names, b"x"))
 
     for place in (tmp_path / "photos", tmp_path / "photos.tar"):
         skipped = SkippedFiles()
@@ -148,9 +147,6 @@ def test_originals_and_edits_of_a_photo_library_and_a_cache_that_is_named_itself
 
     assert pictures(walk(library)) == ["originals/0/a.jpg", "resources/renders/b.jpg"]
     assert pictures(walk(library / "resources" / "derivatives")) == ["c.jpg"]
-
-
-# -- names --------------------------------------------------------------------------------------------------
 
 
 def test_names_that_are_no_utf8_are_read_like_any_other(tmp_path: Path) -> None:
@@ -208,8 +204,6 @@ def test_folders_nest_deeper_than_calls_can(deep: Path) -> None:
 def test_a_time_beyond_all_clocks_is_brought_within_64_bits(seconds: int) -> None:
     assert -(2**63) < found.clamped(seconds * 10**9) < 2**63
 
-
-# -- labels -------------------------------------------------------------------------------------------------
 
 HALF, NO_OBJECT = "holds half a character (a lone surrogate) or a NUL", "is no JSON object"
 PARQUET = io.BytesIO()
@@ -308,9 +302,6 @@ def test_a_hugging_face_image_column_names_its_file_or_is_told(photos: Path) -> 
     assert problems(found).keys() == {"metadata.parquet:2", "deep/metadata.parquet"}
 
 
-# -- pictures inside parquet --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rows_a_group", [7, 1000])
 def test_pictures_inside_parquet_are_read_by_their_row_in_any_order(tmp_path: Path, rows_a_group: int) -> None:
     """Two of one name are two; a row without a picture is told; what speaks of a query labels no picture."""
@@ -347,9 +338,6 @@ def test_parquet_that_only_names_pictures_is_a_list_of_them(photos: Path) -> Non
 
     assert root_of(str(photos / "set.parquet")).kind == "list"
     assert pictures(walk(photos / "set.parquet")) == ["photo1.jpg"]
-
-
-# -- roots and lists ----------------------------------------------------------------------------------------
 
 
 def test_a_list_names_pictures_anywhere_with_their_labels(photos: Path, tmp_path: Path) -> None:
@@ -389,18 +377,6 @@ def test_an_empty_or_missing_root_is_not_there(tmp_path: Path) -> None:
     assert is_there(root_of(str(tmp_path)))
 
 
-# -- tars ---------------------------------------------------------------------------------------------------
-
-
-def make_tar(place: Path, members: dict[str, bytes]) -> Path:
-    with tarfile.open(place, "w") as archive:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size, info.mtime = len(data), 1_700_000_000
-            archive.addfile(info, io.BytesIO(data))
-    return place
-
-
 def test_a_webdataset_tar_gives_pictures_with_their_sidecars(tmp_path: Path) -> None:
     members = {
         "a.txt": b"a heron",
@@ -410,7 +386,7 @@ def test_a_webdataset_tar_gives_pictures_with_their_sidecars(tmp_path: Path) -> 
         "b.cls": b"7",
         "c.jpg": b"one",
     }
-    root = root_of(str(make_tar(tmp_path / "shard.tar", members)))
+    root = root_of(str(tar(tmp_path / "shard.tar", members)))
 
     found = list(scan(root))
 
@@ -421,7 +397,7 @@ def test_a_webdataset_tar_gives_pictures_with_their_sidecars(tmp_path: Path) -> 
 
 
 def test_a_tar_cut_short_gives_what_it_has_and_says_so(tmp_path: Path) -> None:
-    whole = make_tar(tmp_path / "whole.tar", {f"{n}.jpg": bytes(700) for n in range(5)}).read_bytes()
+    whole = tar(tmp_path / "whole.tar", {f"{n}.jpg": bytes(700) for n in range(5)}).read_bytes()
     (tmp_path / "cut.tar").write_bytes(whole[: 3 * (512 + 1024) + 100])
 
     found = walk(tmp_path / "cut.tar")
@@ -454,7 +430,7 @@ def test_odd_tar_members_are_named_and_the_rest_is_read(tmp_path: Path, monkeypa
 
 def test_sidecars_far_from_their_pictures_are_read_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{n}.{kind}" for kind in ("jpg", "txt") for n in range(10)]
-    make_tar(tmp_path / "apart.tar", {name: b"x" for name in [*names, "README.txt"]})
+    tar(tmp_path / "apart.tar", {name: b"x" for name in [*names, "README.txt"]})
     near = walk(tmp_path / "apart.tar")
     monkeypatch.setattr(tars, "OPEN_KEYS", 8)
     far = walk(tmp_path / "apart.tar")
@@ -468,7 +444,7 @@ def test_sidecars_far_from_their_pictures_are_read_or_told(tmp_path: Path, monke
 
 def test_a_member_is_found_again_also_in_an_archive_inside_a_folder_called_tar(tmp_path: Path) -> None:
     (tmp_path / "x.tar").mkdir()
-    place = make_tar(tmp_path / "x.tar" / "Y.TAR", {"a.tar/b.jpg": b"one", "/etc/c.jpg": b"two"})
+    place = tar(tmp_path / "x.tar" / "Y.TAR", {"a.tar/b.jpg": b"one", "/etc/c.jpg": b"two"})
 
     assert read_again(f"{place}/a.tar/b.jpg") == b"one"
     assert read_again(full_path(root_of(str(place)), "/etc/c.jpg")) == b"two"

@@ -73,9 +73,6 @@ def reasons(summary: Summary) -> dict[str, str]:
     return {failure.path: failure.reason for failure in summary.failures}
 
 
-# -- frames -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_one_frame_a_shot_is_read_again_as_it_was(photos: list[Image.Image], starter: Encoder, tmp_path: Path) -> None:
     for ending in ENDINGS:
@@ -172,9 +169,7 @@ def test_the_last_frame_of_a_video_is_read_again(photos: list[Image.Image], tmp_
     assert (last.ms, last.size) == (3900, (320, 240))
 
 
-def test_a_film_that_is_too_long_for_all_its_seconds_is_seen_at_times_far_apart(
-    photos: list[Image.Image], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_films_are_sampled(photos: list[Image.Image], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "MOST_FRAMES", 5)
     with open_video(str(clip(tmp_path / "long.avi", photos[:4], 6))) as video:
         times = [one.ms for one in video.samples()]
@@ -182,13 +177,8 @@ def test_a_film_that_is_too_long_for_all_its_seconds_is_seen_at_times_far_apart(
     assert 2 <= len(times) <= 5 and times == sorted({*times}) and times[-1] - times[0] > 12_000
 
 
-# -- what is no video ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
-def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
-    folder: Path, photos: list[Image.Image], tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_is_a_failure(folder: Path, photos: list[Image.Image], tmp_path: Path) -> None:
     """Also what comes before the end of one that is cut short."""
     whole = (folder / "a.mp4").read_bytes()
     (folder / "cut.mp4").write_bytes(whole[: len(whole) // 2])
@@ -217,9 +207,7 @@ def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["frame_threads.webm", "more_streams.mts"])
-def test_damage_that_crashed_readers_is_a_failure_and_photos_beside_it_are_found(
-    name: str, photos: list[Image.Image], tmp_path: Path
-) -> None:
+def test_damage_that_crashed_readers_is_a_failure(name: str, photos: list[Image.Image], tmp_path: Path) -> None:
     (tmp_path / "films").mkdir()
     shutil.copy(Path(__file__).parent / "damaged_videos" / name, tmp_path / "films")
     photos[0].save(tmp_path / "films" / "a.jpg")
@@ -242,9 +230,6 @@ def test_a_video_that_is_gone_or_changed_shows_no_frame(folder: Path) -> None:
     (folder / "a.mp4").unlink()
     with pytest.raises(FileNotFoundError):
         read_again(place)
-
-
-# -- again --------------------------------------------------------------------------------------------------
 
 
 def test_a_changed_video_is_read_again_and_a_moved_one_is_not(folder: Path, photos: list[Image.Image]) -> None:

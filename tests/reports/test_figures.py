@@ -8,7 +8,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,13 +90,6 @@ def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
     assert (rows(axes), axes.yaxis_inverted()) == (["Context", "Species"], True)
     assert ends == {(0.4, 0.6), (0.2, 0.4)}  # only ours has intervals
     assert AP in visible_texts(figure)
-
-
-def test_labels_hold_counts() -> None:
-    bar = Bar("Sex", 0.5, count=15)
-    methods = {"a": [bar], "b": [replace(bar, count=9)]}
-
-    assert "Sex\nn = 9–15" in visible_texts(grouped_bars(methods, AP))
 
 
 def test_published_bars_are_outlined_and_ours_filled() -> None:
@@ -220,15 +212,6 @@ def test_the_front_is_what_nothing_beats(points: list[MethodPoint]) -> None:
     assert sorted((p.seconds, p.value) for p in pareto(points)) == sorted((p.seconds, p.value) for p in unbeaten)
 
 
-@given(POINTS, st.randoms())
-def test_the_front_does_not_hang_on_the_order(points: list[MethodPoint], random: object) -> None:
-    """By value; it rises with time, and nothing more of it is beaten."""
-    front = [(p.seconds, p.value) for p in pareto(points)]
-    random.shuffle(points)  # type: ignore[attr-defined]
-
-    assert front == [(p.seconds, p.value) for p in pareto(pareto(points))] == sorted(front)
-
-
 def crowd() -> list[MethodPoint]:
     rng = np.random.default_rng(7)
     drawn = zip(np.exp(rng.normal(0, 0.4, 25)), rng.normal(0.4, 0.03, 25), strict=True)
@@ -270,13 +253,6 @@ FIGURES = {
     "time": lambda: time_accuracy(crowd()[:4], AP, "The same title"),
     "counts": lambda: category_distribution({"Context": {"Human Impact": 1}}),
 }
-
-
-def test_a_saved_figure_is_two_files(tmp_path: Path) -> None:
-    written = save(grouped_bars(SCORES, AP), tmp_path / "ap.v1")
-
-    assert written == [tmp_path / "ap.v1.svg", tmp_path / "ap.v1.png"]
-    assert sorted(tmp_path.iterdir()) == sorted(written)
 
 
 @pytest.mark.parametrize("kind", FIGURES)

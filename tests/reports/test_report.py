@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from markupsafe import escape
 
 from eyespot.benchmarks import Evaluation, Printed, Task, scored
@@ -405,16 +403,6 @@ def test_a_latex_row_does_not_begin_like_an_argument(name: str) -> None:
 def test_what_begins_with_a_number_is_one(cells: str, expected: bool) -> None:
     assert numeric(ReportTable("t", ("m", "n"), [["x", cells]])) == [False, expected]
     assert (halves("24.1 to 49.4"), halves("24.1 (+1.0)")) == (("24.1 to 49.4", ""), ("24.1", "(+1.0)"))
-
-
-@given(st.lists(st.tuples(st.text("ab|*", max_size=3), st.text("1.5", min_size=1, max_size=3)), min_size=1, max_size=4))
-def test_markdown_has_as_many_cells_in_every_line(rows: list[tuple[str, str]]) -> None:
-    lines = [line for line in as_markdown([ReportTable("t", ("m", "n"), rows)]).splitlines() if line.startswith("|")]
-
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {3}
-
-
-# -- the page on evaluation runs as it stands ----------------------------------------------------------------------
 
 
 PAGE = ROOT / "docs" / "eval.md"

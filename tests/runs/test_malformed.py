@@ -280,9 +280,7 @@ class Evil:
 
 
 @pytest.mark.parametrize(("value", "what"), [(Evil(), "mkdir"), (Path("x"), "pathlib"), (np.array(["a"]), "U1")])
-def test_what_is_no_plain_value_is_named_and_not_made(
-    value: Any, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_value_is_named(value: Any, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     place = cached(tmp_path, {entry("a", "P"): value})
 

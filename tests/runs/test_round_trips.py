@@ -202,9 +202,6 @@ def test_a_file_of_many_megabytes_is_read_and_its_fault_named(tmp_path: Path) ->
         read_run(path)
 
 
-# -- CSV for spreadsheets ----------------------------------------------------------------------------------------
-
-
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 TEXTS = st.text(st.sampled_from("'=+-@＝＠ab \t\n,\";é"), max_size=6)
 

@@ -54,18 +54,6 @@ def ids(collection: Collection, rows: Any) -> list[str]:
     return [facts["id"] for facts in collection.view.facts(np.asarray(rows).tolist())]
 
 
-@pytest.mark.long
-def test_a_first_stage_ranks_as_the_dense_formula(collection: Collection, adapter: Adapter) -> None:
-    run = Adapted(collection.view, collection.encoder, adapter, 20, collection.view.live)(QUERIES)
-
-    for query in QUERIES:
-        scores = dense(collection, adapter, query)
-        best = np.argsort(-scores, kind="stable")[:20]
-        assert [hit.image for hit in run[query.id]] == ids(collection, best)
-        assert np.abs([hit.score for hit in run[query.id]] - scores[best]).max() < 1e-6
-    assert run.header["adapted"] and run.header["exact"]
-
-
 def test_a_run_is_reranked_to_a_depth_and_stays_as_it_was_below(collection: Collection, adapter: Adapter) -> None:
     first = Nearest(collection.view, collection.encoder, collection.index, 30, collection.view.live)(QUERIES)
 

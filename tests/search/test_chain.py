@@ -75,9 +75,7 @@ def images(run: Run, query: Query) -> list[str]:
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_every_stage_maps_queries_and_a_run_to_a_run(
-    name: str, collection: Collection, ledger: Judgements, first: Run
-) -> None:
+def test_every_stage_maps_a_run_to_a_run(name: str, collection: Collection, ledger: Judgements, first: Run) -> None:
     """First stages need none; those that re-rank say what to put before them."""
     stage = STAGES[name](collection, ledger)
 

@@ -201,9 +201,7 @@ def photo(encoder: Any) -> Any:
     return vectors.sum(0) / np.linalg.norm(vectors.sum(0))
 
 
-def test_what_terms_add_sums_up_to_the_score_and_without_one_is_the_score_of_the_others(
-    encoder: Any, photo: Any
-) -> None:
+def test_what_terms_add_sums_up_to_the_score(encoder: Any, photo: Any) -> None:
     report = QueryParts.of(parse("2:penguin + rocks - people"), encoder).explain(photo)
 
     assert [(one.name, one.weight) for one in report.terms] == [("penguin", 2), ("rocks", 1), ("people", -1)]

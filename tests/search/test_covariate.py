@@ -67,9 +67,7 @@ def test_a_model_that_is_sure_and_wrong_is_believed_as_far_as_verdicts_bear_it_o
         (np.arange(10_001) < 60, 30, 10_001, "deep"),
     ],
 )
-def test_where_nothing_can_be_fitted_people_count_alone(
-    relevant: NDArray[np.bool_], verdicts: int, answered: int, code: str
-) -> None:
+def test_without_a_fit_people_count_alone(relevant: NDArray[np.bool_], verdicts: int, answered: int, code: str) -> None:
     curve = curve_of(relevant, verdicts)
     answers = np.where(np.arange(len(relevant)) < answered, relevant * 0.9, np.nan)
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import eyespot
 from eyespot.judges.person import VERDICTS
@@ -16,7 +14,6 @@ from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import WITHDRAWN, Judgements
 from eyespot.search.collection import Collection
 from eyespot.search.feedback import Feedback, moved, recorded, rows_of
-from eyespot.search.label_learning import Contrast
 from eyespot.settings.search import RankingSettings
 from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
 from tests.wording import raises
@@ -109,23 +106,6 @@ def test_other_wordings_of_a_query_are_moved_too(collection: Collection) -> None
 
     assert images(run)[0] == last
     assert run.header["wordings"] == {"q": ["waves"]}
-
-
-VECTOR = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(np.array).filter(lambda v: np.linalg.norm(v) > 0.1)
-
-
-@given(VECTOR, st.lists(VECTOR, max_size=3), st.lists(VECTOR, max_size=3), st.lists(VECTOR, min_size=1, max_size=9))
-def test_a_moved_vector_is_of_unit_length_whatever_was_judged(
-    query: np.ndarray, yes: list[np.ndarray], no: list[np.ndarray], sample: list[np.ndarray]
-) -> None:
-    def unit(rows: list[np.ndarray]) -> np.ndarray:
-        array = np.array(rows, np.float32).reshape(-1, 4)
-        return array / np.linalg.norm(array, axis=1, keepdims=True)
-
-    made = moved(unit([query])[0], unit(yes), unit(no), Contrast(unit(sample)))
-
-    assert made.dtype == np.float32
-    assert np.linalg.norm(made) == pytest.approx(1, abs=1e-4)
 
 
 def test_the_record_of_a_query_is_that_of_its_words(collection: Collection, tmp_path: Path) -> None:

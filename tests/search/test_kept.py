@@ -164,9 +164,7 @@ def test_a_damaged_file_is_one_sentence(view: View, file: str, content: bytes) -
 
 @pytest.mark.parametrize("files", [None, [1], {"part-00000.faiss": "long"}], ids=["null", "list", "words"])
 @pytest.mark.parametrize("recall", [None, "much", []], ids=["no recall", "word", "list"])
-def test_damaged_settings_are_one_sentence_and_no_answer_is_called_exact(
-    view: View, files: object, recall: object
-) -> None:
+def test_damaged_settings_make_no_answer_exact(view: View, files: object, recall: object) -> None:
     place = folder_of(view, "faiss") / "settings.json"
     config = json.loads(place.read_text())
     for changed in (config | {"files": files}, config | {"measured": config["measured"] | {"recall": recall}}):

@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import eyespot
 from eyespot import rooms
@@ -165,17 +163,6 @@ def test_an_image_that_a_ranking_has_twice_keeps_its_best_rank(view: View) -> No
     assert renamed(run, matched(view, ["17", "18"], "number"))["q"] == [RankedImage("17", 0.9), RankedImage("18", 0.8)]
 
 
-@given(st.lists(st.sampled_from("abcdef"), unique=True), st.sets(st.sampled_from("abcdef")))
-def test_renaming_keeps_every_hit_in_its_order(ranking: list[str], judged: set[str]) -> None:
-    names = sorted(judged)
-    matching = RowMatching("id", [f"judged {id}" for id in names], np.arange(len(names)), list(names), [])
-
-    named = renamed(Run.from_orders({"q": ranking}), matching)["q"]
-
-    assert [hit.image for hit in named] == [f"judged {id}" if id in judged else f"gallery:{id}" for id in ranking]
-    assert [hit.score for hit in named] == [-rank for rank in range(1, len(ranking) + 1)]
-
-
 # -- what is said of a gallery's pictures, in files and columns ---------------------------------------------------
 
 
@@ -262,9 +249,7 @@ def test_each_file_of_a_folder_joins_in_its_own_way(captioned_view: View, tmp_pa
     assert [paths(captioned_view, part) for part in parts] == [["0.jpg"], ["1.jpg"]]
 
 
-def test_texts_and_images_are_rows_of_the_pictures_that_are_there(
-    gallery: Path, captioned_view: View, tmp_path: Path
-) -> None:
+def test_texts_and_images_are_rows_of_pictures(gallery: Path, captioned_view: View, tmp_path: Path) -> None:
     encoder = rooms.load("encoders", "starter")
     parts = [
         one(captioned_view, "common_name"),

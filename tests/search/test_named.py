@@ -161,9 +161,7 @@ def test_a_hit_says_where_its_other_name_stands(collection: Collection) -> None:
     assert [note.code for note in why] == ["label species"] and "other names" in why[0]
 
 
-def test_only_who_wants_names_gets_them_and_is_taught_by_labels_of_equal_names(
-    collection: Collection, tmp_path: Path
-) -> None:
+def test_only_who_wants_names_gets_them(collection: Collection, tmp_path: Path) -> None:
     assert searched(collection, "garza", by="both").header["taught"]["q"]["photos"] == 3
     assert "taught" not in searched(collection, "garza", by="both", named=False).header
     assert labels(searched(collection, "garza", named=False)) == set()

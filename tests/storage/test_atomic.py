@@ -295,9 +295,7 @@ def run_without(code: str, folder: Path) -> str:
     ("is_folder", "system", "flags"),
     [(True, "posix", os.O_RDONLY), (False, "posix", os.O_RDONLY), (False, "nt", os.O_RDWR), (True, "nt", None)],
 )
-def test_windows_flushes_what_is_open_for_writing_and_no_folders(
-    is_folder: bool, system: str, flags: int | None
-) -> None:
+def test_windows_flushes_open_files_and_no_folders(is_folder: bool, system: str, flags: int | None) -> None:
     assert systems.flush_flags(is_folder, system) == flags
 
 

@@ -51,9 +51,7 @@ def test_signing_in_leads_to_no_other_site(settings: ServerSettings, next: str) 
     assert login.headers["location"] == "/"
 
 
-def test_who_guesses_tokens_waits_and_locks_out_nobody_else_behind_the_same_proxy(
-    settings: ServerSettings,
-) -> None:
+def test_who_guesses_tokens_waits_and_locks_out_nobody_else(settings: ServerSettings) -> None:
     client = from_afar(settings)
     guessed = [client.get("/v1/items", headers={"Authorization": f"Bearer guess-{n}"}) for n in range(12)]
 
@@ -120,9 +118,7 @@ def test_only_this_machine_comes_in_without_a_token(
 
 @pytest.mark.parametrize("names", [(), ("photos.example",)])
 @pytest.mark.parametrize("name", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000"])
-def test_behind_a_proxy_this_machine_needs_a_token_too(
-    settings: ServerSettings, names: tuple[str, ...], name: str
-) -> None:
+def test_behind_a_proxy_all_need_a_token(settings: ServerSettings, names: tuple[str, ...], name: str) -> None:
     behind = replace(settings, hosts=names, trust_loopback=False)
     here = {"base_url": f"http://{name}", "client": ("127.0.0.1", 1)}
     with_token = [from_afar(behind, TOKENS[Role.READER], **here).get(path) for path in ("/healthz", "/v1/items")]
@@ -144,9 +140,6 @@ def test_every_answer_forbids_scripts_frames_and_sniffing(client: TestClient) ->
         assert rules == ["'none'", "'self'", "'none'"]
         assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "same-origin")
         assert "access-control-allow-origin" not in headers
-
-
-# -- too much ---------------------------------------------------------------------------------------------------
 
 
 def png(width: int, height: int) -> bytes:
@@ -217,9 +210,6 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
         own.submit(lambda: asyncio.run(ask())).result()
 
 
-# -- paths and names --------------------------------------------------------------------------------------------
-
-
 def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
@@ -228,9 +218,6 @@ def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path
     for place in (tmp_path / "root" / "link.png", tmp_path / "root" / ".." / "secret.png", "http://127.0.0.1/x.png"):
         with pytest.raises(OSError, match="outside"):
             bytes_of("key:1", PicturePlace(str(place), root))
-
-
-# -- tokens on file ---------------------------------------------------------------------------------------------
 
 
 def test_tokens_are_read_from_a_file_and_only_digests_are_kept(tmp_path: Path) -> None:
@@ -254,9 +241,6 @@ def test_a_token_gives_its_own_role_at_this_machine_too(settings: ServerSettings
     client = at_this_machine(replace(settings, access=(Access.by("0123456789abcdef", "eve", Role.READER),)))
     assert client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).status_code == 403
     assert re.search(r"\nprocess_cpu_seconds_total \d+\.\d+\n", client.get("/metrics").text)
-
-
-# -- one photo large ----------------------------------------------------------------------------------------------
 
 
 def first_item(client: TestClient, **params: Any) -> dict[str, Any]:

@@ -12,8 +12,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
-from eyespot.search.chain import chain_of
-from eyespot.settings.search import RankingSettings
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application, read_named
 from tests.web.conftest import at_this_machine
@@ -43,9 +41,7 @@ def test_an_adapted_search_gives_what_the_command_line_gives(adapted: TestClient
     assert (payload["exact"], "adapt=birds" in payload["link"]) == (True, True)
 
 
-def test_an_adapted_search_reads_codes_beside_the_vectors(
-    settings: ServerSettings, birds: Path, tmp_path: Path
-) -> None:
+def test_an_adapted_search_reads_codes(settings: ServerSettings, birds: Path, tmp_path: Path) -> None:
     """Also those of shards that come while it runs; without them each search of a large gallery reads the vectors."""
     gallery = shutil.copytree(settings.gallery, tmp_path / "gallery")
     found = {"q": "red stripes", "adapt": "birds", "limit": "20"}
@@ -60,16 +56,6 @@ def test_an_adapted_search_reads_codes_beside_the_vectors(
     assert after == before
 
 
-def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
-    """Its two scans take turns with those of others, and not with each other."""
-    answer = adapted.get("/v1/search", params={"q": "red stripes", "adapt": "birds", "neighbours": 3, "limit": 20})
-    collection = eyespot.open(gallery)
-    settings = RankingSettings(adapt=str(birds), neighbours=3)
-    expected = chain_of(collection, settings, k=20)([collection.query("red stripes")])
-    assert answer.status_code == 200, answer.text
-    assert [item["id"] for item in answer.json()["items"]] == list(expected.image)
-
-
 @pytest.mark.parametrize("name", ["fishes", "{birds}", "../birds"])
 def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: Path, name: str) -> None:
     answer = adapted.get("/v1/search", params={"q": "stripes", "adapt": name.format(birds=birds)})
@@ -77,9 +63,7 @@ def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: P
 
 
 @pytest.mark.parametrize(("dim", "encoder"), [(8, "starter"), (None, "openai/clip-vit-base-patch16")])
-def test_a_checkpoint_of_another_space_is_refused(
-    settings: ServerSettings, tmp_path: Path, dim: int | None, encoder: str
-) -> None:
+def test_another_space_is_refused(settings: ServerSettings, tmp_path: Path, dim: int | None, encoder: str) -> None:
     own = eyespot.open(settings.gallery).view.space.dim
     folder = checkpoint(tmp_path / "other", dim or own, encoder)
     with raises(UsageError):

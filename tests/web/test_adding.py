@@ -200,9 +200,7 @@ def test_photos_of_one_name_that_come_at_once_are_all_kept(tmp_path: Path) -> No
             assert [(folder / name).read_bytes() for name in names] == photos
 
 
-def test_a_photo_that_cannot_be_stored_keeps_no_other_out(
-    client: TestClient, empty: ServerSettings, photos: Path
-) -> None:
+def test_an_unstorable_photo_keeps_no_other_out(client: TestClient, empty: ServerSettings, photos: Path) -> None:
     here = empty.gallery / "uploads"
     here.mkdir()
     (here / ".1.jpg.part").symlink_to(here / "nowhere" / "1.jpg")  # where it is written there is no folder
@@ -270,9 +268,7 @@ def test_the_longest_unused_goes_first(tmp_path: Path, used: str) -> None:
     assert (tmp_path / digest[:2] / digest).exists() == (used != "not at all")
 
 
-def test_pictures_that_went_or_take_too_much_memory_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lost_and_too_large_pictures_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYESPOT_DECODE_MEMORY", "10M")
     long = io.BytesIO()
     Image.new("L", (1, 1_000_000)).save(long, "PNG")  # a kilobyte that would take 21 MB

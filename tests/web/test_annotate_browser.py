@@ -191,19 +191,6 @@ def test_a_mark_without_a_photo_is_refused_and_changes_no_other(browser: Any, te
     assert sorted(team.marks(f"short {what}", "Ada")) == [*["n"] * 9, "y"]
 
 
-def test_taps_on_a_slow_line_wait_for_their_photos_as_keys_do(browser: Any, team: Team) -> None:
-    team.take_in(("taps", "a heron to tap"), photos=60)
-    with labelling(browser, team, "Ada", "taps", "team") as page:
-        slow_down(page)
-        page.evaluate("for (let tap = 0; tap < 40; tap += 1) document.querySelector('.keys [data-key=n]').click()")
-        expect(page.locator("#note")).to_contain_text("16 keys")
-        expect(page.locator(".shot[data-mark=n]")).to_have_count(40)
-        expect(page.locator("#note")).to_be_hidden()
-        saved(page)
-
-    assert team.marks("taps", "Ada") == ["n"] * 40
-
-
 def test_keys_behind_a_lost_network_are_refused_and_work_when_it_is_back(browser: Any, team: Team) -> None:
     team.take_in(("lost", "a lost heron"), photos=60)
     with labelling(browser, team, "Ada", "lost", "team") as page:

@@ -176,9 +176,6 @@ def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:
     assert tallies["place (cells of one degree)"]["counts"] == {"46°N 7°E": 36}
 
 
-# -- judgements ------------------------------------------------------------------------------------------------
-
-
 def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_path: Path) -> None:
     with at_this_machine(ServerSettings(copy_gallery(tmp_path, 6))) as client:
         found = client.get("/v1/search", params={"q": "stripes"}).json()
@@ -202,9 +199,6 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
     ]
     assert (of_others, refused.status_code, "words" in refused.json()["detail"]) == ([], 422, True)
     assert (again.status_code, "no verdict" in again.json()["detail"]) == (404, True)
-
-
-# -- what is refused -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", ["Rhino HORN", "rhino-horn", "a rhíno  horn?", "2:rhino horn", "rhino\u200b horn"])

@@ -13,9 +13,8 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 import eyespot
-from eyespot.gallery.taxonomy.name_index import add_names
 from eyespot.web import ServerSettings
-from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery
+from tests.web.conftest import PHOTOS, Ask, at_this_machine, make_gallery
 from tests.worlds import draw, index_gallery
 
 
@@ -87,22 +86,6 @@ def test_the_page_offers_the_ways_and_shows_why(client: TestClient) -> None:
     page = client.get("/", params={"q": "heron", "by": "words"}, headers={"Accept": "text/html"}).text
     assert '<option value="words" selected>' in page and "label kind" in page
     assert "by words</span>" in page
-
-
-@pytest.mark.long
-def test_names_that_the_gallery_was_given_are_one_query(tmp_path: Path) -> None:
-    gallery = copy_gallery(tmp_path)
-    (tmp_path / "names.csv").write_text("heron,garza\n")
-    add_names(gallery, tmp_path / "names.csv")
-    with at_this_machine(ServerSettings(gallery, hosts=None, cache=tmp_path / "cache")) as client:
-        words, both = (client.get("/v1/search", params={"q": "garza", "by": by}).json() for by in ("words", "both"))
-        why = client.get(f"/v1/why/{both['items'][0]['id']}", params={"q": "garza"}).json()
-
-    assert words["total"] == PHOTOS // 3 and "garza = heron, by names.csv" in words["notes"]
-    assert "other names" in words["items"][0]["why"][0]["sentence"]
-    assert both["items"][0]["kind"] == "heron"
-    reworded = any("'garza' is searched" in note for note in both["notes"])
-    assert why["terms"][0]["name"] == ("heron" if reworded else "garza")
 
 
 @pytest.mark.long

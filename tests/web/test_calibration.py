@@ -76,9 +76,7 @@ def test_about_thirty_verdicts_tell_how_many_there_are_on_the_page_too(ada: Test
     assert f"of the first 72 are relevant (95 %: {low} to {high})" in summary
 
 
-def test_hits_have_probabilities_that_fall_verdicts_are_certain_and_the_likely_ones_are_shown_alone(
-    ada: TestClient, report: Any
-) -> None:
+def test_probabilities_fall_and_likely_hits_are_shown_alone(ada: TestClient, report: Any) -> None:
     items = search(ada, "red stripes")["items"]
     assert sum(item["probability"] in (0.0, 1.0) for item in items) >= report["verdicts"]
     assert items[0]["probability"] > 0.9 > 0.1 > items[-1]["probability"]

@@ -394,9 +394,7 @@ def test_a_scan_that_is_broken_off_leaves_nobody_waiting() -> None:
 
 
 @pytest.mark.long
-def test_people_who_search_at_once_get_what_they_get_one_after_the_other(
-    client: TestClient, settings: ServerSettings
-) -> None:
+def test_searches_at_once_are_those_one_after_the_other(client: TestClient, settings: ServerSettings) -> None:
     words = [f"a photo of {kind} {number}" for number in range(6) for kind in ("stripes", "discs")]
     asked = [{"q": text, "by": "look"} | ({"label": "kind=heron"} if at % 3 else {}) for at, text in enumerate(words)]
     before = scans(client)

@@ -27,9 +27,6 @@ def wait_for_save(page: Any) -> None:
     expect(page.locator(".unsaved")).to_have_count(0)
 
 
-# -- large ----------------------------------------------------------------------------------------------------------
-
-
 def test_the_large_view_goes_on_to_the_last_photo(page: Any) -> None:
     page.goto("/?q=stripes")
     page.locator(".tile .picture").nth(58).click()
@@ -85,13 +82,8 @@ def test_a_photo_is_flagged_in_the_large_view_and_the_letter_is_no_verdict(brows
         assert tile.get_attribute("data-verdict") is None
 
 
-# -- back -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, PHONE])
-def test_back_brings_the_place_and_the_photos_and_a_new_visit_begins_at_the_top(
-    browser: Any, served: str, size: dict[str, int]
-) -> None:
+def test_back_brings_the_place_and_the_photos(browser: Any, served: str, size: dict[str, int]) -> None:
     with opened(browser, served, viewport=size) as page:
         page.goto("/?q=discs")
         page.locator(".more").scroll_into_view_if_needed()
@@ -104,9 +96,6 @@ def test_back_brings_the_place_and_the_photos_and_a_new_visit_begins_at_the_top(
         assert page.locator(".tile").count() == PHOTOS
         page.goto("/?q=discs")
         assert (page.locator(".tile").count(), page.evaluate("scrollY")) == (60, 0)
-
-
-# -- without a network ----------------------------------------------------------------------------------------------
 
 
 def test_photos_go_on_when_the_network_is_back(page: Any) -> None:
@@ -161,9 +150,6 @@ def test_a_verdict_that_is_not_kept_is_taken_off_and_sent_again(page: Any, keys:
     assert verdicts(page)[:3] == [*["yes"] * len(keys), *[None] * (3 - len(keys))]
 
 
-# -- verdicts -------------------------------------------------------------------------------------------------------
-
-
 def test_one_key_judges_and_goes_on_once_however_long_it_is_held(page: Any) -> None:
     page.goto("/?q=a+red+disc")
     page.locator(".tile .picture").first.focus()
@@ -206,9 +192,6 @@ def test_a_verdict_is_taken_back_in_three_ways(page: Any) -> None:
     page.reload()
 
     assert set(verdicts(page)) == {None}
-
-
-# -- menus ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_menu_closes_by_escape_and_by_a_click_elsewhere_that_opens_nothing(page: Any) -> None:
@@ -262,9 +245,7 @@ def load_folded(page: Any, query: str) -> None:
     expect(page.locator(".block.far")).not_to_have_count(0)
 
 
-def test_what_is_far_leaves_its_place_and_comes_back_as_it_was(
-    browser: Any, served: str, many_browser_page: Any
-) -> None:
+def test_what_is_far_leaves_and_comes_back_as_it_was(browser: Any, served: str, many_browser_page: Any) -> None:
     load_folded(many_browser_page, "many")
     with opened(browser, served, viewport=SMALL) as plain:
         load_all(plain, "many")

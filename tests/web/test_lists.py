@@ -174,9 +174,6 @@ def test_an_update_takes_off_what_has_no_yes_any_more(world: ServerSettings, ids
     assert (nobody["removed"], nobody["photos"]) == (1, 1)
 
 
-# -- a link -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def shared(world: ServerSettings, here: TestClient, ids: list[str]) -> Iterator[tuple[TestClient, str, str]]:
     """A stranger without a token, the path of a link, and the list that it leads to."""
@@ -197,9 +194,7 @@ def test_a_link_shows_the_photos_and_verdicts_without_a_token(shared: tuple[Test
     assert {stranger.get(f"{link}/{number}-320.jpg").status_code for number in (0, 4)} == {404}
 
 
-def test_a_photo_keeps_its_place_until_its_link_ends(
-    here: TestClient, shared: tuple[TestClient, str, str], ids: list[str]
-) -> None:
+def test_a_photo_keeps_its_place(here: TestClient, shared: tuple[TestClient, str, str], ids: list[str]) -> None:
     stranger, link, one = shared
     before = stranger.get(f"{link}/2-320.jpg").content
     here.patch(f"/v1/lists/{one}", json={"remove": [ids[0]]})
@@ -241,9 +236,6 @@ def test_a_link_opens_nothing_else(shared: tuple[TestClient, str, str], ids: lis
     assert stranger.get("/shared/" + "A" * 43).status_code == 404
 
 
-# -- pages --------------------------------------------------------------------------------------------------------
-
-
 def test_lists_work_without_scripts(here: TestClient, ids: list[str]) -> None:
     assert here.post("/v1/judgements", json={"q": "by form", "item": ids[4], "verdict": "yes"}).status_code == 201
     page = here.post("/lists", data={"name": "By form", "query": "q=by+form"})
@@ -257,9 +249,6 @@ def test_lists_work_without_scripts(here: TestClient, ids: list[str]) -> None:
     assert "Renamed" in here.get("/lists", params={"part": "BY FORM"}).text
     assert "Delete “Renamed”?" in here.get(f"{place}/delete").text
     assert "Renamed" not in here.post(f"{place}/delete").text
-
-
-# -- a result by verdict ------------------------------------------------------------------------------------------
 
 
 TABS = ("yes", "no", "doubt", "unjudged")

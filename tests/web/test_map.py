@@ -109,9 +109,7 @@ def test_labels_that_are_read_again_have_their_colours_under_a_new_version(tmp_p
     assert sorted(np.bincount(codes).tolist()) == [15, 21]
 
 
-def test_hits_are_those_of_the_search_best_first_and_a_filter_alone_lights_up_all_that_pass(
-    on_map: TestClient, about: Any
-) -> None:
+def test_hits_are_those_of_the_search_and_a_filter_lights_up_all(on_map: TestClient, about: Any) -> None:
     version = {"version": about["version"]}
     words = {"q": "red stripes", "depth": 10}
     lit = numbers(on_map.get("/v1/map/hits", params=version | words), "<u4")
@@ -197,9 +195,7 @@ def test_places_mean_what_they_meant_or_nothing(on_map: TestClient, about: Any) 
 
 
 @pytest.mark.long
-def test_a_gallery_without_a_map_offers_to_make_it_and_says_how_far_it_is(
-    settings: ServerSettings, tmp_path: Path
-) -> None:
+def test_a_gallery_without_a_map_offers_to_make_it(settings: ServerSettings, tmp_path: Path) -> None:
     gallery = copy_gallery(tmp_path)
     with at_this_machine(replace(settings, gallery=gallery, cache=None)) as owner:
         assert owner.get("/v1/map").json()["state"] == "none"

@@ -168,9 +168,6 @@ def test_hits_are_lit_up_from_a_search_and_clusters_are_reached_without_the_map(
         assert plain.locator(".tile").count() > 0
 
 
-# -- the summary ----------------------------------------------------------------------------------------------
-
-
 def open_summary(page: Any) -> None:
     page.goto("/?q=stripes")
     page.locator("#summary summary").click()

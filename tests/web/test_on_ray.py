@@ -135,23 +135,6 @@ def test_photos_that_come_later_are_found_by_the_same_workers(pair: Pair) -> Non
     assert set(workers_below(there)) == crew and len(crew) == 2
 
 
-def test_workers_killed_while_eight_people_search_cost_no_answer(pair: Pair) -> None:
-    there, here, _ = pair
-    asked = [f"{text} {number}" for number in range(8) for text in WORDS]
-    expected = [found(here, text, by="look") for text in asked]
-    crew, alone = workers_below(there), metric(there, "eyespot_ray_questions_answered_here_total")
-    assert len(crew) == 2
-    with ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(found, there, text, by="look") for text in asked]
-        until(lambda: sum(one.done() for one in answers) > 4)
-        os.kill(crew[0], signal.SIGKILL)
-        until(lambda: sum(one.done() for one in answers) > 20)
-        os.kill(crew[1], signal.SIGKILL)
-        assert [one.result() for one in answers] == expected
-    until(lambda: metric(there, "eyespot_ray_workers") == 2)
-    assert metric(there, "eyespot_ray_questions_answered_here_total") == alone
-
-
 def test_a_server_outlives_the_head_of_its_cluster(pair: Pair) -> None:
     """It searches by itself meanwhile, says so, and connects again; Ray ends a process of its own after a minute."""
     there, here, _ = pair

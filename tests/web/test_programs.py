@@ -61,9 +61,7 @@ def test_the_official_client_says_what_is_wrong(openai_client: Any) -> None:
         openai_client.embeddings.create(model="starter", input="a heron", dimensions=256)
 
 
-def test_pictures_in_the_shapes_of_other_services_get_one_vector(
-    client: TestClient, picture: Path, encoded: str
-) -> None:
+def test_pictures_as_other_services_send_them(client: TestClient, picture: Path, encoded: str) -> None:
     encoder, data = eyespot.load_encoder("starter"), f"data:image/jpeg;base64,{encoded}"
     alone, both = embed([Query.picture(picture), Query.composed(picture, "a heron")], encoder)
     words = {"type": "text", "text": "a heron"}
@@ -111,9 +109,6 @@ def test_a_picture_bomb_is_refused_unopened(client: TestClient, tmp_path: Path, 
     assert answer.status_code == 422 and "megapixel" in answer.json()["detail"]
 
 
-# -- many searches ------------------------------------------------------------------------------------------------
-
-
 def test_many_queries_find_what_each_finds_alone(client: TestClient, search: Ask, picture: Path) -> None:
     digest = client.post("/v1/pictures", files={"picture": picture.read_bytes()}).json()["picture"]
     queries: list[Any] = ["a disc", "2:stripes - a disc", "heron", {"picture": digest}]
@@ -153,9 +148,6 @@ def test_a_query_that_cannot_be_searched_fails_alone(client: TestClient) -> None
 )
 def test_a_batch_that_makes_no_sense_is_refused(client: TestClient, body: Any) -> None:
     assert client.post("/v1/search", json=body).status_code == 422
-
-
-# -- OpenAPI ------------------------------------------------------------------------------------------------------
 
 
 def test_what_creates_links_to_what_is_created(here: TestClient, picture: Path) -> None:

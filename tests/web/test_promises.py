@@ -103,9 +103,6 @@ def test_what_cannot_be_served_is_said_before_it_listens(photos: Path, words: tu
     refuses("serve", "-g", photos, "--port", 0, *words, OPENAI_API_KEY="k")
 
 
-# -- what is written down -----------------------------------------------------------------------------------------
-
-
 def written(folder: Path) -> bytes:
     """All bytes of all files, and of databases with what lies in their logs."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
@@ -133,9 +130,6 @@ def test_a_verdict_is_written_down_with_its_words(here: ServerProcess, photos: P
     assert b"quince airship" in written(photos)
 
 
-# -- what is fetched ----------------------------------------------------------------------------------------------
-
-
 def test_neither_server_nor_pages_fetch_anything_from_the_network(browser: Any, here: ServerProcess) -> None:
     page, urls = browser.new_page(), list[str]()
     page.on("request", lambda request: urls.append(request.url))
@@ -154,9 +148,6 @@ def test_neither_server_nor_pages_fetch_anything_from_the_network(browser: Any, 
     assert len(urls) > 20 and [url for url in urls if not url.startswith(own)] == []
     assert "NETWORK" not in here.told
     assert (on_screen, on_paper) == ((True, 12), (False, True))
-
-
-# -- numbers of the page ------------------------------------------------------------------------------------------
 
 
 def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(afar: ServerProcess) -> None:

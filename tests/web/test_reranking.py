@@ -251,9 +251,7 @@ def test_bad_requests_cost_one_sentence(quick: TestClient, params: dict[str, str
     ("spec", "money"),
     [("person:ada", None), ("nobody:x", None), ("/etc/passwd", None), ("encoder:nosuch", None), ("openai:free", 1.0)],
 )
-def test_who_cannot_judge_is_refused(
-    photos: Path, monkeypatch: pytest.MonkeyPatch, spec: str, money: float | None
-) -> None:
+def test_non_judges_are_refused(photos: Path, monkeypatch: pytest.MonkeyPatch, spec: str, money: float | None) -> None:
     """A limit in money takes judges whose price is known."""
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")

@@ -238,9 +238,7 @@ def test_a_lost_network_is_told_and_tried_again(page: Any) -> None:
     shown(page, 20)
 
 
-def test_an_empty_gallery_is_filled_with_a_folder_then_with_dropped_photos_and_searched(
-    browser: Any, tmp_path: Path
-) -> None:
+def test_an_empty_gallery_is_filled_and_searched(browser: Any, tmp_path: Path) -> None:
     photos, more = draw_photos(tmp_path / "photos", 3), draw_photos(tmp_path / "more", 5)
     for folder in (photos, more):
         (folder / "broken.jpg").write_bytes(b"none")

@@ -81,9 +81,6 @@ def decide(client: TestClient, case: Any, choice: str, at: int = 0, **more: Any)
     return client.post(f"{address(client, at)}/decisions", json=body)
 
 
-# -- deciding ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_decision_is_on_the_disk_when_the_next_case_comes(ada: TestClient, queue: Queue) -> None:
     answer = decide(ada, first(ada), "drop", note="blurred").json()
     (one,) = queue.decisions()
@@ -101,9 +98,7 @@ def test_what_is_taken_back_is_open_again(ada: TestClient, queue: Queue) -> None
     assert len(queue.open()) == CASES and first(ada, place=1)["stands"] is None
 
 
-def test_who_was_overtaken_overrules_only_what_they_saw(
-    ada: TestClient, settings: ServerSettings, queue: Queue
-) -> None:
+def test_who_was_overtaken_overrules_what_they_saw(ada: TestClient, settings: ServerSettings, queue: Queue) -> None:
     case = first(ada)
     decide(someone(settings, "Bob"), first(ada, place=1), "drop")
     answer = decide(ada, case, "accept")
@@ -182,9 +177,6 @@ def test_what_is_no_queue_is_told_at_the_start(gallery: Path, tmp_path: Path) ->
         application(ServerSettings(gallery, cache=tmp_path, reviews=(tmp_path / "none.jsonl",)))
 
 
-# -- blind audits -----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def audit(folder: Path) -> Path:
     """Two queues of four; the panel says yes to every other one, and knows a word that must not be seen."""
@@ -228,9 +220,7 @@ def test_an_audit_tells_nothing_of_others_before_its_end(blind: TestClient, sett
         ("nnyy", 2, ["<strong>0.40</strong> lower"], 2),  # means of 0.9 and 0.7, and of 0.5 and 0.3
     ],
 )
-def test_in_the_end_it_tells_the_agreement(
-    blind: TestClient, answers: str, at: int, shown: list[str], zebras: int
-) -> None:
+def test_it_tells_the_agreement(blind: TestClient, answers: str, at: int, shown: list[str], zebras: int) -> None:
     answer_all(blind, answers, at)
     text = blind.get(f"{address(blind, at)}/agreement").text
     assert [one for one in shown if one not in text] == [] and text.count("ZEBRA") == zebras

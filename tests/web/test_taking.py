@@ -155,9 +155,6 @@ def test_the_page_offers_every_format_by_name(here: TestClient, run: str) -> Non
     assert [here.get(f"/v1/runs/{run}", params=given).status_code for given in wrong] == [422, 422]
 
 
-# -- of a list ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def place(here: TestClient, run: str) -> str:
     wanted = {"name": "Taken/../along", "query": "q=" + WORDS.replace(" ", "+"), "verdict": "yes"}

@@ -87,9 +87,6 @@ def mark(client: TestClient, marks: dict[str, str | None], **more: object) -> An
     return response.json()
 
 
-# -- the table ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def table(lea: TestClient, settings: ServerSettings) -> TestClient:
     take_in(settings, ("2", "a heron", "birds"), ("3", "a Barn owl", "birds"), ("4", "a newt", "amphibians"))
@@ -156,9 +153,6 @@ def test_a_query_that_came_without_photos_is_filled_on_its_page(table: TestClien
     assert table.post("/annotate/fill", data={"query": "nothing"}).status_code == 422
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------
-
-
 def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: TestClient) -> None:
     grouped = [one["image"] for one in photos(lea) if one["group"] is not None]
     standing = mark(lea, dict.fromkeys(grouped, "y"), by_group=grouped[1:])
@@ -173,9 +167,6 @@ def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: 
     mark(lea, {photos(lea)[0]["image"]: "n"})
     lea.post("/annotate/audit", params={**Q, "size": 29})
     assert {one["group"] for one in photos(lea, "audit")} == {None}  # one by one
-
-
-# -- flags ----------------------------------------------------------------------------------------------------------
 
 
 def flag(client: TestClient, image: str, kind: str = "face", **more: str) -> Any:
@@ -213,9 +204,6 @@ def test_a_flag_says_something_and_is_taken_down_by_whoever_raised_it(lea: TestC
 
     assert (others, own) == ({"flags": ["a face"]}, {"flags": []})
     assert lea.get("/annotate/flagged.csv").status_code == 404
-
-
-# -- disputes -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

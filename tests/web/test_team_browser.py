@@ -138,9 +138,6 @@ def test_the_least_done_of_250_queries_is_found_with_one_click(browser: Any, tmp
     assert height < 1400 and width == 390  # the table scrolls in itself
 
 
-# -- disputes -------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def disputing(browser: Any, team: Team, who: str, query: str) -> Iterator[Any]:
     """A page of somebody who sees the 26 photos of this query on which Ada and Bo differ."""

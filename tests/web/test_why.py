@@ -150,13 +150,8 @@ def test_words_that_the_owner_refuses_are_not_explained(settings: ServerSettings
         assert client.get(f"/v1/why/{both}", params={"q": "a windmill"}).status_code == 422
 
 
-# -- in a browser -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
-def test_w_lays_the_heat_over_the_large_photo_and_takes_it_away(
-    browser: Any, settings: ServerSettings, both: str
-) -> None:
+def test_w_lays_the_heat_over_the_large_photo(browser: Any, settings: ServerSettings, both: str) -> None:
     with serving(settings) as address, opened(browser, address) as page:
         page.goto("/?q=2:windmill+%2B+fish")
         page.locator(".tile", has_text="both").locator(".picture").click()

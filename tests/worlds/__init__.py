@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -55,3 +57,14 @@ def copy_of_sample_gallery(place: Path) -> Path:
     """A gallery of the 208 sample photos where they lie, which are indexed once."""
     made = made_once("sample", lambda folder: index_gallery(folder / "gallery", sample.photos()))
     return Path(shutil.copytree(made / "gallery", place))
+
+
+def tar(place: Path, members: dict[str, bytes]) -> Path:
+    """An archive of these files."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(place, "w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime = len(data), 1_700_000_000
+            archive.addfile(info, io.BytesIO(data))
+    return place

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.worlds import tar as shard
 
 LABELS = {
     **{"scientificName": "Ardea cinerea", "kingdom": "Animalia", "phylum": "Chordata", "class": "Aves"},
@@ -28,16 +28,6 @@ def rmir(folder: Path) -> Path:
     for name, lines in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     return folder
-
-
-def shard(path: Path, files: dict[str, bytes]) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    with tarfile.open(path, "w") as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return path
 
 
 def cc12m(path: Path) -> Path:

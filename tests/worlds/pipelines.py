@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from eyespot.pipelines import (
     BatchStep,
     CallMeter,
     Context,
-    CostLimits,
     Drop,
     Keep,
     MapStep,
@@ -21,10 +18,8 @@ from eyespot.pipelines import (
     Outcome,
     Record,
     Records,
-    RunOptions,
     Spent,
     Step,
-    run,
 )
 
 PRICE = 0.25  # dollars a call
@@ -74,7 +69,7 @@ def no_two_alike() -> Step:
     return Step("alike", BatchStep(first))
 
 
-def client(log: Path | None = None, pause: float = 0.0) -> Callable[[Any, CallMeter], dict[str, Any]]:
+def client(log: Path | None = None) -> Callable[[Any, CallMeter], dict[str, Any]]:
     """Answers at once, always the same, and writes down each request; 8 has no answer."""
 
     def answer(prompt: Any, till: CallMeter) -> dict[str, Any]:
@@ -82,7 +77,6 @@ def client(log: Path | None = None, pause: float = 0.0) -> Callable[[Any, CallMe
         if log is not None:
             with log.open("a") as file:
                 file.write(prompt["words"] + "\n")
-        time.sleep(pause)
         till.pay(10, 2, PRICE)
         number = int("".join(filter(str.isdigit, prompt["words"])))
         if number == 8:
@@ -103,10 +97,3 @@ def pipeline(count: int = 12) -> list[Step]:
 def files(work: Path) -> dict[str, bytes]:
     """Every file of every step, bit for bit."""
     return {str(path.relative_to(work)): path.read_bytes() for path in sorted((work / "steps").rglob("*.*"))}
-
-
-if __name__ == "__main__":  # python -m tests.worlds.pipelines WORK COUNT LOG CALLS MONEY
-    work, count, log, calls, money = sys.argv[1:]
-    limits = CostLimits(calls=int(calls), money=float(money))
-    run(pipeline(int(count)), Path(work), RunOptions(3, limits, client(Path(log), 0.004)))
-    print("done")

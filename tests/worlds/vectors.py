@@ -35,3 +35,11 @@ def view_of(gallery: Path) -> View:
     """Its only space, as it lies there now."""
     opened = Gallery(gallery)
     return opened.view(opened.stem())
+
+
+def clustered(rows: int, dim: int = 32, centres: int = 200, seed: int = 0) -> np.ndarray:
+    """Vectors of unit length around some centres, (rows, dim)."""
+    rng = np.random.default_rng(seed)
+    middles = rng.standard_normal((centres, dim))
+    vectors = middles[rng.integers(0, centres, rows)] + 0.5 * rng.standard_normal((rows, dim))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)

@@ -68,9 +68,6 @@ def team_of(at: AnnotationStore) -> export.Labelled:
     return export.labelled(at, Q)
 
 
-# -- one list -------------------------------------------------------------------------------------------------------
-
-
 def test_two_finish_one_list_and_label_only_a_tenth_twice(at: AnnotationStore) -> None:
     with ThreadPoolExecutor(2) as pool:
         counts = list(pool.map(lambda who: work(at, who), ("ada", "bo")))
@@ -186,9 +183,6 @@ def test_the_next_audit_of_a_shared_list_leaves_out_what_anybody_labelled(at: An
     assert auditing.last_standing(at, Q) is not None and drawn.rest == 300 - len(team_of(at).labels)
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------
-
-
 def mark_group(at: AnnotationStore, who: str, images: list[str], mark: str | None) -> None:
     at.team.note_marks(Q, who, images, images[1:] if mark else [])
     at.mark(Q, who, dict.fromkeys(images, mark))
@@ -235,30 +229,6 @@ def test_a_long_burst_is_one_of_the_24_that_somebody_gets_at_once(at: Annotation
     assert count == tiles * burst
 
 
-@pytest.mark.long
-def test_two_share_bursts_and_look_twice_at_a_tenth_of_them(at: AnnotationStore) -> None:
-    """The tenth is one of groups: of each all photos are labelled twice, or none."""
-    groups = [[str(n) for n in range(start, start + 2)] for start in range(0, 300, 2)]
-    for _ in range(20):
-        for who in ("ada", "bo"):
-            shared_list.hand_out(at, Q, who, groups)
-            mine = set(unmarked(at, who))
-            for group in groups:
-                if mine.intersection(group):  # a yes now and then, lest the list ends half way
-                    mark_group(at, who, group, "y" if int(group[0]) % 10 == 0 else "n")
-    marks, seed = team_of(at).marks, at.team.seed(Q) or ""
-    both = [group for group in groups if all(group[0] in marks[who] for who in ("ada", "bo"))]
-
-    assert both == [group for group in groups if is_twice(seed, group[0]) and group[0] in marks["ada"]]
-    assert all(image in marks[who] for group in both for image in group for who in ("ada", "bo"))
-    twice = shared_list.labelled_twice(at, Q, marks, groups)
-    assert twice is not None and twice["photos"] == twice["labelled"] == len(both) > 0
-    assert len(marks["ada"] | marks["bo"]) == 300
-
-
-# -- disputes -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def disputed(at: AnnotationStore) -> AnnotationStore:
     at.mark(Q, "ada", {"0": "y", "1": "y"})
@@ -285,9 +255,6 @@ def test_a_dispute_tells_who_said_what_and_when_and_what_was_written(disputed: A
     assert [(note["person"], note["note"]) for note in one.notes] == [("cy", "the beak is visible")]
     with raises(UsageError):
         disputed.team.write_note(Q, "0", "cy", "x" * 1001)
-
-
-# -- assignments and flags ------------------------------------------------------------------------------------------
 
 
 def test_queries_are_given_to_people_and_taken_away(at: AnnotationStore) -> None:
@@ -328,9 +295,7 @@ def test_flags_are_facts_with_a_person_and_a_time(at: AnnotationStore) -> None:
     assert flags.of(["4"])[0].words == "another reason: a ruler" and flags.images() == {"3", "4"}
 
 
-def test_the_file_of_flags_is_one_that_the_build_takes_and_flagged_photos_leave_the_set(
-    disputed: AnnotationStore, tmp_path: Path
-) -> None:
+def test_the_build_takes_the_file_of_flags(disputed: AnnotationStore, tmp_path: Path) -> None:
     disputed.team.flags.put("1", "other", "ada", "=cmd|x")
     disputed.team.flags.put("4", "face", "ada")
     names = {"1": "photos/aves/0a1b.jpg", "4": ""}

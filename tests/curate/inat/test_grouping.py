@@ -152,9 +152,7 @@ def test_lots_are_the_same_on_every_machine() -> None:
 @pytest.mark.parametrize(
     "apart", [{"latitude": np.r_[np.full(99, 50.0), -30.0]}, {"day": np.r_[np.full(99, 18_000), 18_200]}]
 )
-def test_a_far_place_and_a_season_apart_have_their_turn_before_a_crowd_has_its_second(
-    apart: dict[str, np.ndarray],
-) -> None:
+def test_far_places_and_seasons_come_before_a_crowd_s_second(apart: dict[str, np.ndarray]) -> None:
     crowd = {"latitude": np.full(100, 50.0), "longitude": np.full(100, 8.0), "day": np.full(100, 18_000)}
     turns = draw(0, candidates(100, **(crowd | apart)), Sampling(cap=2)).turn
     assert turns[99] >= 0 and (turns >= 0).sum() == 2

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from dataclasses import replace
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -266,22 +264,8 @@ def test_animals_and_plain_colours_have_no_face() -> None:
 # -- what is finished stays; what changed is done again with what hangs on it; a kill costs one stage at most -----
 
 
-FILES = ("train.json", "attributions.csv", "download.csv", "taxonomy.csv", "coverage.csv", "funnel.csv")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = Path(tmp_path_factory.mktemp("synthetic")) / "export"
-    make(place, 3000)
-    return place
-
-
 def settings(place: Path) -> CollectionSettings:
     return CollectionSettings(species=Species(place / "targets.csv", place / "mapping.csv"), sampling=Sampling(cap=100))
-
-
-def digests(out: Path) -> dict[str, str]:
-    return {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in FILES}
 
 
 def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
@@ -293,21 +277,6 @@ def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
     assert counts["another quality grade"] == planted.faults["grade"]
     assert counts["no licence"] <= planted.faults["licence"]  # the rest is of the species that is gone
     assert sum(counts.values()) + done.pictures == planted.observations
-
-
-@pytest.mark.long
-def test_the_same_seed_makes_the_same_and_another_draws_again_while_groups_stay(made: Path, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        curate(made, tmp_path / name, settings(made), silent)
-    before = digests(tmp_path / "one")
-    assert before == digests(tmp_path / "two")
-    again = curate(made, tmp_path / "two", settings(made), silent)
-    assert not any(one["ran"] for one in again.steps) and digests(tmp_path / "two") == before
-
-    other = replace(settings(made), sampling=Sampling(cap=100, seed=1))
-    done = curate(made, tmp_path / "one", other, silent)
-    assert [one["step"] for one in done.steps if one["ran"]] == ["drawn"]
-    assert digests(tmp_path / "one")["train.json"] != before["train.json"]
 
 
 @pytest.mark.long

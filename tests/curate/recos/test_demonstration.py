@@ -260,9 +260,6 @@ def test_a_gallery_of_another_space_is_refused_with_the_way_out(tmp_path: Path) 
         worlds.ran(worlds.recipe(tmp_path, other, draw="subtasks = {}"), tmp_path / "out")
 
 
-# -- drawn pictures -----------------------------------------------------------------------------------------------
-
-
 CONTEXT = Context("draw", 1, lambda _prompt: {}, lambda _what, _done, _total: None)
 DRAWING_DRAWN = ("code", "numerical", "ocr", "translation")
 

@@ -53,9 +53,7 @@ def test_pictures_and_captions_are_lost_as_often_as_the_model_misbehaved(tmp_pat
     assert set(dropped) <= {*losses, "no attribute of the sub-task", "too much is changed"}
 
 
-def test_a_sub_task_that_lost_pictures_is_filled_up_and_no_caption_is_asked_for_twice(
-    tmp_path: Path, gallery: Path
-) -> None:
+def test_lost_pictures_are_replaced_and_no_caption_is_asked_for_twice(tmp_path: Path, gallery: Path) -> None:
     """The note says that a larger count takes further pictures."""
     script, out = Scripted(Rates(abstains=0.4)), tmp_path / "out"
     line = '[steps.subtasks.colour]\ncount = 6\nwords = ["red", "blue", "green", "white"]\n'

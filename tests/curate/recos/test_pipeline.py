@@ -95,9 +95,7 @@ def test_evaluation_reads_all_three_versions(demonstrated: RecosSteps) -> None:
     assert pools["v1"]["i2t"] == len(demonstrated.captions("v0")) + len(demonstrated.captions("v1"))
 
 
-def test_pictures_keep_their_bytes_and_the_set_tells_no_place_of_photos_and_no_labels(
-    demonstrated: RecosSteps, gallery: Path
-) -> None:
+def test_pictures_keep_their_bytes_and_the_set_names_no_place(demonstrated: RecosSteps, gallery: Path) -> None:
     folder = demonstrated.pipe.out / "set"
     places = list((folder / "images").rglob("*.jpg"))
     tables = [str(pq.read_table(folder / f"{name}.parquet").to_pylist()) for name in ("images", "captions")]

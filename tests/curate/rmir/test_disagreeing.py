@@ -154,9 +154,7 @@ def test_numbers_in_the_sentences_of_the_card(retrieved: FinishedSteps) -> None:
 
 
 @pytest.mark.parametrize(("threshold", "splits"), [(0.9, (0, 3)), (0.6, (3, 0))])
-def test_an_empty_and_a_full_test_split(
-    gallery: Path, tmp_path: Path, threshold: float, splits: tuple[int, int]
-) -> None:
+def test_empty_and_full_test_split(gallery: Path, tmp_path: Path, threshold: float, splits: tuple[int, int]) -> None:
     settings = f'threshold = {threshold}\nvotes = "confident"'
     found = made(recipe(tmp_path, gallery, confident=SURE, split=settings), tmp_path)
     assert (len(found.in_split("test")), len(found.in_split("train"))) == splits
@@ -164,9 +162,7 @@ def test_an_empty_and_a_full_test_split(
     assert f"on {3} queries ({'test' if splits[0] else 'all'})" in table(found, "Shortcuts: targets found by").note
 
 
-def test_a_dry_run_counts_the_photos_that_clusters_give_and_no_more_than_there_are(
-    gallery: Path, tmp_path: Path
-) -> None:
+def test_a_dry_run_counts_the_photos_of_clusters(gallery: Path, tmp_path: Path) -> None:
     """Two of each of two clusters: 4 photos, 12 questions, 8 candidates of each, three votes on each."""
 
     def planned(seeds: str) -> dict[str, tuple[int, int]]:

@@ -32,9 +32,7 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> tuple
     return found, model, server
 
 
-def test_questions_that_the_model_leaves_out_refuses_spoils_or_contradicts_are_counted(
-    misbehaved: tuple[FinishedSteps, Scripted, Double],
-) -> None:
+def test_questions_without_a_good_answer_are_counted(misbehaved: tuple[FinishedSteps, Scripted, Double]) -> None:
     found, model, _ = misbehaved
     asked, checked = model.counts("Questions"), model.counts("Checked")
     lost, failing = reasons(found, "questions"), reasons(found, "checked")
@@ -48,9 +46,7 @@ def test_questions_that_the_model_leaves_out_refuses_spoils_or_contradicts_are_c
     assert not any(failing[questions.FAILS.format(constraint=name)] for name in CONSTRAINTS)
 
 
-def test_every_vote_is_as_it_was_given_and_one_without_form_is_never_guessed(
-    misbehaved: tuple[FinishedSteps, Scripted, Double],
-) -> None:
+def test_a_vote_without_form_is_never_guessed(misbehaved: tuple[FinishedSteps, Scripted, Double]) -> None:
     found, model, _ = misbehaved
     votes = Counter((vote["judge"], vote["verdict"]) for vote in found.votes())
     silent = list(drops(found.of("judged").folder))
@@ -64,9 +60,7 @@ def test_every_vote_is_as_it_was_given_and_one_without_form_is_never_guessed(
     assert sum(3 - len(one.record["votes"]) for one in silent) == broken["first"] + 2 * broken["second"]
 
 
-def test_calls_and_tokens_are_those_that_the_server_saw_and_pictures_are_shown_as_small_jpegs(
-    misbehaved: tuple[FinishedSteps, Scripted, Double],
-) -> None:
+def test_calls_and_tokens_are_those_that_the_server_saw(misbehaved: tuple[FinishedSteps, Scripted, Double]) -> None:
     found, _, server = misbehaved
     spent = [one.cost.spent for one in found.done]
     parts = [part for seen in server.seen for part in seen.body["messages"][0]["content"]]
