@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
@@ -65,6 +65,7 @@ Names = Annotated[
 
 
 LONGEST = {"where": 2000, "region": 6000}  # characters; of all other texts 300
+FILTERS = ("after", "before", "undated", "near", "where", "region")  # beside labels
 FIRST_IN_ADDRESS = ("q", "picture", "like", "unlike")  # at the beginning of an address
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -121,6 +122,11 @@ class SearchParams(SharedSearchSettings):
         return self.plain if self.feedback is None else self.plain.model_copy(update={"feedback": None})
 
     @property
+    def unfiltered(self) -> SearchParams:
+        """The same without any filter."""
+        return self.model_copy(update={**dict.fromkeys(FILTERS), "label": ()})
+
+    @property
     def whole(self) -> SearchParams:
         """The search with photos of all verdicts, and without."""
         if self.verdict is None and self.whose is None:
@@ -139,6 +145,10 @@ class SearchParams(SharedSearchSettings):
             if value is not None and not (isinstance(value, bool) and value == usual.get(name))
         }
         return urlencode(parameters, doseq=True)
+
+    def pairs(self, *without: str) -> list[tuple[str, str]]:
+        """The parameters of the address as a form sends them, but for those that it has controls for."""
+        return [pair for pair in parse_qsl(self.address()) if pair[0] not in without]
 
 
 def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:

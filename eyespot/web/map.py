@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from threading import Lock, Thread
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, quote_plus
+from urllib.parse import quote_plus
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -68,8 +68,7 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
         rows = shown.rows[[cluster["typical"] for cluster in answer["clusters"]]].tolist()
         found = map(item_of, shown.snapshot.facts(rows))
         typical = {cluster["number"]: item for cluster, item in zip(answer["clusters"], found, strict=True)}
-    hidden = [pair for pair in parse_qsl(given.address()) if pair[0] != "q"]
-    answer |= {"items": typical, "hidden": hidden}
+    answer |= {"items": typical}
     answer |= {"may_make": person.role >= Role.OWNER, "may_list": person.role >= Role.ANNOTATOR}
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     return page(request, "map.html", status, **answer, **helpers(given))

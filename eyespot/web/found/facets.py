@@ -6,7 +6,7 @@ What one shard contributes is made once and stays with its facts: after an index
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -157,7 +157,23 @@ def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
         return None
     (south, west), (north, east) = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     step = max(float(east - west), 2 * float(north - south), 0.02) / CELLS
-    first = int(np.floor(south / step)), int(np.floor(west / step))
+    around = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
+    return {**around, "step": step, "cells": _cells(shards, around, step)}
+
+
+def facets_among(snapshot: Snapshot, rows: Mask, undated: int) -> Facets:
+    """The same filters with a map of some rows alone, (rows,), and how many of those have no date."""
+    facets, starts = facets_of(snapshot), snapshot.fact_tables.starts.tolist()
+    if facets.map is None or (rows == snapshot.view.live).all():
+        return facets._replace(undated=undated)
+    shards = [ShardFacets(table, rows[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)]
+    cells = _cells(shards, facets.map, facets.map["step"])
+    return facets._replace(undated=undated, map=facets.map | {"cells": cells})
+
+
+def _cells(shards: Sequence[ShardFacets], around: Mapping[str, Any], step: float) -> list[str]:
+    """The outlines of cells with few, some and many pictures."""
+    first = int(np.floor(around["south"] / step)), int(np.floor(around["west"] / step))
     grid = np.sum([shard.cells(step, first) for shard in shards], axis=0)  # (GRID, GRID), from south-west on
     at = np.array(np.nonzero(grid)) + np.array(first)[:, None]  # (2, cells)
     counts = grid[np.nonzero(grid)]
@@ -168,8 +184,7 @@ def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
         inside = corners[:, (counts >= low) & (counts < high)].T.tolist()
         # One path for many squares: a page with an element for each would be slow
         cells.append("".join(f"M{left:g} {top:g}{square}" for top, left in inside))
-    around = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
-    return {**around, "step": step, "cells": cells}
+    return cells
 
 
 # -- one shard ------------------------------------------------------------------------------------------------------

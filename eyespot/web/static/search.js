@@ -62,8 +62,12 @@ if (form) {
     drop.hidden = true;
     if (carries(event)) { event.preventDefault(); searchWith(event.dataTransfer.files[0]); }
   });
-  // Empty boxes would only make the address long.
-  form.addEventListener("submit", () => { for (const one of form.elements) if (one.name && !one.value) one.disabled = true; });
+  // Empty boxes would only make the address long; another query has no verdicts, and no judge has looked at it.
+  form.addEventListener("submit", () => {
+    const asks = [$("#q"), $("#picture")];
+    if (asks.some((one) => one.value !== one.dataset.was)) for (const name of ["verdict", "rerank"]) if (form.elements[name]) form.elements[name].disabled = true;
+    for (const one of form.elements) if (one.name && !one.value) one.disabled = true;
+  });
   addEventListener("pageshow", () => { for (const one of form.elements) one.disabled = false; });
 }
 
