@@ -146,7 +146,7 @@ class SearchParams(SharedSearchSettings):
         }
         return urlencode(parameters, doseq=True)
 
-    def pairs(self, *without: str) -> list[tuple[str, str]]:
+    def pairs(self, *without: str) -> Sequence[tuple[str, str]]:
         """The parameters of the address as a form sends them, but for those that it has controls for."""
         return [pair for pair in parse_qsl(self.address()) if pair[0] not in without]
 

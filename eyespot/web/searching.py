@@ -92,7 +92,7 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
     with suppress(EyespotError):
         listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
     unnamed = is_visitor(person, state.settings.access) and not given.something
-    about = {"params": given, "listed_as": listed_as, "unnamed": unnamed, "columns": known.kinds}
+    about: dict[str, Any] = {"params": given, "listed_as": listed_as, "unnamed": unnamed, "columns": known.kinds}
     about |= _filters(state, known, given, wrong, judge_key_of(person))
     about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
     return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
@@ -213,7 +213,7 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
     """How many hits are relevant, who could re-rank them, their tabs by verdict, and what could move the search."""
     judge_key = judge_key_of(person)
     about: dict[str, Any] = {"judging": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
-    about |= {"tabs": None, "moves": None}
+    about |= {"tabs": None, "moves": None, "auditable": False}
     if result is None:
         return about
     if not result.judged:  # a judge's order has no calibration
@@ -226,6 +226,9 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
         return about
     whole = result if given.verdict is None else result.origin or result
     about["tabs"] = counted(whole, state.searches.judged_rows(whole, given, judge_key))
+    # The same words taken in by the annotators' pages have the same verdicts
+    (term, *others) = result.query.terms
+    about["auditable"] = not others and term.weight == 1 and term.text == " ".join((given.q or "").split())
     if result.options.by == "words":
         return about
     known = state.searches.recorded(result.query, judge_key[0], judge_key[0])

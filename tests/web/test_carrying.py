@@ -59,7 +59,7 @@ class Doors(HTMLParser):
         for attribute, door in places.items():
             if attribute in one:
                 self.links.setdefault(door, one.get("href") or one[attribute])
-        if door := re.match("/(map|photo|summary|judges|alike)", one.get("href", "")):
+        if door := re.match(r"/(map|photo|summary|judges|alike)[/?]", one.get("href", "")):
             self.links.setdefault(door[1], one["href"])
 
 

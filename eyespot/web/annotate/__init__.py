@@ -64,12 +64,17 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
 
 
 @router.post("/queries")
-def take_in(at: Session, state: State, text: Words, label: Short = "") -> Response:
-    """Take a query in and list the nearest photos to its words, or all of a label."""
+def take_in(
+    at: Session, state: State, text: Words, label: Short = "", audit: Annotated[int, Form(ge=0, le=100_000)] = 0
+) -> Response:
+    """Take a query in and list the nearest photos to its words, or all of a label; with `audit` to draw so many."""
     at.annotator_name()
     labelled = _labelled(state, label)  # a wrong one leaves no query behind
     query = query_of_words(at, state.settings.refused, text)
     _fill(at, state, query, labelled)
+    if audit and auditing.under_way(at.store, query) is None:
+        _grid.draw_audit(at, state, query, audit)
+        return _to_grid(query, "audit")
     return _to_grid(query)
 
 
@@ -104,8 +109,8 @@ def _fill(at: AnnotationSession, state: AppState, query: str, labelled: tuple[Sn
         grow_list(at, state.snapshots, query)
 
 
-def _to_grid(query: str) -> RedirectResponse:
-    return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
+def _to_grid(query: str, what: What = "list") -> RedirectResponse:
+    return RedirectResponse(f"/annotate/label?{urlencode({'query': query, 'what': what})}", 303)
 
 
 class QueryFacts(BaseModel):

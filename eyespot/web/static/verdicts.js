@@ -80,6 +80,9 @@ function count(before, verdict) {
     place.dataset.count = number;
     place.textContent = number.toLocaleString("en");
   }
+  const of = (name) => Number($(`[data-tab=${name}] .count`, tabs).dataset.count), judged = of("yes") + of("no") + of("doubt");
+  for (const one of all("#so-far [data-of]")) one.textContent = (one.dataset.of === "judged" ? judged : of(one.dataset.of)).toLocaleString("en");
+  for (const one of all("#so-far, #draw-audit")) one.hidden = !judged;
 }
 // A ranking that verdicts move stays as it is while one judges; it is made anew when asked for, with all that was said.
 function offerAgain() {
