@@ -57,7 +57,7 @@
       press.disabled = false;
     }
     press.addEventListener("click", () => attempt(async () => {
-      if (typeof saving !== "undefined") await Promise.all(saving.values());
+      if (typeof settled !== "undefined") await settled();
       const everybody = new URLSearchParams(share.dataset.query).get("whose") === "everybody";
       const name = find("#list-name"), yes = { query: share.dataset.query, verdict: "yes", everybody };
       const names = new Map((await lists()).map((one) => [folded(one.name), one.list])), same = names.get(folded(name.value));

@@ -261,7 +261,7 @@ async function show(tile) {
   $(".photo", large)?.remove();
   large.append(...parsed.body.children);
   // What was said here a moment ago may not have been on the disk when this came.
-  if (saving.has(tile.dataset.id)) mark($(".photo", large), tile.dataset.verdict || "");
+  if (isWaiting(tile.dataset.id)) mark($(".photo", large), tile.dataset.verdict || "");
   large.setAttribute("aria-label", $("h2", large)?.textContent || "Photo");
   if (!large.open) large.showModal();
   tell($("h2", large)?.textContent || "");
