@@ -180,10 +180,14 @@ class TableRequest(BaseModel):
     person: str = Field("", max_length=80)
     label: str = Field("", max_length=100)
     nothing: bool = False  # whether somebody who asked for their next query has none
+    # What the lead did just now, with how many queries, for whom
+    did: Literal["", "give", "take", "list"] = ""
+    many: int = 0
+    whom: str = Field("", max_length=200)
 
     def address(self, **changes: object) -> str:
         """The address with some changes; what is as it would be without it is left out."""
-        params = {**self.model_dump(exclude={"nothing"}), **changes}
+        params = {**self.model_dump(exclude={"nothing", "did", "many", "whom"}), **changes}
         pairs = [
             (name, str(int(value)) if isinstance(value, bool) else value) for name, value in params.items() if value
         ]
