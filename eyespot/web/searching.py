@@ -200,6 +200,7 @@ def _filters(
         count = photos_left(snapshot, read, countable)[1]
     return {
         "empty_gallery": not snapshot.view.live.any(),
+        "adding": state.indexer.progress,
         "count": 0 if wrong or given.something else count,
         "facets": facets_among(snapshot, rows, undated),
         "units": filter_units(snapshot, read, countable),

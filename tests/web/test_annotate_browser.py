@@ -33,6 +33,9 @@ def begin(page: Any, who: str, text: str) -> None:
     page.keyboard.type(who)
     with page.expect_navigation():
         page.keyboard.press("Enter")
+    to_element(page, "add-query")
+    if not page.locator(".new-query[open]").count():
+        page.keyboard.press("Enter")
     to_element(page, "text")
     page.keyboard.type(text)
     with page.expect_navigation(url="**/annotate/label**"):

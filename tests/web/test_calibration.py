@@ -73,7 +73,7 @@ def test_about_thirty_verdicts_tell_how_many_there_are_on_the_page_too(ada: Test
     summary = text_of(ada, f"/summary/{search(ada, 'red stripes')['run']}")
     assert "Where the right ones end nobody has measured" in text_of(ada, "/?q=never+judged")
     assert f"of the first 72 photos are what you look for (95 %: {low} to {high}; by 30 verdicts of people)" in page
-    assert f"of the first 72 are relevant (95 %: {low} to {high})" in summary
+    assert f"of the first 72 are right (95 %: {low} to {high})" in summary
 
 
 def test_hits_have_probabilities_that_fall_verdicts_are_certain_and_the_likely_ones_are_shown_alone(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs
@@ -46,8 +45,6 @@ class Doors(HTMLParser):
         self.links: dict[str, str] = {}
         self._select = ""
         self.feed(text)
-        for where in re.findall(r"<textarea[^>]*>([^<]+)</textarea>", text):
-            self.fields["where"] = [unescape(where)]
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         one = {name: value or "" for name, value in attributes}
@@ -64,6 +61,10 @@ class Doors(HTMLParser):
                 self.links.setdefault(door, one.get("href") or one[attribute])
         if door := re.match(r"/(map|photo|summary|judges|alike)[/?]", one.get("href", "")):
             self.links.setdefault(door[1], one["href"])
+
+    def handle_data(self, data: str) -> None:
+        if self.lasttag == "textarea" and data.strip():
+            self.fields.setdefault("where", []).append(data)
 
 
 @pytest.fixture(scope="module")

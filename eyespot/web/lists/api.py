@@ -26,7 +26,7 @@ from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.downloads import PhotoFormat, attachment, photos_response
+from eyespot.web.downloads import PhotoFormat, attachment, file_name, photos_response
 from eyespot.web.found.derived import verdict_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
@@ -179,10 +179,14 @@ def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDown
     items = [item for item in every if wanted.verdict in (None, majority(item["verdicts"].values()))]
     shown = []
     for item in items:
-        fields = {name: value for name, value in item.items() if wanted.all_columns or not tells_too_much(name)}
+        fields = {
+            name: value
+            for name, value in item.items()
+            if name != "mtime" and (wanted.all_columns or not tells_too_much(name))
+        }
         by_person = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
         shown.append(fields | {"verdicts": by_person})
-    name = f"eyespot-list-{one.id[:8]}"
+    name = file_name(one.name)
     if wanted.format == "captions":
         words = [params_of(query.address).q for query in state.ledger.readable.lists.queries(one.id)]
         pairs = [{"id": item["id"], "caption": text} for text in words if text for item in items[:MOST_CAPTIONS]]
