@@ -62,6 +62,13 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", unicodedata.normalize("NFKD", text)).strip("-")[:60] or "photos"
 
 
+def readable_fields(item: Mapping[str, Any], all_columns: bool) -> dict[str, Any]:
+    """What a file tells of a photo: positions and owners with all columns alone, and no time in nanoseconds."""
+    return {
+        name: value for name, value in item.items() if name != "mtime" and (all_columns or not tells_too_much(name))
+    }
+
+
 def attachment(data: bytes, media: str, name: str) -> Response:
     """A file to keep under a name."""
     return Response(data, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
@@ -76,8 +83,7 @@ def download(
     verdicts = verdicts_on(judgements, result.query, ids, judge_of(person))
     hits = []
     for item in items:
-        fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
-        fields.pop("mtime", None)  # nanoseconds, of use to no reader
+        fields = readable_fields(item, all_columns)
         verdict = verdict_of(verdicts.get(item["id"]))
         hits.append({"rank": fields.pop("rank"), "id": fields.pop("id"), "verdict": verdict, **fields})
     name = "-".join([file_name(result.heading), *filter(None, [result.params.verdict])])

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from eyespot.formats.exporting import tells_too_much
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.ledger.photo_lists import ListQuery, PhotoList
 from eyespot.storage.tables import csv_bytes
@@ -26,7 +25,7 @@ from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.downloads import PhotoFormat, attachment, file_name, photos_response
+from eyespot.web.downloads import PhotoFormat, attachment, file_name, photos_response, readable_fields
 from eyespot.web.found.derived import verdict_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
