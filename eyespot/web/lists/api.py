@@ -178,11 +178,7 @@ def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDown
     items = [item for item in every if wanted.verdict in (None, majority(item["verdicts"].values()))]
     shown = []
     for item in items:
-        fields = {
-            name: value
-            for name, value in item.items()
-            if name != "mtime" and (wanted.all_columns or not tells_too_much(name))
-        }
+        fields = readable_fields(item, wanted.all_columns)
         by_person = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
         shown.append(fields | {"verdicts": by_person})
     name = file_name(one.name)
