@@ -109,29 +109,31 @@ class SearchParams(SharedSearchSettings):
         """Whether there is anything to search for."""
         return bool(self.q or self.picture or self.like)
 
-    @property
-    def plain(self) -> SearchParams:
-        """The search itself, in its own order and whole."""
-        if self.rerank is None and self.likely is None and self.whole is self:
-            return self
-        return self.whole.model_copy(update={"rerank": None, "likely": None})
-
-    @property
-    def unmoved(self) -> SearchParams:
-        """The search in its own order, whole, and not moved by what is recorded for it."""
-        return self.plain if self.feedback is None else self.plain.model_copy(update={"feedback": None})
-
-    @property
-    def unfiltered(self) -> SearchParams:
-        """The same without any filter."""
-        return self.model_copy(update={**dict.fromkeys(FILTERS), "label": ()})
+    def without(self, *names: str) -> SearchParams:
+        """The same with these parameters as they are unasked."""
+        usual = {name: type(self).model_fields[name].default for name in names}
+        same = all(getattr(self, name) == value for name, value in usual.items())
+        return self if same else self.model_copy(update=usual)
 
     @property
     def whole(self) -> SearchParams:
         """The search with photos of all verdicts, and without."""
-        if self.verdict is None and self.whose is None:
-            return self
-        return self.model_copy(update={"verdict": None, "whose": None})
+        return self.without("verdict", "whose")
+
+    @property
+    def plain(self) -> SearchParams:
+        """The search itself, in its own order and whole."""
+        return self.whole.without("rerank", "likely")
+
+    @property
+    def unmoved(self) -> SearchParams:
+        """The search in its own order, whole, and not moved by what is recorded for it."""
+        return self.plain.without("feedback")
+
+    @property
+    def unfiltered(self) -> SearchParams:
+        """The same without any filter."""
+        return self.without(*FILTERS, "label")
 
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""

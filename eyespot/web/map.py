@@ -54,21 +54,13 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
             lit = lit_by(state, given, depth, person)[1]
     except (EyespotError, Problem) as error:  # the map stays, with what is wrong with the search
         wrong = error
-    making = making_of(state)
-    answer: dict[str, Any] = {
-        "params": given,
-        "shown": shown,
-        "wrong": wrong and str(wrong),
-        "lit": lit,
-        "making": making,
-    }
+    answer: dict[str, Any] = {"params": given, "shown": shown, "wrong": wrong and str(wrong), "lit": lit}
+    answer |= {"making": making_of(state), "items": {}}
     answer |= {"colour": colour, "depth": depth, "depths": LIT, "clusters": shown.clusters(colour) if shown else []}
-    typical = {}  # for each cluster the photo in its middle
-    if shown:
+    if shown:  # for each cluster the photo in its middle
         rows = shown.rows[[cluster["typical"] for cluster in answer["clusters"]]].tolist()
         found = map(item_of, shown.snapshot.facts(rows))
-        typical = {cluster["number"]: item for cluster, item in zip(answer["clusters"], found, strict=True)}
-    answer |= {"items": typical}
+        answer["items"] = {one["number"]: item for one, item in zip(answer["clusters"], found, strict=True)}
     answer |= {"may_make": person.role >= Role.OWNER, "may_list": person.role >= Role.ANNOTATOR}
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     return page(request, "map.html", status, **answer, **helpers(given))

@@ -81,21 +81,15 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
     known = snapshot or state.snapshots.current()
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     status = wrong.status if isinstance(wrong, Problem) else status
-    shown = {
-        "hits": hits,
-        "result": hits.result,
-        "recall": recall_of(hits.result.header) if hits.result else None,
-        "wrong": wrong and str(wrong),
-        "formats": formats_for(state, person, FORMATS),
-    }
-    listed_as = None
+    about: dict[str, Any] = {"params": given, "hits": hits, "result": hits.result, "columns": known.kinds}
+    about["recall"] = recall_of(hits.result.header) if hits.result else None
+    about |= {"wrong": wrong and str(wrong), "formats": formats_for(state, person, FORMATS), "listed_as": None}
     with suppress(EyespotError):
-        listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
-    unnamed = is_visitor(person, state.settings.access) and not given.something
-    about: dict[str, Any] = {"params": given, "listed_as": listed_as, "unnamed": unnamed, "columns": known.kinds}
+        about["listed_as"] = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
+    about["unnamed"] = is_visitor(person, state.settings.access) and not given.something
     about |= _filters(state, known, given, wrong, judge_key_of(person))
     about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
-    return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
+    return page(request, "search.html", status, **about, **more, **helpers(given))
 
 
 @router.get("/hits")

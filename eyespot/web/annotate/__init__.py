@@ -27,7 +27,7 @@ from eyespot.web._state import AppState, State
 from eyespot.web.annotate import _disputes, _grid
 from eyespot.web.annotate._disputes import tenth_of
 from eyespot.web.annotate._grid import What, grow_list, list_all, query_of_words
-from eyespot.web.annotate._overview import COLUMNS, STATES, TableRequest, labels_of, next_of, people_of
+from eyespot.web.annotate._overview import COLUMNS, TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
@@ -58,7 +58,7 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
         "names": _names(at, state),
         "flagged": len(at.store.team.flags.images()),
     }
-    return page(request, "annotate.html", who=at.who, params=params, states=STATES, columns=COLUMNS, **shown)
+    return page(request, "annotate.html", who=at.who, params=params, columns=COLUMNS, **shown)
 
 
 @router.post("/queries")
@@ -208,7 +208,7 @@ def assign(request: Request, at: Session, state: State, given: Annotated[Assignm
         return RedirectResponse(_table(given.back, did="list", many=len(queries)), 303)
     person, names = name_of(given.person), _names(at, state)
     if given.act == "give" and person not in names and not given.new:
-        return page(request, "annotate_assign.html", given=given, person=person, names=names, back=_table(given.back))
+        return page(request, "annotate_assign.html", given=given, whom=person, names=names, back=_table(given.back))
     if given.act == "give":
         at.store.team.assign(queries, person, name_of(who))
     else:

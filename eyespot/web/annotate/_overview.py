@@ -17,13 +17,6 @@ from eyespot.curate.annotate.queries import AnnotationQuery
 
 TOLD = ("supercategory", "category", "iconic_group", "lingo", "visible", "feasible", "of_interest")
 GROUPINGS = ("supercategory", "category", "iconic_group")
-STATES = {
-    "new": "not begun",
-    "going": "being labelled",
-    "audit": "to be audited",
-    "fix": "with something to fix",
-    "done": "done",
-}
 
 
 class OverviewRow(NamedTuple):
@@ -56,7 +49,7 @@ class OverviewRow(NamedTuple):
 
     @property
     def state(self) -> str:
-        """One of `STATES`."""
+        """`new`, `going`, `audit` (to be audited), `fix` (with something to fix) or `done`."""
         if self.together is None:
             return "new"
         if not self.together.stopped:
@@ -72,22 +65,6 @@ class OverviewRow(NamedTuple):
         down = self.together.descent
         whole = 0.0 if self.together.grows else down.depth / max(self.listed, 1)
         return 1.0 if self.together.stopped else max(min(down.in_a_row / IN_A_ROW, 0.99), whole)
-
-    @property
-    def where(self) -> str:
-        """The same in words."""
-        if self.together is None:
-            return "not begun"
-        down, audit = self.together.descent, self.together.audit
-        if self.together.exhausted:
-            return "the whole list"
-        if down.stopped_at is None:
-            return f"{down.in_a_row} in a row at {down.depth}"
-        if audit is None:
-            return f"stopped at {down.stopped_at}, no audit"
-        if audit.left is None:
-            return f"audit {audit.done} of {audit.size}"
-        return f"stopped at {down.stopped_at}, audited"
 
 
 class Overview:
@@ -192,15 +169,6 @@ class TableRequest(BaseModel):
             (name, str(int(value)) if isinstance(value, bool) else value) for name, value in params.items() if value
         ]
         return f"/annotate?{urlencode(pairs)}" if pairs else "/annotate"
-
-    def sorted_by(self, column: str) -> str:
-        """The address at which the table is sorted by a column, the other way round where it is already."""
-        return self.address(sort=column, down=self.sort == column and not self.down)
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether some queries may be hidden."""
-        return bool(self.q or self.state or self.person or self.label)
 
     def rows(self, rows: Sequence[OverviewRow], assigned: Assigned) -> list[OverviewRow]:
         """The queries that fit, in order; equal ones as they came."""

@@ -25,6 +25,7 @@ from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
+from eyespot.web.downloads import FORMATS as RUN_FORMATS
 from eyespot.web.downloads import PhotoFormat, attachment, file_name, photos_response, readable_fields
 from eyespot.web.found.derived import verdict_of
 
@@ -35,14 +36,8 @@ Id = Annotated[str, Path(max_length=200, description="The list's id, or its name
 Ids = Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=20_000)]
 Verdict = Literal["yes", "no", "doubt"]
 ListFormat = Literal[PhotoFormat, "csv", "json", "captions"]
-FORMATS = {
-    "zip": "Photos, at most 1,600 pixels (zip)",
-    "originals": "Original files (zip)",
-    "sheet": "Contact sheet (HTML)",
-    "csv": "CSV (a spreadsheet)",
-    "json": "JSON",
-    "captions": "Training set: captions for eyespot train (CSV)",
-}
+FORMATS = {name: words for name, words in RUN_FORMATS.items() if name != "trec"}
+FORMATS["captions"] = "Training set: captions for eyespot train (CSV)"
 MOST, MOST_CAPTIONS = 200_000, 100_000  # photos of a list, and captions
 SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]

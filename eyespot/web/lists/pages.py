@@ -62,18 +62,12 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
     items, _, following = stretch_of(state, one.id, first, PAGE)
     others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
     manageable = person.role >= Role.OWNER or one.maker == maker_of(person)
-    shown: dict[str, Any] = {"items": items, "first": first, "next": following}
-    what: dict[str, Any] = {
-        "others": others,
-        "formats": formats_for(state, person, FORMATS),
-        "manageable": manageable,
-        "marks": MARKS,
-        "title_of": title_of,
-    }
+    what: dict[str, Any] = {"items": items, "next": following, "others": others, "manageable": manageable}
+    what |= {"formats": formats_for(state, person, FORMATS), "marks": MARKS, "title_of": title_of}
     # Large, a photo can be judged with the list's first query
     search = about["queries"][0]["link"].partition("?")[2] if about["queries"] else ""
     what |= {"photo_of": lambda id: f"/photo/{quote(id, safe='')}?{search}", "thumbnail": thumbnail_address}
-    return page(request, "list.html", one=about, **shown, **what)
+    return page(request, "list.html", one=about, **what)
 
 
 # -- what forms do, also without scripts ----------------------------------------------------------------------------
@@ -184,15 +178,8 @@ def shared(request: Request, state: State, token: Token, first: First = 0) -> Re
     one = state.ledger.readable.lists.by_token(token)
     items, place_of, following = stretch_of(state, one.id, first, PAGE)
     words = [query.words for query in state.ledger.readable.lists.queries(one.id)]
-    shown: dict[str, Any] = {"items": items, "first": first, "next": following}
-    places: dict[str, Any] = {
-        "places": place_of,
-        "token": token,
-        "words": words,
-        "marks": MARKS,
-        "title_of": title_of,
-    }
-    answer = page(request, "shared.html", one=one, **shown, **places)
+    what: dict[str, Any] = {"items": items, "next": following, "places": place_of, "token": token, "words": words}
+    answer = page(request, "shared.html", one=one, **what, marks=MARKS, title_of=title_of)
     answer.headers["X-Robots-Tag"] = "noindex"
     return answer
 
