@@ -92,7 +92,7 @@ def test_keys_that_come_faster_than_photos_wait_for_them(browser: Any, team: Tea
 def test_likely_first_goes_on_though_nothing_was_marked(browser: Any, team: Team) -> None:
     with opened(browser, team.address) as page:
         begin(page, "Ada", "a newt")
-        page.get_by_role("link", name="Likely first").click()
+        page.get_by_role("link", name="Most likely first").click()
         page.wait_for_selector(".shot.here")
         page.locator("#shot-119").wait_for(state="attached")
         page.keyboard.press("End")

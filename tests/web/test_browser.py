@@ -48,7 +48,7 @@ def test_words_are_typed_and_photos_come_without_an_end(page: Any) -> None:
 
     assert page.locator(".facts b").all_text_contents() == [str(rank) for rank in range(1, PHOTOS + 1)]
     assert page.locator(".more").count() == 0
-    assert page.get_by_text("by words and look").first.is_visible()
+    assert page.get_by_text("by pictures and labels").first.is_visible()
 
 
 def test_a_picture_is_searched_with_however_it_comes_and_what_is_none_is_told(
@@ -255,7 +255,7 @@ def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any
         page.get_by_text("About 6 of the first 24").wait_for()
         assert shares(page) == [100] * 6 + [0] * 18
 
-        page.get_by_role("link", name="the first 6: 100 % relevant").click()
+        page.get_by_role("link", name="the first 6: 100 % right").click()
         page.wait_for_url("**likely=**")
         assert page.locator(".tile").count() == 6
 
@@ -298,7 +298,7 @@ def test_ranges_are_chosen_and_judged_at_once_and_all_down_to_here_leaves_what_h
     expect(page.locator(".tile.chosen")).to_have_count(3)
     expect(page.locator("#chosen-photos .many")).to_have_text("3 photos chosen")
     assert len(page.context.pages) == 1 and not page.locator("#large[open]").count()
-    page.locator("#chosen-photos").get_by_role("button", name="Doubt").click()
+    page.locator("#chosen-photos").get_by_role("button", name="Unsure").click()
 
     photos.nth(8).focus()
     press(page, ["Shift+N"])

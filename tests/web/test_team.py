@@ -255,10 +255,10 @@ def test_two_who_settle_one_photo_leave_the_last_word(lea: TestClient, disputed:
     page = lea.get("/annotate/disputes", params=Q).text
 
     assert answer.headers["location"] == "/annotate/disputes?query=stripes#photo-1"
-    assert re.search(r"Ada</span>: <strong>relevant</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
+    assert re.search(r"Ada</span>: <strong>yes</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
     assert "Settled as not" in page and "the beak is visible" in page and "Take back" in page
     assert "Take back" not in as_(lea, "Ed").get("/annotate/disputes", params=Q).text
-    assert "Settled as relevant" in settle(as_(lea, "Di"), disputed, "back").text
+    assert "Settled as yes" in settle(as_(lea, "Di"), disputed, "back").text
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ const help = document.getElementById("help");
 const HANDED = what === "audit" || what === "team";  // photos come a few at a time, and nobody else has them meanwhile
 const PAGE = 120, AHEAD = HANDED ? 12 : 48, MOST = 500;
 const from = new URLSearchParams(location.search).get("first");
-const WORDS = { y: "relevant", n: "not", d: "doubt" };
+const WORDS = { y: "yes", n: "no", d: "unsure" };
 const KEPT = `eyespot-unsaved ${JSON.stringify([store, who, query])} `;
 
 // A tile is a photo with those behind it: {image, thumbnail, large, mark, byGroup, flags, number, element, members}.
@@ -119,7 +119,7 @@ function drawn(one, place) {
   shot.setAttribute("role", "option");
   picture.loading = "lazy";
   picture.src = one.thumbnail;
-  picture.alt = "";
+  picture.alt = `Photo ${one.number}`;
   shot.append(picture, tag, count, flag);
   shot.addEventListener("click", (event) => { const at = known.get(one.image); event.shiftKey ? stretch(at) : go(at); box.focus({ preventScroll: true }); });
   shot.addEventListener("dblclick", () => toggle(zoom));
@@ -129,7 +129,7 @@ function drawn(one, place) {
 function wordsOf(tile) {
   const marks = new Set(items(tile).map((one) => one.mark));
   if (marks.size === 1) return WORDS[tile.mark] || "";
-  return `${items(tile).filter((one) => one.mark === "y").length} of ${tile.members.length + 1} relevant`;
+  return `${items(tile).filter((one) => one.mark === "y").length} yes of ${tile.members.length + 1}`;
 }
 
 function show(one) {
@@ -265,11 +265,32 @@ const tellWaiting = () => notice(queued.length ? `${queued.length === 1 ? "One k
 
 function enlarge(one) {
   element("large").src = one.large;
-  element("large").alt = `Photo ${one.number}`;
+  showFacts(one);
   const more = [one.members.length ? `, and ${one.members.length} like it` : "", ...one.flags.map((flag) => ` · ⚑ ${flag}`)].join("");
   element("place").textContent = `Photo ${one.number}: ${wordsOf(one) || "no mark"}${more}`;
   zoom.dataset.mark = one.mark || "";
 }
+
+// What is known of the photo, unless it is to be labelled blind; the choice is remembered in this browser.
+const SEEN = "eyespot-facts-hidden", SAYS = ["title", "taken", "latitude", "longitude", "path"];
+const blind = () => localStorage.getItem(SEEN) === "yes";
+async function showFacts(one) {
+  element("with-facts").setAttribute("aria-pressed", String(!blind()));
+  element("facts").textContent = "";
+  element("large").alt = `Photo ${one.number}, ${wordsOf(one) || "no mark"}`;
+  if (blind()) return;
+  one.facts ??= fetch(`/v1/items/${encodeURIComponent(one.image)}`).then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({}));
+  const known = await one.facts, labels = Object.entries(known).filter(([name, value]) => typeof value === "string" && value.length < 60 && !["id", "thumbnail", "licence", "source", ...SAYS].includes(name));
+  const words = [...SAYS.map((name) => known[name]).filter((value) => value !== null && value !== undefined).map((value) => String(value).replace("T", " ")), ...labels.map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)];
+  if (photos[here] !== one || blind()) return;
+  element("facts").textContent = words.join(" · ");
+  element("large").alt = `Photo ${one.number}, ${known.title || "without a title"}, ${wordsOf(one) || "no mark"}`;
+}
+element("with-facts").addEventListener("click", () => {
+  if (blind()) localStorage.removeItem(SEEN);
+  else localStorage.setItem(SEEN, "yes");
+  if (photos[here]) showFacts(photos[here]);
+});
 
 function toggle(dialog) {
   if (dialog.open) { dialog.close(); box.focus({ preventScroll: true }); return; }
@@ -395,7 +416,8 @@ function standing(told) {
   element("barren").value = descent.in_a_row;
   const stop = element("stop");
   stop.hidden = !told.stopped;
-  stop.textContent = descent.stopped_at ? `stopped at ${descent.stopped_at}` : "the end of the list";
+  stop.textContent = descent.stopped_at ? `Stopped at ${descent.stopped_at}` : "The whole list";
+  element("descent").hidden = told.stopped;
   const running = audit && audit.done < audit.size;
   const { joinable } = told;
   element("joining").hidden = !joinable;
@@ -406,8 +428,21 @@ function standing(told) {
   const audited = audit && !running;
   if (what === "audit" ? audited : told.stopped && (audited || ended(told))) onward(what === "audit" ? "The audit is done." : "This query is done.");
   element("drawing").hidden = !told.rest || joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
+  due(told, running);
   element("left").textContent = left(told);
   element("interval").textContent = audit?.left ? `(95 %); the audit found ${audit.relevant} of ${audit.size}${later(audit)}${found(told)}` : "";
+}
+
+// At the end one sentence, and one main button: the step that is due.
+function due({ stopped, joinable, audit }, running) {
+  const audits = !element("drawing").hidden, mine = running && what !== "audit";
+  element("next").classList.toggle("main", !stopped || !(audits || joinable || mine));
+  element("audit").classList.toggle("main", stopped && audits);
+  element("join").classList.toggle("main", Boolean(joinable));
+  element("go-audit").hidden = !mine;
+  if (stopped && !audit && audits) onward("Labelled to its stop; the audit is due.");
+  if (joinable) onward("The audit of this query is under way.");
+  if (mine) onward(`The audit is due: ${audit.done} of ${audit.size} photos.`);
 }
 
 const later = ({ later: photos }) => (photos ? `; ${photos} came on the list after the draw, of which it says nothing` : "");

@@ -95,7 +95,8 @@ function offerCopy() {
   copy.hidden = false;
   copy.addEventListener("click", async () => {
     await navigator.clipboard.writeText(new URL(copy.dataset.link, location.href).href);
-    copy.textContent = "Copied";
+    const local = /^(localhost|127\.|\[::1\]|::1)/.test(location.hostname);
+    copy.textContent = local ? "Copied, for this computer alone" : "Copied";
     tell("The link is in the clipboard.");
   });
 }
