@@ -137,7 +137,7 @@ COLUMNS = {
     ),
     "listed": TableColumn("Listed", lambda row, _: row.listed, True),
     "labelled": TableColumn("Labelled", lambda row, _: row.labelled, True),
-    "relevant": TableColumn("Relevant", lambda row, _: row.relevant, True),
+    "relevant": TableColumn("Yes", lambda row, _: row.relevant, True),
     "progress": TableColumn("Progress", lambda row, _: (row.share, row.state == "done", row.labelled)),
     "people": TableColumn(
         "People", lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ()))

@@ -436,7 +436,7 @@ function standing(told) {
 // At the end one sentence, and one main button: the step that is due.
 function due({ stopped, joinable, audit }, running) {
   const audits = !element("drawing").hidden, mine = running && what !== "audit";
-  element("next").classList.toggle("main", !stopped || !(audits || joinable || mine));
+  element("next").classList.toggle("main", !(stopped && audits) && !joinable && !mine);
   element("audit").classList.toggle("main", stopped && audits);
   element("join").classList.toggle("main", Boolean(joinable));
   element("go-audit").hidden = !mine;
