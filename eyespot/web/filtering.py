@@ -58,16 +58,6 @@ class FilterUnit(NamedTuple):
     choices: Sequence[Choice]
     others: int
 
-    @property
-    def name(self) -> str:
-        """The name under which its values can be asked for."""
-        return self.columns[0]
-
-    @property
-    def title(self) -> str:
-        """What people read."""
-        return " › ".join(column.replace("_", " ") for column in self.columns)
-
 
 class _Values:
     """The labels of a gallery with their counts in one result."""
@@ -169,11 +159,9 @@ def active_filters(params: SearchParams) -> list[dict[str, Any]]:
 
 def to_drop(snapshot: Snapshot, params: SearchParams, countable: Countable) -> list[dict[str, Any]]:
     """Where nothing is left: each filter without which `photos` are, those that leave the most first."""
-    found = []
-    for one in active_filters(params):
-        if count := photos_left(snapshot, one["without"], countable)[1]:
-            found.append(one | {"photos": count})
-    return sorted(found, key=lambda one: -one["photos"])
+    filters = active_filters(params)
+    found = [one | {"photos": photos_left(snapshot, one["without"], countable)[1]} for one in filters]
+    return sorted((one for one in found if one["photos"]), key=lambda one: -one["photos"])
 
 
 class ValueRequest(BaseModel):

@@ -55,7 +55,7 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
     except (EyespotError, Problem) as error:  # the map stays, with what is wrong with the search
         wrong = error
     answer: dict[str, Any] = {"params": given, "shown": shown, "wrong": wrong and str(wrong), "lit": lit}
-    answer |= {"making": making_of(state), "items": {}}
+    answer |= {"making": _MAKING.get(state), "items": {}}
     answer |= {"colour": colour, "depth": depth, "depths": LIT, "clusters": shown.clusters(colour) if shown else []}
     if shown:  # for each cluster the photo in its middle
         rows = shown.rows[[cluster["typical"] for cluster in answer["clusters"]]].tolist()
@@ -91,7 +91,7 @@ def make(
 @router.get("/v1/map", tags=["map"])
 def about(state: State, encoder: Encoder = None, colour: Name = None) -> Response:
     """The map: how it was made, its clusters with their names, the columns for colours; or that there is none."""
-    making = making_of(state)
+    making = _MAKING.get(state)
     shown = map_of(state.snapshots.current(encoder or None))
     answer: dict[str, Any] = {"state": "ready" if shown else "none", "making": making and asdict(making)}
     if shown is not None:
@@ -202,13 +202,8 @@ class MapJob:
     problem: str | None = None
 
 
-_MAKING: WeakKeyDictionary[AppState, MapJob] = WeakKeyDictionary()
+_MAKING: WeakKeyDictionary[AppState, MapJob] = WeakKeyDictionary()  # the map that a server made last, or makes now
 _STARTING = Lock()
-
-
-def making_of(state: AppState) -> MapJob | None:
-    """The map that this server made last, or makes now."""
-    return _MAKING.get(state)
 
 
 def _follow(making: MapJob, process: subprocess.Popen[str]) -> None:

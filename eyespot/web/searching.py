@@ -189,9 +189,9 @@ def _filters(
     read = given if wrong is None or empty else SearchParams(label=labels)  # ticks stay, whatever is wrong
     countable = state.searches.countable(read, judge_key)
     undated = photos_left(snapshot, read.model_copy(update={"undated": True}), countable)[1]
-    rows, count = photos_left(snapshot, read.model_copy(update={"near": None}), countable)
-    if read.near is not None:
-        count = photos_left(snapshot, read, countable)[1]
+    rows, count = photos_left(snapshot, read, countable)
+    if read.near is not None:  # the map shows what another box would find
+        rows = photos_left(snapshot, read.without("near"), countable)[0]
     return {
         "empty_gallery": not snapshot.view.live.any(),
         "adding": state.indexer.progress,

@@ -25,9 +25,9 @@ from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate import _disputes, _grid
-from eyespot.web.annotate._disputes import tenth_of
+from eyespot.web.annotate._disputes import agreement_figures
 from eyespot.web.annotate._grid import What, grow_list, list_all, query_of_words
-from eyespot.web.annotate._overview import COLUMNS, TableRequest, labels_of, next_of, people_of
+from eyespot.web.annotate._overview import TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
@@ -58,7 +58,7 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
         "names": _names(at, state),
         "flagged": len(at.store.team.flags.images()),
     }
-    return page(request, "annotate.html", who=at.who, params=params, columns=COLUMNS, **shown)
+    return page(request, "annotate.html", who=at.who, params=params, **shown)
 
 
 @router.post("/queries")
@@ -259,8 +259,7 @@ def one_query(request: Request, at: Session, state: State, query: Id) -> Respons
     """One query: how everybody stands, how far they agree, what is told of it, and what is to be fixed."""
     (row,) = at.overview.rows(query)
     by_person = agreement.everybody(at.store, query)
-    figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
-    figures["twice"] = tenth_of(at, state.snapshots, query, by_person)
+    figures = agreement_figures(at, state.snapshots, query, by_person)
     given = at.store.team.assigned().get(query, [])
     return page(request, "annotate_query.html", who=at.who, one=row, given=given, **figures)
 

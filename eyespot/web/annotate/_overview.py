@@ -122,28 +122,17 @@ Assigned = Mapping[str, Sequence[str]]
 NOBODY = "-"  # as a person: queries that are given to nobody
 
 
-class TableColumn(NamedTuple):
-    """A column of the table: its title, by what it is sorted, and whether it holds numbers."""
-
-    title: str
-    sort_key: Callable[[OverviewRow, Assigned], Any]
-    is_number: bool = False
-
-
-COLUMNS = {
-    "query": TableColumn("Query", lambda row, _: row.wanted.text.casefold()),
-    "category": TableColumn(
-        "Category", lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings])
-    ),
-    "listed": TableColumn("Listed", lambda row, _: row.listed, True),
-    "labelled": TableColumn("Labelled", lambda row, _: row.labelled, True),
-    "relevant": TableColumn("Yes", lambda row, _: row.relevant, True),
-    "progress": TableColumn("Progress", lambda row, _: (row.share, row.state == "done", row.labelled)),
-    "people": TableColumn(
-        "People", lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ()))
-    ),
-    "disputed": TableColumn("Disputed", lambda row, _: row.disputed, True),
-    "faults": TableColumn("To fix", lambda row, _: len(row.faults), True),
+# By what each column of the table is sorted
+COLUMNS: dict[str, Callable[[OverviewRow, Assigned], Any]] = {
+    "query": lambda row, _: row.wanted.text.casefold(),
+    "category": lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings]),
+    "listed": lambda row, _: row.listed,
+    "labelled": lambda row, _: row.labelled,
+    "relevant": lambda row, _: row.relevant,
+    "progress": lambda row, _: (row.share, row.state == "done", row.labelled),
+    "people": lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ())),
+    "disputed": lambda row, _: row.disputed,
+    "faults": lambda row, _: len(row.faults),
 }
 
 
@@ -174,7 +163,7 @@ class TableRequest(BaseModel):
         """The queries that fit, in order; equal ones as they came."""
         found = [row for row in rows if self._fits(row, assigned.get(row.wanted.id, ()))]
         if self.sort:
-            found.sort(key=lambda row: COLUMNS[self.sort].sort_key(row, assigned), reverse=self.down)
+            found.sort(key=lambda row: COLUMNS[self.sort](row, assigned), reverse=self.down)
         return found
 
     def _fits(self, row: OverviewRow, given: Sequence[str]) -> bool:

@@ -88,24 +88,6 @@ def make(
     return RedirectResponse(f"/lists/{made.id}", 303)
 
 
-@router.post("/lists/{id}/rename", dependencies=[annotator])
-def rename(state: State, id: Id, name: Text) -> Response:
-    """Another name."""
-    return _back(state.ledger.writable.lists.set_name(id, name).id)
-
-
-@router.post("/lists/{id}/join", dependencies=[annotator])
-def join(state: State, id: Id, other: Text) -> Response:
-    """The photos of another list, too."""
-    return _back(state.ledger.writable.lists.join(id, state.ledger.writable.lists.find(other).id).id)
-
-
-@router.post("/lists/{id}/remove", dependencies=[annotator])
-def remove(state: State, id: Id, item: Items) -> Response:
-    """Some photos less."""
-    return _back(state.ledger.writable.lists.remove(id, item).id)
-
-
 @router.post("/lists/{id}/put", dependencies=[annotator])
 def put(state: State, person: Annotator, id: Id, item: Items, name: Text = "") -> Response:
     """Some photos of a list on another one, which is made where there is none of this name."""
@@ -139,13 +121,6 @@ def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
     return page(request, "list_link.html", one=one, address=address)
 
 
-@router.post("/lists/{id}/unlink", dependencies=[annotator])
-def unlink(state: State, person: Annotator, id: Id) -> Response:
-    """The link leads nowhere from now on."""
-    state.ledger.writable.lists.unlink(list_to_manage(state, person, id).id)
-    return _back(id)
-
-
 @router.post("/lists/{id}/annotate", dependencies=[annotator])
 def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
     """To the page on which the list's words are labelled to the end, the nearest photos and its own among them."""
@@ -163,6 +138,30 @@ def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)]
         at.store.narrow(query)  # these were chosen and not ranked, which an audit has to know
         list_rows(at.store, query, snapshot.view, rows[rows >= 0].tolist())
     return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
+
+
+@router.post("/lists/{id}/{act}", dependencies=[annotator])
+def change(
+    state: State,
+    person: Annotator,
+    id: Id,
+    *,
+    act: Literal["rename", "join", "remove", "unlink"],
+    name: Text = "",
+    other: Text = "",
+    item: Items | None = None,
+) -> Response:
+    """Another name, the photos of another list too, some photos less, or a link that leads nowhere from now on."""
+    lists = state.ledger.writable.lists
+    if act == "rename":
+        lists.set_name(id, name)
+    elif act == "join":
+        lists.join(id, lists.find(other).id)
+    elif act == "remove":
+        lists.remove(id, item or [])
+    else:
+        lists.unlink(list_to_manage(state, person, id).id)
+    return _back(id)
 
 
 def _back(id: str) -> Response:
