@@ -65,10 +65,7 @@ _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
 def facets_of(snapshot: Snapshot) -> Facets:
     """The filters that fit this gallery; counted once over the pictures that can be found."""
     if snapshot not in _COUNTED:
-        live, starts = snapshot.view.live, snapshot.fact_tables.starts.tolist()
-        shards = [
-            ShardFacets(table, live[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)
-        ]
+        shards = _shards(snapshot, snapshot.view.live)
         names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names if name not in NO_LABELS)
         found = {name: made for name in names if (made := _label_column(shards, name))}
         labels = []
@@ -161,13 +158,18 @@ def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
     return {**around, "step": step, "cells": _cells(shards, around, step)}
 
 
+def _shards(snapshot: Snapshot, rows: Mask) -> list[ShardFacets]:
+    """What each shard contributes of these rows, (rows,)."""
+    starts = snapshot.fact_tables.starts.tolist()
+    return [ShardFacets(table, rows[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)]
+
+
 def facets_among(snapshot: Snapshot, rows: Mask, undated: int) -> Facets:
     """The same filters with a map of some rows alone, (rows,), and how many of those have no date."""
-    facets, starts = facets_of(snapshot), snapshot.fact_tables.starts.tolist()
+    facets = facets_of(snapshot)
     if facets.map is None or (rows == snapshot.view.live).all():
         return facets._replace(undated=undated)
-    shards = [ShardFacets(table, rows[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)]
-    cells = _cells(shards, facets.map, facets.map["step"])
+    cells = _cells(_shards(snapshot, rows), facets.map, facets.map["step"])
     return facets._replace(undated=undated, map=facets.map | {"cells": cells})
 
 
