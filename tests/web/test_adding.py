@@ -178,9 +178,9 @@ def test_folders_of_the_home_are_listed_with_the_photos_in_them(home: Path, monk
     pictures = {"path": str(home / "Pictures"), "name": "Pictures", "photos": 1}
     assert [*list_folders(None).values()] == [{"path": str(home), "name": "home", "photos": 0}, None, [pictures]]
     year = {"path": str(home / "Pictures" / "2021"), "name": "2021", "photos": 0}
-    assert [*list_folders(pictures.path).values()] == [pictures, str(home), [year]]
+    assert [*list_folders(pictures["path"]).values()] == [pictures, str(home), [year]]
     monkeypatch.setenv("HOME", "/")
-    assert list_folders(None)["here"].name == "/"
+    assert list_folders(None)["here"]["name"] == "/"
 
 
 def test_no_folder_outside_the_home_is_listed(client: TestClient, home: Path) -> None:
