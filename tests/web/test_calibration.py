@@ -117,6 +117,8 @@ def test_verdicts_on_the_first_hits_speak_of_no_more_than_those(ada: TestClient,
     assert (report["relevant"]["among"], report["verdicts"]) == (count, count)
     assert report["relevant"]["low"] == report["relevant"]["high"] == payload["relevant"]["low"] == relevant
     assert ["probability" in item for item in payload["items"]] == [True] * count + [False] * (PHOTOS - count)
+    page = text_of(ada, f"/?q={words}")  # without an interval for what was counted
+    assert f"{relevant} of the first {count} photos are what you look for (counted)" in page and "95 %" not in page
 
 
 def test_looking_writes_nothing_down_of_what_was_searched_for(tmp_path: Path) -> None:
