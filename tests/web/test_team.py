@@ -245,7 +245,7 @@ def test_who_disagrees_settles_only_if_the_lead_allows_it(lea: TestClient, dispu
     lea.post("/annotate/rules", data={"own_disputes": "yes"})
     allowed = settle(lea, disputed, "n")
     assert refused.status_code == 422 and "own dispute" in refused.json()["detail"]
-    assert allowed.status_code == 200 and "Settled as not" in allowed.text
+    assert allowed.status_code == 200 and "Settled as no" in allowed.text
 
 
 def test_two_who_settle_one_photo_leave_the_last_word(lea: TestClient, disputed: str) -> None:
@@ -256,7 +256,7 @@ def test_two_who_settle_one_photo_leave_the_last_word(lea: TestClient, disputed:
 
     assert answer.headers["location"] == "/annotate/disputes?query=stripes#photo-1"
     assert re.search(r"Ada</span>: <strong>yes</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
-    assert "Settled as not" in page and "the beak is visible" in page and "Take back" in page
+    assert "Settled as no" in page and "the beak is visible" in page and "Take back" in page
     assert "Take back" not in as_(lea, "Ed").get("/annotate/disputes", params=Q).text
     assert "Settled as yes" in settle(as_(lea, "Di"), disputed, "back").text
 

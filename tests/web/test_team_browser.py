@@ -38,7 +38,7 @@ def test_an_annotator_labels_one_query_to_its_end_and_is_led_to_the_next(browser
             press(page, "n")
         page.wait_for_selector(".shot.here")
         press(page, "y" * 10 + "n" * 100)
-        expect(page.locator("#stop")).to_have_text("stopped at 110")
+        expect(page.locator("#stop")).to_have_text("Stopped at 110")
         saved(page)
         assert (page.text_content("#relevant"), page.text_content("#labelled")) == ("10", "110")
         assert (page.input_value("#size"), page.get_attribute("#size", "max")) == ("50", "50")
