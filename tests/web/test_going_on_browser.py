@@ -216,7 +216,7 @@ def test_a_verdict_is_taken_back_in_three_ways(page: Any) -> None:
 
 def test_a_menu_closes_by_escape_and_by_a_click_elsewhere_that_opens_nothing(page: Any) -> None:
     page.goto("/?q=stripes")
-    menu = page.locator(".menu", has_text="Download")
+    menu = page.locator(".menu", has=page.locator("summary", has_text="Download"))
     menu.locator("summary").click()
     page.keyboard.press("Escape")
     expect(menu).not_to_have_attribute("open", "")
