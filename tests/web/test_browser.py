@@ -252,7 +252,7 @@ def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any
                 page.keyboard.press("Enter")
             page.get_by_text("photos are what you look for").wait_for()
         page.get_by_role("link", name="To the hits").click()
-        page.get_by_text("About 6 of the first 24").wait_for()
+        page.get_by_text("6 of the first 24 photos are what you look for (counted)").wait_for()
         assert shares(page) == [100] * 6 + [0] * 18
 
         page.get_by_role("link", name="the first 6: 100 % right").click()
