@@ -174,6 +174,7 @@ def test_without_scripts_it_still_searches_and_labelling_says_what_to_do(browser
         page.goto("/annotate")
         page.locator("input[name=name]").fill("ada")
         page.get_by_role("button", name="Go on").click()
+        page.locator("#add-query").wait_for()
         for closed in page.locator(".new-query:not([open]) > summary").all():
             closed.click()
         page.locator("input[name=text]").fill("stripes")
@@ -319,6 +320,7 @@ def test_the_same_keys_judge_on_search_spread_and_annotate(page: Any, way: str) 
     if way == "/annotate":
         page.get_by_label("Name").fill("ada")
         page.keyboard.press("Enter")
+        page.locator("#add-query").wait_for()
         for closed in page.locator(".new-query:not([open]) > summary").all():
             closed.click()
         page.get_by_label("A new query").fill("same keys to annotate")
