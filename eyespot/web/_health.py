@@ -8,7 +8,6 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.responses import PlainTextResponse
@@ -49,20 +48,9 @@ def metrics(request: Request, state: State) -> str:
 def docs(request: Request) -> Response:
     """The API on one page, made of its OpenAPI description."""
     described = request.app.openapi()
-    operations: list[dict[str, Any]] = []
-    for path, methods in described["paths"].items():
-        for method, operation in methods.items():
-            # Parameters of the address, and fields of the body, each with where it goes
-            fields = list(operation.get("parameters", ()))
-            for kind, body in operation.get("requestBody", {}).get("content", {}).items():
-                schema = described["components"]["schemas"][body["schema"]["$ref"].rpartition("/")[2]]
-                for name, one in schema["properties"].items():
-                    text = one.get("description") or ", ".join(one.get("enum", ()))
-                    needed = name in schema.get("required", ())
-                    fields.append({"name": name, "in": f"body ({kind})", "description": text, "required": needed})
-            operations.append({"method": method.upper(), "path": path, "fields": fields, **operation})
-    operations.sort(key=lambda one: one["path"] != "/v1/search")  # what most come for; the others in their order
-    return page(request, "docs.html", operations=operations, about=described["info"], base=request.base_url)
+    # what most come for first; the others in their order
+    paths = sorted(described["paths"].items(), key=lambda one: one[0] != "/v1/search")
+    return page(request, "docs.html", paths=paths, schemas=described["components"]["schemas"], base=request.base_url)
 
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, inf)  # seconds

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Match
 
 from eyespot.html import environment, tidy
+from eyespot.storage.digests import text_digest
 from eyespot.types import EyespotError, NothingFound, UsageError
 from eyespot.web._problems import Problem, faults_text, phrase, problem_json, wants_page
 from eyespot.web._security import person_of
@@ -38,7 +39,8 @@ def page(request: Request, template: str, status: int = 200, **given: Any) -> HT
     """A template as an answer; it also knows `person`, `path` and the `links` of the bar."""
     person = person_of(request)
     links = [link for link in request.app.state.links if person.role >= link.role]
-    content = {"person": person, "path": request.url.path, "links": links, **given}
+    gallery = text_digest(str(request.app.state.eyespot.settings.gallery.absolute()))  # what a browser keeps is of one
+    content = {"person": person, "path": request.url.path, "links": links, "gallery": gallery, **given}
     return HTMLResponse(TEMPLATES.get_template(template).render(content), status)
 
 

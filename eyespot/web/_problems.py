@@ -60,5 +60,6 @@ def phrase(status: int) -> str:
 
 
 def wants_page(headers: Mapping[str, str], path: str) -> bool:
-    """Whether a person in a browser asks, and not a program."""
-    return not path.startswith("/v1/") and "text/html" in headers.get("accept", "")
+    """Whether a person in a browser asks, and not a program; of the API, where a form or a link brings them."""
+    program = path.startswith("/v1/") and headers.get("sec-fetch-mode") != "navigate"
+    return not program and "text/html" in headers.get("accept", "")

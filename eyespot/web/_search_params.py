@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
@@ -65,6 +65,7 @@ Names = Annotated[
 
 
 LONGEST = {"where": 2000, "region": 6000}  # characters; of all other texts 300
+FILTERS = ("after", "before", "undated", "near", "where", "region")  # beside labels
 FIRST_IN_ADDRESS = ("q", "picture", "like", "unlike")  # at the beginning of an address
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -108,24 +109,31 @@ class SearchParams(SharedSearchSettings):
         """Whether there is anything to search for."""
         return bool(self.q or self.picture or self.like)
 
-    @property
-    def plain(self) -> SearchParams:
-        """The search itself, in its own order and whole."""
-        if self.rerank is None and self.likely is None and self.whole is self:
-            return self
-        return self.whole.model_copy(update={"rerank": None, "likely": None})
-
-    @property
-    def unmoved(self) -> SearchParams:
-        """The search in its own order, whole, and not moved by what is recorded for it."""
-        return self.plain if self.feedback is None else self.plain.model_copy(update={"feedback": None})
+    def without(self, *names: str) -> SearchParams:
+        """The same with these parameters as they are unasked."""
+        usual = {name: type(self).model_fields[name].default for name in names}
+        same = all(getattr(self, name) == value for name, value in usual.items())
+        return self if same else self.model_copy(update=usual)
 
     @property
     def whole(self) -> SearchParams:
         """The search with photos of all verdicts, and without."""
-        if self.verdict is None and self.whose is None:
-            return self
-        return self.model_copy(update={"verdict": None, "whose": None})
+        return self.without("verdict", "whose")
+
+    @property
+    def plain(self) -> SearchParams:
+        """The search itself, in its own order and whole."""
+        return self.whole.without("rerank", "likely")
+
+    @property
+    def unmoved(self) -> SearchParams:
+        """The search in its own order, whole, and not moved by what is recorded for it."""
+        return self.plain.without("feedback")
+
+    @property
+    def unfiltered(self) -> SearchParams:
+        """The same without any filter."""
+        return self.without(*FILTERS, "label")
 
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
@@ -139,6 +147,10 @@ class SearchParams(SharedSearchSettings):
             if value is not None and not (isinstance(value, bool) and value == usual.get(name))
         }
         return urlencode(parameters, doseq=True)
+
+    def pairs(self, *without: str) -> Sequence[tuple[str, str]]:
+        """The parameters of the address as a form sends them, but for those that it has controls for."""
+        return [pair for pair in parse_qsl(self.address()) if pair[0] not in without]
 
 
 def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:

@@ -17,7 +17,7 @@ from eyespot.ledger.judgements import query_digest
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback, feedback_of
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import EyespotError, Mask, Query, UsageError
+from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
 from eyespot.web._judges import Judges, refuse_misfit
 from eyespot.web._judging import verdicts_by
 from eyespot.web._ledgers import ServedLedger
@@ -26,7 +26,7 @@ from eyespot.web._recent import RecentAnswers
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._snapshots import Snapshots
 from eyespot.web.found.calibrated import CalibrationSummary, JudgeKey, known_of
-from eyespot.web.found.derived import in_judged_order, rows_by_verdict, tab_of
+from eyespot.web.found.derived import countable_of, in_judged_order, rows_by_verdict, tab_of
 from eyespot.web.found.results import Countable, ListMask, RankedResult, SearchContext, mask_of, searched
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.pictures import CacheFolder
@@ -219,12 +219,18 @@ class Searches:
         mask, among = mask_of(snapshot, params), self.list_mask(params.list, snapshot)
         return mask if among is None else mask & among.mask
 
-    def countable(self, params: SearchParams) -> Countable:
-        """What a search could show without any filter, for the counts of its filters; all photos where none runs."""
+    def countable(self, params: SearchParams, judge_key: JudgeKey | None = None) -> Countable:
+        """What a search, or its tab, could show without any filter: all photos where none runs."""
         snapshot = self.snapshots.current(params.encoder)
-        found = Countable(snapshot.view.live, params.something and params.grouped is not False)
-        with suppress(EyespotError, Problem):
-            if params.something:
-                found = self.run(params.unmoved).countable
+        live = snapshot.view.live
+        found = Countable(np.zeros_like(live) if params.something else live, False)
+        for search in (params.unmoved, params.unmoved.unfiltered) if params.something else ():
+            with suppress(EyespotError, Problem):  # where the filters leave nothing, the search without them counts
+                result, judgements = self.run(search), dict[str, Judgement]()
+                if params.verdict is not None and judge_key is not None and result.query is not None:
+                    ledger = self.ledger.readable.judgements
+                    judgements = verdicts_by(ledger, result.query, judge_key, params.whose)
+                found = countable_of(result, params.verdict, judgements)
+                break
         among = self.list_mask(params.list, snapshot)
         return found if among is None else found._replace(rows=found.rows & among.mask)

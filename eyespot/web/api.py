@@ -91,14 +91,9 @@ def item(state: State, id: str) -> Response:
 def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
     """What the gallery can be filtered by: labels with counts, the span of dates, where pictures were taken."""
     snapshot = state.snapshots.current(encoder or None)
-    judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
-    payload = {
-        "columns": list(snapshot.kinds),
-        **filters_of(snapshot),
-        "encoders": state.snapshots.encoders,
-        "adapters": list(state.adapters),
-        "judges": judges,
-    }
+    payload = {"columns": list(snapshot.kinds), **filters_of(snapshot), "encoders": state.snapshots.encoders}
+    payload |= {"adapters": list(state.adapters)}
+    payload |= {"judges": [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]}
     return JSONResponse(payload)
 
 
@@ -188,14 +183,8 @@ def calibration(request: Request, state: State, id: str) -> Response:
         raise UsageError("verdicts are on words or a picture; search for some")
     judge_key = judge_key_of(person)
     known = state.searches.calibration(result, judge_key)
-    payload: dict[str, Any] = {
-        "run": result.id,
-        "relevant": None,
-        "by": None,
-        "verdicts": 0,
-        "covariate": None,
-        "likely": [],
-    }
+    payload: dict[str, Any] = {"run": result.id, "relevant": None, "by": None, "verdicts": 0}
+    payload |= {"covariate": None, "likely": []}
     if known is not None:
         count = known.calibration.count
         payload["relevant"] = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}

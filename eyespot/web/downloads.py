@@ -9,7 +9,9 @@ the reason in `left_out.txt` inside a zip.
 from __future__ import annotations
 
 import json
+import re
 import time
+import unicodedata
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +43,7 @@ FORMATS: dict[str, str] = {
     "sheet": "Contact sheet (HTML)",
     "json": "JSON",
     "csv": "CSV (a spreadsheet)",
-    "trec": "TREC run",
+    "trec": "Ranking for trec_eval (TREC run)",
 }
 SIDE, SHEET_SIDE = 1600, 320  # pixels of the longer side
 MOST, MOST_ON_SHEET = 10_000, 1_000  # photos
@@ -53,6 +55,18 @@ def formats_for(state: AppState, person: User, formats: Mapping[str, str]) -> di
     """The formats that somebody may take photos along in, with their names."""
     may = person.role >= state.settings.originals
     return {format: name for format, name in formats.items() if may or format != "originals"}
+
+
+def file_name(text: str) -> str:
+    """The name of a file without its suffix, after a query or a list."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", unicodedata.normalize("NFKD", text)).strip("-")[:60] or "photos"
+
+
+def readable_fields(item: Mapping[str, Any], all_columns: bool) -> dict[str, Any]:
+    """What a file tells of a photo: positions and owners with all columns alone, and no time in nanoseconds."""
+    return {
+        name: value for name, value in item.items() if name != "mtime" and (all_columns or not tells_too_much(name))
+    }
 
 
 def attachment(data: bytes, media: str, name: str) -> Response:
@@ -69,10 +83,10 @@ def download(
     verdicts = verdicts_on(judgements, result.query, ids, judge_of(person))
     hits = []
     for item in items:
-        fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
+        fields = readable_fields(item, all_columns)
         verdict = verdict_of(verdicts.get(item["id"]))
         hits.append({"rank": fields.pop("rank"), "id": fields.pop("id"), "verdict": verdict, **fields})
-    name = f"eyespot-{result.id[:8]}"
+    name = "-".join([file_name(result.heading), *filter(None, [result.params.verdict])])
     if format == "json":
         about = {
             "query": result.heading,

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from eyespot.types import NothingFound
+from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import Given, SearchParams
-from eyespot.web._searches import Searches
-from eyespot.web._security import needs
+from eyespot.web._search_params import FILTERS, Given, SearchParams
+from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
 from eyespot.web._state import State
 from eyespot.web.found.facets import Facets, facets_of
-from eyespot.web.found.results import Countable, Counts, label_counts
+from eyespot.web.found.results import Countable, Counts, label_counts, photos_left
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.taxa import TaxonNode
 
@@ -26,7 +24,6 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.REA
 FIRST, LISTED = 8, 40  # values of a column that are seen at once, and that the page holds
 WHOLE_TREE = 60  # taxa; of a larger tree a page holds what is open
 FOUND = 60  # values that a search in a column lists
-FILTERS = ("after", "before", "undated", "near", "where", "region")
 
 
 class Choice(NamedTuple):
@@ -60,16 +57,6 @@ class FilterUnit(NamedTuple):
     columns: Sequence[str]
     choices: Sequence[Choice]
     others: int
-
-    @property
-    def name(self) -> str:
-        """The name under which its values can be asked for."""
-        return self.columns[0]
-
-    @property
-    def title(self) -> str:
-        """What people read."""
-        return " › ".join(column.replace("_", " ") for column in self.columns)
 
 
 class _Values:
@@ -170,19 +157,11 @@ def active_filters(params: SearchParams) -> list[dict[str, Any]]:
     return found
 
 
-def to_drop(searches: Searches, snapshot: Snapshot, params: SearchParams) -> list[dict[str, Any]]:
+def to_drop(snapshot: Snapshot, params: SearchParams, countable: Countable) -> list[dict[str, Any]]:
     """Where nothing is left: each filter without which `photos` are, those that leave the most first."""
-    found = []
-    for one in active_filters(params):
-        count = 0
-        if not params.something:
-            count = int(searches.mask(one["without"], snapshot).sum())
-        else:
-            with suppress(NothingFound):  # the words may find nothing either
-                count = searches.run(one["without"].unmoved).total
-        if count:
-            found.append(one | {"photos": count})
-    return sorted(found, key=lambda one: -one["photos"])
+    filters = active_filters(params)
+    found = [one | {"photos": photos_left(snapshot, one["without"], countable)[1]} for one in filters]
+    return sorted((one for one in found if one["photos"]), key=lambda one: -one["photos"])
 
 
 class ValueRequest(BaseModel):
@@ -208,7 +187,7 @@ def values(
     columns = taxa.columns if wanted.unit in taxa.columns else [wanted.unit]
     if not all(column in facets_of(snapshot).coded for column in columns):
         raise Problem(404, "there is no such column of labels")
-    known = _Values(snapshot, given, state.searches.countable(given))
+    known = _Values(snapshot, given, state.searches.countable(given, judge_key_of(person_of(request))))
     if wanted.under:
         taxon = taxa.taxon(wanted.under)
         found = known.under(taxon) if taxon else []

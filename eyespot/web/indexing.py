@@ -12,7 +12,7 @@ from contextlib import suppress
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
@@ -153,14 +153,6 @@ _WRITING = Lock()  # two photos of one name have one name while they are written
 OF_FORMAT = {"JPEG": ".jpg", "MPO": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif", "TIFF": ".tif"}
 
 
-class Folder(NamedTuple):
-    """A folder to choose, with how many photos lie right in it."""
-
-    path: str
-    name: str
-    photos: int
-
-
 def list_folders(under: str | None) -> dict[str, Any]:
     """A folder of the home (`here`), the one `above` it in the home, and its `folders`; `Problem` for any other."""
     home = os.path.realpath(Path.home())
@@ -175,16 +167,17 @@ def list_folders(under: str | None) -> dict[str, Any]:
                 if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                     found.append(entry)
         found.sort(key=lambda one: one.name.casefold())
-    folders = [Folder(entry.path, entry.name, _count(entry.path)) for entry in found[:LISTED]]
-    return {"here": Folder(here, os.path.basename(here) or here, _count(here)), "above": above, "folders": folders}
+    folders = [_folder(entry.path, entry.name) for entry in found[:LISTED]]
+    return {"here": _folder(here, os.path.basename(here) or here), "above": above, "folders": folders}
 
 
-def _count(folder: str) -> int:
-    """How many photos lie right in a folder, of its first files."""
-    with suppress(OSError), os.scandir(folder) as entries:
+def _folder(path: str, name: str) -> dict[str, Any]:
+    """A folder to choose, with how many photos lie right in it, of its first files."""
+    photos = 0
+    with suppress(OSError), os.scandir(path) as entries:
         names = (entry.name for entry, _ in zip(entries, range(COUNTED), strict=False))
-        return sum(name.lower().endswith(SUFFIXES) for name in names)
-    return 0
+        photos = sum(name.lower().endswith(SUFFIXES) for name in names)
+    return {"path": path, "name": name, "photos": photos}
 
 
 def chosen_folder(path: str, gallery: Path) -> Path:

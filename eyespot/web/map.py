@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from threading import Lock, Thread
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, quote_plus
+from urllib.parse import quote_plus
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -54,22 +54,13 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
             lit = lit_by(state, given, depth, person)[1]
     except (EyespotError, Problem) as error:  # the map stays, with what is wrong with the search
         wrong = error
-    making = making_of(state)
-    answer: dict[str, Any] = {
-        "params": given,
-        "shown": shown,
-        "wrong": wrong and str(wrong),
-        "lit": lit,
-        "making": making,
-    }
+    answer: dict[str, Any] = {"params": given, "shown": shown, "wrong": wrong and str(wrong), "lit": lit}
+    answer |= {"making": _MAKING.get(state), "items": {}}
     answer |= {"colour": colour, "depth": depth, "depths": LIT, "clusters": shown.clusters(colour) if shown else []}
-    typical = {}  # for each cluster the photo in its middle
-    if shown:
+    if shown:  # for each cluster the photo in its middle
         rows = shown.rows[[cluster["typical"] for cluster in answer["clusters"]]].tolist()
         found = map(item_of, shown.snapshot.facts(rows))
-        typical = {cluster["number"]: item for cluster, item in zip(answer["clusters"], found, strict=True)}
-    hidden = [pair for pair in parse_qsl(given.address()) if pair[0] != "q"]
-    answer |= {"items": typical, "hidden": hidden}
+        answer["items"] = {one["number"]: item for one, item in zip(answer["clusters"], found, strict=True)}
     answer |= {"may_make": person.role >= Role.OWNER, "may_list": person.role >= Role.ANNOTATOR}
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     return page(request, "map.html", status, **answer, **helpers(given))
@@ -100,7 +91,7 @@ def make(
 @router.get("/v1/map", tags=["map"])
 def about(state: State, encoder: Encoder = None, colour: Name = None) -> Response:
     """The map: how it was made, its clusters with their names, the columns for colours; or that there is none."""
-    making = making_of(state)
+    making = _MAKING.get(state)
     shown = map_of(state.snapshots.current(encoder or None))
     answer: dict[str, Any] = {"state": "ready" if shown else "none", "making": making and asdict(making)}
     if shown is not None:
@@ -211,13 +202,8 @@ class MapJob:
     problem: str | None = None
 
 
-_MAKING: WeakKeyDictionary[AppState, MapJob] = WeakKeyDictionary()
+_MAKING: WeakKeyDictionary[AppState, MapJob] = WeakKeyDictionary()  # the map that a server made last, or makes now
 _STARTING = Lock()
-
-
-def making_of(state: AppState) -> MapJob | None:
-    """The map that this server made last, or makes now."""
-    return _MAKING.get(state)
 
 
 def _follow(making: MapJob, process: subprocess.Popen[str]) -> None:

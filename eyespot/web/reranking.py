@@ -162,7 +162,7 @@ def judges(request: Request, state: State, given: Given) -> Response:
     result = state.searches.run(given.plain, judge_key_of(person))
     stands = [standing(state, result, name) for name in state.judges.named]
     may = [may_ask(one.judge, person) for one in stands]
-    return page(request, "judges.html", params=given.plain, budget=state.judges.budget, stands=stands, may=may)
+    return page(request, "judges.html", params=given, budget=state.judges.budget, stands=stands, may=may)
 
 
 @router.get("/looking", include_in_schema=False)

@@ -33,11 +33,11 @@ from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import FORMATS, formats_for
-from eyespot.web.filtering import FILTERS, active_filters, filter_units, to_drop
-from eyespot.web.found.calibrated import WANTED, known_by, to_judge
+from eyespot.web.filtering import active_filters, filter_units, to_drop
+from eyespot.web.found.calibrated import WANTED, JudgeKey, known_by, to_judge
 from eyespot.web.found.derived import counted, verdict_of
-from eyespot.web.found.facets import facets_of
-from eyespot.web.found.results import RankedResult, nothing_of
+from eyespot.web.found.facets import facets_among, facets_of
+from eyespot.web.found.results import RankedResult, nothing_of, photos_left
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import places_of, summary_of, timeline_of
 from eyespot.web.large import about_photo, flagged_as
@@ -79,24 +79,17 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
     known = snapshot or state.snapshots.current()
-    facets = facets_of(known)
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     status = wrong.status if isinstance(wrong, Problem) else status
-    shown = {
-        "hits": hits,
-        "result": hits.result,
-        "recall": recall_of(hits.result.header) if hits.result else None,
-        "wrong": wrong and str(wrong),
-        "formats": formats_for(state, person, FORMATS),
-    }
-    listed_as = None
+    about: dict[str, Any] = {"params": given, "hits": hits, "result": hits.result, "columns": known.kinds}
+    about["recall"] = recall_of(hits.result.header) if hits.result else None
+    about |= {"wrong": wrong and str(wrong), "formats": formats_for(state, person, FORMATS), "listed_as": None}
     with suppress(EyespotError):
-        listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
-    unnamed = is_visitor(person, state.settings.access) and not given.something
-    about = {"params": given, "facets": facets, "listed_as": listed_as, "unnamed": unnamed, "columns": known.kinds}
-    about |= _filters(state, known, given, wrong)
+        about["listed_as"] = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
+    about["unnamed"] = is_visitor(person, state.settings.access) and not given.something
+    about |= _filters(state, known, given, wrong, judge_key_of(person))
     about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
-    return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
+    return page(request, "search.html", status, **about, **more, **helpers(given))
 
 
 @router.get("/hits")
@@ -158,7 +151,8 @@ def spread(request: Request, state: State, given: Given) -> Response:
     wanted, verdicts = to_judge(result, ledger, judge_key)
     items = items_by_id(result, wanted)
     about: dict[str, Any] = {"known": known_by(result, ledger, judge_key), "verdicts": verdicts, "wanted": WANTED}
-    return page(request, "spread.html", params=params, result=result, items=items, **about, **helpers(params))
+    about |= {"params": params, "back": given, "result": result, "items": items}
+    return page(request, "spread.html", **about, **helpers(params))
 
 
 # -- what is shown ----------------------------------------------------------------------------------------------
@@ -186,19 +180,27 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
     return PageHits(judged_items(state, given, items, person), cursor_of(result, found), result)
 
 
-def _filters(state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Exception | None) -> dict[str, Any]:
+def _filters(
+    state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Exception | None, judge_key: JudgeKey | None
+) -> dict[str, Any]:
     """What can be ticked, what is on, and where nothing was found what to drop."""
-    read = given if wrong is None or isinstance(wrong, NothingFound) else SearchParams()
-    units = filter_units(snapshot, read, state.searches.countable(read))
     empty = isinstance(wrong, NothingFound)
-    live = snapshot.view.live
+    labels = tuple(one for one in given.label if one.partition("=")[0] in facets_of(snapshot).coded)
+    read = given if wrong is None or empty else SearchParams(label=labels)  # ticks stay, whatever is wrong
+    countable = state.searches.countable(read, judge_key)
+    undated = photos_left(snapshot, read.model_copy(update={"undated": True}), countable)[1]
+    rows, count = photos_left(snapshot, read, countable)
+    if read.near is not None:  # the map shows what another box would find
+        rows = photos_left(snapshot, read.without("near"), countable)[0]
     return {
-        "empty_gallery": not live.any(),
-        "count": 0 if wrong or given.something else int(state.searches.mask(given, snapshot).sum()),
-        "units": units,
+        "empty_gallery": not snapshot.view.live.any(),
+        "adding": state.indexer.progress,
+        "count": 0 if wrong or given.something else count,
+        "facets": facets_among(snapshot, rows, undated),
+        "units": filter_units(snapshot, read, countable),
         "active": active_filters(given),
-        "drop": to_drop(state.searches, snapshot, given) if empty else [],
-        "cleared": {**dict.fromkeys(FILTERS), "label": ()},
+        "drop": to_drop(snapshot, given, countable) if empty else [],
+        "cleared": given.unfiltered,
     }
 
 
@@ -206,7 +208,7 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
     """How many hits are relevant, who could re-rank them, their tabs by verdict, and what could move the search."""
     judge_key = judge_key_of(person)
     about: dict[str, Any] = {"judging": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
-    about |= {"tabs": None, "moves": None}
+    about |= {"tabs": None, "moves": None, "auditable": False}
     if result is None:
         return about
     if not result.judged:  # a judge's order has no calibration
@@ -219,6 +221,9 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
         return about
     whole = result if given.verdict is None else result.origin or result
     about["tabs"] = counted(whole, state.searches.judged_rows(whole, given, judge_key))
+    # The same words taken in by the annotators' pages have the same verdicts
+    (term, *others) = result.query.terms
+    about["auditable"] = not others and term.weight == 1 and term.text == " ".join((given.q or "").split())
     if result.options.by == "words":
         return about
     known = state.searches.recorded(result.query, judge_key[0], judge_key[0])
@@ -241,10 +246,10 @@ def judged_items(
 
 def helpers(given: SearchParams) -> dict[str, Any]:
     """What templates call."""
-    given = given.plain  # verdicts are of one order; drawn elsewhere it is another
     here = given.address()  # once: a page has hundreds of links that differ in their last part
+    given = given.plain  # another query has no verdicts yet
     by_look = None if given.by == "words" else given.by  # words know nothing of what is like a photo
-    addresses = {"like": given.address(by=by_look), "unlike": here}
+    addresses = {"like": given.address(by=by_look), "unlike": given.address()}
     drawn = {*given.like, *given.unlike}
 
     def drawn_by(id: str, which: str) -> str:

@@ -84,9 +84,7 @@ def why_page(request: Request, state: State, given: Given, id: str, term: TermNu
     most = max((abs(one.adds) for one in reason[0].terms if one.adds is not None), default=0.0) or 1.0
     heat = _heat(state, given, id, reason, term)
     shown: dict[str, Any] = {"explanation": reason[0], "most": most, "heat": heat is not None, "term": term}
-    shown |= {"moved": _moved(state, given, person_of(request)), "untaught": f"/?{given.plain.address(teach=False)}"}
-    shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
-    shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
+    shown |= {"moved": _moved(state, given, person_of(request)), "here": here, "encoder": snapshot.view.space.encoder}
     template = "why_inside.html" if request.headers.get("hx-request") else "why.html"
     return page(request, template, params=given, item=item, **shown, **helpers(given))
 

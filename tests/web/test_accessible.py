@@ -105,7 +105,7 @@ def reasons(page: Any) -> None:
 
 
 def filtered(page: Any) -> None:
-    page.get_by_text("A condition of your own").click()
+    page.get_by_text("A filter in SQL").click()
 
 
 def unfolded(page: Any) -> None:

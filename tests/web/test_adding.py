@@ -18,7 +18,7 @@ from PIL import Image
 from eyespot.web import Access, Role, ServerSettings
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
-from eyespot.web.indexing import Folder, list_folders, write_photo
+from eyespot.web.indexing import list_folders, write_photo
 from eyespot.web.pictures import KEPT, keep, upload_jpeg
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.wording import raises
@@ -175,12 +175,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_folders_of_the_home_are_listed_with_the_photos_in_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pictures = Folder(str(home / "Pictures"), "Pictures", 1)
-    assert [*list_folders(None).values()] == [Folder(str(home), "home", 0), None, [pictures]]
-    year = Folder(str(home / "Pictures" / "2021"), "2021", 0)
-    assert [*list_folders(pictures.path).values()] == [pictures, str(home), [year]]
+    pictures = {"path": str(home / "Pictures"), "name": "Pictures", "photos": 1}
+    assert [*list_folders(None).values()] == [{"path": str(home), "name": "home", "photos": 0}, None, [pictures]]
+    year = {"path": str(home / "Pictures" / "2021"), "name": "2021", "photos": 0}
+    assert [*list_folders(pictures["path"]).values()] == [pictures, str(home), [year]]
     monkeypatch.setenv("HOME", "/")
-    assert list_folders(None)["here"].name == "/"
+    assert list_folders(None)["here"]["name"] == "/"
 
 
 def test_no_folder_outside_the_home_is_listed(client: TestClient, home: Path) -> None:

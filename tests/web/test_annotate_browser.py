@@ -33,6 +33,9 @@ def begin(page: Any, who: str, text: str) -> None:
     page.keyboard.type(who)
     with page.expect_navigation():
         page.keyboard.press("Enter")
+    to_element(page, "add-query")
+    if not page.locator(".new-query[open]").count():
+        page.keyboard.press("Enter")
     to_element(page, "text")
     page.keyboard.type(text)
     with page.expect_navigation(url="**/annotate/label**"):
@@ -89,7 +92,7 @@ def test_keys_that_come_faster_than_photos_wait_for_them(browser: Any, team: Tea
 def test_likely_first_goes_on_though_nothing_was_marked(browser: Any, team: Team) -> None:
     with opened(browser, team.address) as page:
         begin(page, "Ada", "a newt")
-        page.get_by_role("link", name="Likely first").click()
+        page.get_by_role("link", name="Most likely first").click()
         page.wait_for_selector(".shot.here")
         page.locator("#shot-119").wait_for(state="attached")
         page.keyboard.press("End")

@@ -48,7 +48,7 @@ def test_words_are_typed_and_photos_come_without_an_end(page: Any) -> None:
 
     assert page.locator(".facts b").all_text_contents() == [str(rank) for rank in range(1, PHOTOS + 1)]
     assert page.locator(".more").count() == 0
-    assert page.get_by_text("by words and look").first.is_visible()
+    assert page.get_by_text("by pictures and labels").first.is_visible()
 
 
 def test_a_picture_is_searched_with_however_it_comes(page: Any, settings: ServerSettings, tmp_path: Path) -> None:
@@ -172,8 +172,11 @@ def test_without_scripts_it_still_searches_and_labelling_says_what_to_do(browser
         page.goto("/annotate")
         page.locator("input[name=name]").fill("ada")
         page.get_by_role("button", name="Go on").click()
+        page.locator("#add-query").wait_for()
+        for closed in page.locator(".new-query:not([open]) > summary").all():
+            closed.click()
         page.locator("input[name=text]").fill("stripes")
-        page.get_by_role("button", name="List the photos").click()
+        page.get_by_role("button", name="Add it and list its photos").click()
         expect(page.get_by_text("Labelling needs scripts")).to_be_visible()
 
 
@@ -230,10 +233,10 @@ def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any
                 page.keyboard.press("Enter")
             page.get_by_text("photos are what you look for").wait_for()
         page.get_by_role("link", name="To the hits").click()
-        page.get_by_text("About 6 of the first 24").wait_for()
+        page.get_by_text("6 of the first 24 photos are what you look for (counted)").wait_for()
         assert shares(page) == [100] * 6 + [0] * 18
 
-        page.get_by_role("link", name="the first 6: 100 % relevant").click()
+        page.get_by_role("link", name="the first 6: 100 % right").click()
         page.wait_for_url("**likely=**")
         assert page.locator(".tile").count() == 6
 
@@ -273,7 +276,7 @@ def test_ranges_are_chosen_and_judged_at_once_and_all_down_to_here_leaves_what_h
     expect(page.locator(".tile.chosen")).to_have_count(3)
     expect(page.locator("#chosen-photos .many")).to_have_text("3 photos chosen")
     assert len(page.context.pages) == 1 and not page.locator("#large[open]").count()
-    page.locator("#chosen-photos").get_by_role("button", name="Doubt").click()
+    page.locator("#chosen-photos").get_by_role("button", name="Unsure").click()
 
     photos.nth(8).focus()
     press(page, ["Shift+N"])
@@ -294,6 +297,9 @@ def test_the_same_keys_judge_on_search_spread_and_annotate(page: Any, way: str) 
     if way == "/annotate":
         page.get_by_label("Name").fill("ada")
         page.keyboard.press("Enter")
+        page.locator("#add-query").wait_for()
+        for closed in page.locator(".new-query:not([open]) > summary").all():
+            closed.click()
         page.get_by_label("A new query").fill("same keys to annotate")
         page.keyboard.press("Enter")
         photos, mark = "#photos [role=option]", "data-mark"

@@ -71,9 +71,9 @@ def test_about_thirty_verdicts_tell_how_many_there_are_on_the_page_too(ada: Test
 
     page = text_of(ada, "/?q=red+stripes")
     summary = text_of(ada, f"/summary/{search(ada, 'red stripes')['run']}")
-    assert "How many of these are right?" in text_of(ada, "/?q=never+judged")
+    assert "Where the right ones end nobody has measured" in text_of(ada, "/?q=never+judged")
     assert f"of the first 72 photos are what you look for (95 %: {low} to {high}; by 30 verdicts of people)" in page
-    assert f"of the first 72 are relevant (95 %: {low} to {high})" in summary
+    assert f"of the first 72 are right (95 %: {low} to {high})" in summary
 
 
 def test_probabilities_fall_and_likely_hits_are_shown_alone(ada: TestClient, report: Any) -> None:
@@ -115,6 +115,8 @@ def test_verdicts_on_the_first_hits_speak_of_no_more_than_those(ada: TestClient,
     assert (report["relevant"]["among"], report["verdicts"]) == (count, count)
     assert report["relevant"]["low"] == report["relevant"]["high"] == payload["relevant"]["low"] == relevant
     assert ["probability" in item for item in payload["items"]] == [True] * count + [False] * (PHOTOS - count)
+    page = text_of(ada, f"/?q={words}")  # without an interval for what was counted
+    assert f"{relevant} of the first {count} photos are what you look for (counted)" in page and "95 %" not in page
 
 
 def test_looking_writes_nothing_down_of_what_was_searched_for(tmp_path: Path) -> None:

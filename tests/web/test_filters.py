@@ -134,7 +134,8 @@ def test_a_column_that_lies_in_two_of_the_one_above_does_not_nest() -> None:
 def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) -> None:
     """Each with what the search would then find; none where it would find nothing."""
     state, labels = state_of(client), ("order=Passeriformes", "site=river")
-    drops = to_drop(state.searches, state.snapshots.current(), SearchParams(q="stripes", label=labels))
+    wanted = SearchParams(q="stripes", label=labels)
+    drops = to_drop(state.snapshots.current(), wanted, state.searches.countable(wanted))
     page = client.get("/", params={"q": "stripes", "grouped": "false", "label": labels})
 
     assert [one["photos"] for one in drops] == [state.searches.run(one["without"]).total for one in drops]
@@ -144,7 +145,7 @@ def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) ->
         ("site: river", "10"),
     ]
     nothing = SearchParams(q="zzzzqqq", by="words", label=labels)
-    assert to_drop(state.searches, state.snapshots.current(), nothing) == []
+    assert to_drop(state.snapshots.current(), nothing, state.searches.countable(nothing)) == []
 
 
 def test_active_filters_stand_above_the_result(client: TestClient) -> None:

@@ -78,6 +78,22 @@ def test_clicks_are_kept_by_query_and_move_it_later_but_are_no_verdicts(opened: 
     assert opened.post("/v1/clicks", json={"q": Q, "item": "gone", "like": True}).status_code == 404
 
 
+def test_the_page_says_what_is_known_of_the_rest_and_leads_to_an_audit_of_it(opened: TestClient) -> None:
+    opened.post("/name", data={"name": "ada", "next": "/"})
+    for item, verdict in zip(ids(search(opened)), ("yes", "no", "yes"), strict=False):
+        judge(opened, item, verdict)
+    page = opened.get("/", params={"q": Q}).text
+    audit = opened.post("/annotate/queries", data={"text": Q, "audit": "20"})
+    stands = opened.get("/annotate/standing", params={"query": Q, "what": "audit"}).json()
+
+    assert "2 yes of 3 looked at. 69 without a verdict." in re.sub("<[^>]+>", "", page)
+    assert 'id="let-move"' in page and 'id="draw-audit"' in page
+    assert audit.url.params["what"] == "audit" and stands["audit"]["size"] == 20
+    assert (stands["labelled"], stands["relevant"]) == (3, 2)  # the same verdicts, in both places
+    weighed = opened.get("/", params={"q": "2:stripes + green"}).text  # whose verdicts the annotators' pages have not
+    assert 'id="draw-audit"' not in weighed
+
+
 def test_a_ranking_that_verdicts_moved_is_measured_by_none(opened: TestClient) -> None:
     judged_to_the_end(opened, Q, relevant=20)
     assert search(opened)["relevant"] is not None

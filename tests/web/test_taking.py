@@ -150,7 +150,7 @@ def test_the_page_offers_every_format_by_name(here: TestClient, run: str) -> Non
     offered = formats_on(here.get("/", params={"q": WORDS}).text)
     assert [*offered] == [*get_args(Format)]
     first_words = [text.split()[0] for text in offered.values()]
-    assert first_words == ["Photos,", "Original", "Contact", "JSON", "CSV", "TREC"]
+    assert first_words == ["Photos,", "Original", "Contact", "JSON", "CSV", "Ranking"]
     wrong = [{"format": "xml"}, {"format": "zip", "depth": 100_001}]
     assert [here.get(f"/v1/runs/{run}", params=given).status_code for given in wrong] == [422, 422]
 

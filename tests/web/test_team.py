@@ -110,13 +110,17 @@ def test_the_table_is_searched_sorted_and_filtered_by_its_address(table: TestCli
 
 def test_the_lead_alone_gives_queries_to_a_person_and_takes_them(table: TestClient, settings: ServerSettings) -> None:
     given = {"query": ["2", "3"], "person": " Bo ", "back": "sort=people"}
+    asked = table.post("/annotate/assign", data=given, follow_redirects=False).text  # nobody has that name yet
+    assert "Nobody here is called" in asked and shown(table, person="Bo") == []
+    given |= {"new": "true"}
     answer = table.post("/annotate/assign", data=given, follow_redirects=False)
     before = shown(table, person="Bo"), shown(table, person="-")
     table.post("/annotate/assign", data={"query": ["2"], "person": "Bo", "act": "take"})
 
     for wrong in ({"query": ["none"]}, {"person": " "}, {"person": "x" * 70}, {"act": "steal"}):
         assert table.post("/annotate/assign", data={"query": ["4"], "person": "Bo"} | wrong).status_code == 422
-    assert answer.headers["location"] == "/annotate?sort=people"
+    assert answer.headers["location"] == "/annotate?sort=people&did=give&many=2&whom=Bo"
+    assert "2 queries assigned to" in table.get(answer.headers["location"]).text
     assert before == (["a heron", "a Barn owl"], ["stripes", "a newt"]) and shown(table, person="Bo") == ["a Barn owl"]
     page = table.get("/annotate").text
     assert re.search(r">Bo</a></th><td class=\"number\">1</td><td class=\"number\">0</td>", page)
@@ -125,8 +129,8 @@ def test_the_lead_alone_gives_queries_to_a_person_and_takes_them(table: TestClie
 
 
 def test_next_is_the_least_done_of_ones_own_then_what_nobody_has(table: TestClient) -> None:
-    table.post("/annotate/assign", data={"query": ["3"], "person": "Bo"})
-    table.post("/annotate/assign", data={"query": ["4"], "person": "Lea"})
+    table.post("/annotate/assign", data={"query": ["3"], "person": "Bo", "new": "true"})
+    table.post("/annotate/assign", data={"query": ["4"], "person": "Lea", "new": "true"})
 
     def next_for(name: str, **after: str) -> str:
         answer = as_(table, name).get("/annotate/next", params=after, follow_redirects=False)
@@ -142,6 +146,9 @@ def test_next_is_the_least_done_of_ones_own_then_what_nobody_has(table: TestClie
 
 def test_a_query_that_came_without_photos_is_filled_on_its_page(table: TestClient) -> None:
     empty = table.get("/annotate/label", params={"query": "2"}).text
+    shared = table.get("/annotate/label", params={"query": "2", "what": "team"}).text
+    assert '<input type="hidden" name="what" value="team">' in shared  # nobody is thrown out of the shared list
+    assert table.post("/annotate/fill", data={"query": "4", "what": "team"}).url.params["what"] == "team"
     listed = table.post("/annotate/fill", data={"query": "2"})
     again = table.post("/annotate/fill", data={"query": "2"})
     wrong = table.post("/annotate/fill", data={"query": "3", "label": "no label"})
@@ -151,6 +158,9 @@ def test_a_query_that_came_without_photos_is_filled_on_its_page(table: TestClien
     assert len(table.get("/annotate/photos", params={"query": "2", "count": 500}).json()["photos"]) == 30
     assert wrong.status_code == 422 and "COLUMN=VALUE" in wrong.text
     assert table.post("/annotate/fill", data={"query": "nothing"}).status_code == 422
+    several = table.post("/annotate/assign", data={"query": ["3", "4"], "act": "list"})
+    assert several.url.params["did"] == "list" and "2 queries with their photos listed" in several.text
+    assert len(table.get("/annotate/photos", params={"query": "3", "count": 500}).json()["photos"]) == 30
 
 
 def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: TestClient) -> None:
@@ -223,7 +233,7 @@ def test_who_disagrees_settles_only_if_the_lead_allows_it(lea: TestClient, dispu
     lea.post("/annotate/rules", data={"own_disputes": "yes"})
     allowed = settle(lea, disputed, "n")
     assert refused.status_code == 422 and "own dispute" in refused.json()["detail"]
-    assert allowed.status_code == 200 and "Settled as not" in allowed.text
+    assert allowed.status_code == 200 and "Settled as no" in allowed.text
 
 
 def test_two_who_settle_one_photo_leave_the_last_word(lea: TestClient, disputed: str) -> None:
@@ -233,10 +243,10 @@ def test_two_who_settle_one_photo_leave_the_last_word(lea: TestClient, disputed:
     page = lea.get("/annotate/disputes", params=Q).text
 
     assert answer.headers["location"] == "/annotate/disputes?query=stripes#photo-1"
-    assert re.search(r"Ada</span>: <strong>relevant</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
-    assert "Settled as not" in page and "the beak is visible" in page and "Take back" in page
+    assert re.search(r"Ada</span>: <strong>yes</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
+    assert "Settled as no" in page and "the beak is visible" in page and "Take back" in page
     assert "Take back" not in as_(lea, "Ed").get("/annotate/disputes", params=Q).text
-    assert "Settled as relevant" in settle(as_(lea, "Di"), disputed, "back").text
+    assert "Settled as yes" in settle(as_(lea, "Di"), disputed, "back").text
 
 
 @pytest.mark.long

@@ -38,7 +38,7 @@ def test_an_annotator_labels_one_query_to_its_end_and_is_led_to_the_next(browser
             press(page, "n")
         page.wait_for_selector(".shot.here")
         press(page, "y" * 10 + "n" * 100)
-        expect(page.locator("#stop")).to_have_text("stopped at 110")
+        expect(page.locator("#stop")).to_have_text("Stopped at 110")
         saved(page)
         assert (page.text_content("#relevant"), page.text_content("#labelled")) == ("10", "110")
         assert (page.input_value("#size"), page.get_attribute("#size", "max")) == ("50", "50")
@@ -170,7 +170,7 @@ def test_a_lead_sees_who_disputes_what_and_settles_26_disputes_with_26_keys(brow
         assert page.evaluate("scrollY") > 500 and loads == []
         text = page.request.get("/annotate/disputes?query=settle").text()
 
-    counts = [text.count(f"Settled as {word} by") for word in ("relevant", "not relevant", "in doubt")]
+    counts = [text.count(f"Settled as {word} by") for word in ("yes", "no", "unsure")]
     assert counts == [9, 9, 8]
 
 
@@ -195,7 +195,7 @@ def test_disputes_are_settled_with_zoom_undo_a_note_and_a_flag(browser: Any, tea
         press(page, "f1")
         expect(page.locator("#photo-1 .flagged")).to_contain_text("a face")
         press(page, "d")
-        expect(page.locator("#photo-1")).to_contain_text("Settled as in doubt by Lea")
+        expect(page.locator("#photo-1")).to_contain_text("Settled as unsure by Lea")
         expect(page.locator("#photo-2")).to_have_class("card here")
 
 
@@ -211,13 +211,13 @@ def test_a_click_leaves_one_where_one_is_and_is_taken_back(browser: Any, team: T
         card = page.locator("#photo-20")
         card.scroll_into_view_if_needed()
         before = page.evaluate("scrollY")
-        card.get_by_role("button", name="Photo 20 is not relevant").click()
-        expect(card).to_contain_text("Settled as not relevant by Cem")
+        card.get_by_role("button", name="Photo 20 is a no").click()
+        expect(card).to_contain_text("Settled as no by Cem")
         assert (page.evaluate("scrollY"), before > 500) == (before, True)
         left(page, DISPUTES - 1)
-        expect(card.get_by_role("button", name="Photo 20 is not relevant")).to_be_focused()
+        expect(card.get_by_role("button", name="Photo 20 is a no")).to_be_focused()
         page.reload()
-        expect(card).to_contain_text("Settled as not relevant by Cem")
+        expect(card).to_contain_text("Settled as no by Cem")
         card.get_by_role("button", name="take my word back").click()
         expect(card).to_contain_text("Open")
         left(page, DISPUTES)
@@ -230,7 +230,7 @@ def test_words_on_disputes_survive_a_lost_network(browser: Any, team: Team) -> N
         expect(page.locator("#saving")).to_have_text("3 not saved yet")
         expect(page.locator("#photo-1").get_by_role("alert")).to_be_visible()
         page.context.set_offline(False)
-        expect(page.locator("#photo-1")).to_contain_text("Settled as relevant by Lea")
+        expect(page.locator("#photo-1")).to_contain_text("Settled as yes by Lea")
         expect(page.locator("#photo-1").get_by_role("alert")).to_have_count(0)
         saved(page)
         page.reload()

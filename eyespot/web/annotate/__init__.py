@@ -25,9 +25,9 @@ from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate import _disputes, _grid
-from eyespot.web.annotate._disputes import tenth_of
+from eyespot.web.annotate._disputes import agreement_figures
 from eyespot.web.annotate._grid import What, grow_list, list_all, query_of_words
-from eyespot.web.annotate._overview import COLUMNS, STATES, TableRequest, labels_of, next_of, people_of
+from eyespot.web.annotate._overview import TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
@@ -46,8 +46,6 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
     """All queries as a table, how each stands, who labels what, and a form for another one."""
     every, assigned = at.overview.rows(), at.store.team.assigned()
     people = people_of(every, assigned)
-    annotators = [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
-    names = {*(one["name"] for one in people), *annotators, at.who} - {""}
     labels = facets_of(state.snapshots.current()).labels
     shown: dict[str, Any] = {
         "rows": params.rows(every, assigned),
@@ -57,29 +55,40 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
         "assigned": assigned,
         "people": people,
         "own_allowed": at.store.team.allows(OWN_DISPUTES),
-        "names": sorted(names, key=str.casefold),
+        "names": _names(at, state),
         "flagged": len(at.store.team.flags.images()),
     }
-    return page(request, "annotate.html", who=at.who, params=params, states=STATES, columns=COLUMNS, **shown)
+    return page(request, "annotate.html", who=at.who, params=params, **shown)
 
 
 @router.post("/queries")
-def take_in(at: Session, state: State, text: Words, label: Short = "") -> Response:
-    """Take a query in and list the nearest photos to its words, or all of a label."""
+def take_in(
+    at: Session, state: State, text: Words, label: Short = "", audit: Annotated[int, Form(ge=0, le=100_000)] = 0
+) -> Response:
+    """Take a query in and list the nearest photos to its words, or all of a label; with `audit` to draw so many."""
     at.annotator_name()
     labelled = _labelled(state, label)  # a wrong one leaves no query behind
     query = query_of_words(at, state.settings.refused, text)
     _fill(at, state, query, labelled)
+    if audit and auditing.under_way(at.store, query) is None:
+        _grid.draw_audit(at, state, query, audit)
+        return _to_grid(query, "audit")
     return _to_grid(query)
 
 
 @router.post("/fill")
-def fill(at: Session, state: State, query: Annotated[str, Form(max_length=LONGEST_ID)], label: Short = "") -> Response:
+def fill(
+    at: Session,
+    state: State,
+    query: Annotated[str, Form(max_length=LONGEST_ID)],
+    label: Short = "",
+    what: Annotated[What, Form()] = "list",
+) -> Response:
     """List photos for a query that came without any: the nearest ones to its words, or all of a label."""
     at.annotator_name()
     wanted = at.store.query(query).id
     _fill(at, state, wanted, _labelled(state, label))
-    return _to_grid(wanted)
+    return _to_grid(wanted, what)
 
 
 def _labelled(state: AppState, label: str) -> tuple[Snapshot, Mask] | None:
@@ -104,8 +113,8 @@ def _fill(at: AnnotationSession, state: AppState, query: str, labelled: tuple[Sn
         grow_list(at, state.snapshots, query)
 
 
-def _to_grid(query: str) -> RedirectResponse:
-    return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
+def _to_grid(query: str, what: What = "list") -> RedirectResponse:
+    return RedirectResponse(f"/annotate/label?{urlencode({'query': query, 'what': what})}", 303)
 
 
 class QueryFacts(BaseModel):
@@ -176,24 +185,42 @@ def label(request: Request, at: Session, state: State, query: Id, what: What = "
 
 
 class Assignment(BaseModel):
-    """Queries that somebody is to label, or is not to label any more; `back` is what the table's address said."""
+    """Queries that somebody is to label, is not to label any more, or whose photos are listed.
+
+    `back` is what the table's address said; `new` that a name which nobody has is meant.
+    """
 
     query: list[QueryId] = Field(default_factory=list, max_length=5000)
-    person: str = Field(max_length=200)
-    act: Literal["give", "take"] = "give"
+    person: str = Field("", max_length=200)
+    act: Literal["give", "take", "list"] = "give"
     back: str = Field("", max_length=2000)
+    new: bool = False
 
 
 @router.post("/assign", dependencies=[lead])
-def assign(at: Session, given: Annotated[Assignment, Form()]) -> Response:
-    """Give queries to somebody, or take them away."""
-    who, person = at.annotator_name(), name_of(given.person)
+def assign(request: Request, at: Session, state: State, given: Annotated[Assignment, Form()]) -> Response:
+    """Give queries to somebody, take them away, or list the photos of all; a name that nobody has is asked about."""
+    who = at.annotator_name()
     queries = [at.store.query(query).id for query in given.query]
+    if given.act == "list":
+        for query in queries:
+            _fill(at, state, query, None)
+        return RedirectResponse(_table(given.back, did="list", many=len(queries)), 303)
+    person, names = name_of(given.person), _names(at, state)
+    if given.act == "give" and person not in names and not given.new:
+        return page(request, "annotate_assign.html", given=given, whom=person, names=names, back=_table(given.back))
     if given.act == "give":
         at.store.team.assign(queries, person, name_of(who))
     else:
         at.store.team.unassign(queries, person)
-    return RedirectResponse(_table(given.back), 303)
+    return RedirectResponse(_table(given.back, did=given.act, many=len(queries), whom=person), 303)
+
+
+def _names(at: AnnotationSession, state: AppState) -> list[str]:
+    """Everybody who labels, is to label, or has a token for it, in the order of the alphabet."""
+    annotators = [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
+    people = people_of(at.overview.rows(), at.store.team.assigned())
+    return sorted({*(one["name"] for one in people), *annotators, at.who} - {""}, key=str.casefold)
 
 
 @router.post("/rules", dependencies=[lead])
@@ -207,8 +234,8 @@ def rule(
     return RedirectResponse(_table(back), 303)
 
 
-def _table(address: str) -> str:
-    pairs = parse_qsl(address)
+def _table(address: str, **more: object) -> str:
+    pairs = {**dict(parse_qsl(address)), **more}
     return f"/annotate?{urlencode(pairs)}" if pairs else "/annotate"
 
 
@@ -232,8 +259,7 @@ def one_query(request: Request, at: Session, state: State, query: Id) -> Respons
     """One query: how everybody stands, how far they agree, what is told of it, and what is to be fixed."""
     (row,) = at.overview.rows(query)
     by_person = agreement.everybody(at.store, query)
-    figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
-    figures["twice"] = tenth_of(at, state.snapshots, query, by_person)
+    figures = agreement_figures(at, state.snapshots, query, by_person)
     given = at.store.team.assigned().get(query, [])
     return page(request, "annotate_query.html", who=at.who, one=row, given=given, **figures)
 

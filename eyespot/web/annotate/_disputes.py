@@ -54,10 +54,8 @@ def flag(request: Request, at: Session, state: State, given: Annotated[Flagging,
 def flagged(request: Request, at: Session) -> Response:
     """All photos with flags, who saw what on them, and when."""
     who = at.annotator_name()
-    found: dict[str, list[team_store.Flag]] = {}
-    for one in at.store.team.flags.all():
-        found.setdefault(one.image, []).append(one)
-    shown: dict[str, Any] = {"found": found, "me": name_of(who), "thumbnail": thumbnail_address, "moment": moment}
+    shown: dict[str, Any] = {"found": at.store.team.flags.all(), "me": name_of(who)}
+    shown |= {"thumbnail": thumbnail_address, "moment": moment}
     return page(request, "annotate_flagged.html", **shown)
 
 
@@ -84,21 +82,22 @@ def disputes(request: Request, at: Session, state: State, query: Id) -> Response
     wanted = at.store.query(query)
     by_person = agreement.everybody(at.store, query)
     found = agreement.differences(at.store, query, by_person)
-    figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
-    figures["twice"] = tenth_of(at, state.snapshots, query, by_person)
+    figures = agreement_figures(at, state.snapshots, query, by_person)
     shown: dict[str, Any] = {"who": who, "wanted": wanted, "found": found, "longest": LONGEST_NOTE}
     return page(request, "annotate_disputes.html", **shown, **figures, **_card_facts(at))
 
 
-def tenth_of(
+def agreement_figures(
     at: AnnotationSession, snapshots: Snapshots, query: str, by_person: agreement.MarksByPerson
-) -> dict[str, Any] | None:
-    """How the tenth that two people label stands; None for a list that is not shared."""
-    if at.store.team.seed(query) is None:
-        return None
-    listed = at.store.candidates(query)
-    groups = units(listed, at.groups_of(query, listed, snapshots.current()))
-    return shared_list.labelled_twice(at.store, query, by_person, groups)
+) -> dict[str, Any]:
+    """How far people agree, and how the tenth that two people label stands: None for a list that is not shared."""
+    twice = None
+    if at.store.team.seed(query) is not None:
+        listed = at.store.candidates(query)
+        groups = units(listed, at.groups_of(query, listed, snapshots.current()))
+        twice = shared_list.labelled_twice(at.store, query, by_person, groups)
+    beyond = agreement.coefficients(by_person)
+    return {"overlaps": agreement.overlaps(by_person), "beyond": beyond, "twice": twice}
 
 
 def _card_facts(at: AnnotationSession) -> dict[str, Any]:
@@ -106,14 +105,8 @@ def _card_facts(at: AnnotationSession) -> dict[str, Any]:
     raised: dict[str, list[team_store.Flag]] = {}
     for flag in at.store.team.flags.all():
         raised.setdefault(flag.image, []).append(flag)
-    allowed = at.store.team.allows(OWN_DISPUTES)
-    return {
-        "thumbnail": thumbnail_address,
-        "moment": moment,
-        "raised": raised,
-        "allowed": allowed,
-        "me": name_of(at.annotator_name()),
-    }
+    facts: dict[str, Any] = {"thumbnail": thumbnail_address, "moment": moment, "raised": raised}
+    return facts | {"allowed": at.store.team.allows(OWN_DISPUTES), "me": name_of(at.annotator_name())}
 
 
 def moment(at: float) -> str:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from eyespot.curate.annotate import agreement, auditing, candidates, shared_list
-from eyespot.curate.annotate.annotation_store import Candidate, mark_of, relevant
+from eyespot.curate.annotate.annotation_store import AuditSample, Candidate, mark_of, relevant
 from eyespot.curate.annotate.auditing import share_of
 from eyespot.curate.annotate.candidates import likely_first, telling_first
 from eyespot.curate.annotate.progress import IN_A_ROW, standing, team_standing
@@ -22,7 +22,7 @@ from eyespot.web._items import thumbnail_address
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import refuse
 from eyespot.web._snapshots import Snapshots
-from eyespot.web._state import State
+from eyespot.web._state import AppState, State
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed, units
 from eyespot.web.found.snapshot import Snapshot
 
@@ -142,11 +142,17 @@ def audit(
     size: Annotated[int, Query(ge=1, le=100_000, description="Photos to draw.")] = auditing.SIZE,
 ) -> Response:
     """Draw an audit of the rest."""
+    drawn = draw_audit(at, state, query, size)
+    return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
+
+
+def draw_audit(at: AnnotationSession, state: AppState, query: str, size: int) -> AuditSample:
+    """Draw an audit of what somebody has not labelled, and hand out its first photos."""
     who = at.annotator_name()
     collection = state.snapshots.current().collection if at.store.grows(query) else None
     drawn = auditing.draw(at.store, query, who, collection, auditing.Plan(size))
     auditing.hand_out(at.store, query, who)
-    return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
+    return drawn
 
 
 @router.post("/audit/join")

@@ -17,13 +17,6 @@ from eyespot.curate.annotate.queries import AnnotationQuery
 
 TOLD = ("supercategory", "category", "iconic_group", "lingo", "visible", "feasible", "of_interest")
 GROUPINGS = ("supercategory", "category", "iconic_group")
-STATES = {
-    "new": "not begun",
-    "going": "being labelled",
-    "audit": "to be audited",
-    "fix": "with something to fix",
-    "done": "done",
-}
 
 
 class OverviewRow(NamedTuple):
@@ -56,7 +49,7 @@ class OverviewRow(NamedTuple):
 
     @property
     def state(self) -> str:
-        """One of `STATES`."""
+        """`new`, `going`, `audit` (to be audited), `fix` (with something to fix) or `done`."""
         if self.together is None:
             return "new"
         if not self.together.stopped:
@@ -72,22 +65,6 @@ class OverviewRow(NamedTuple):
         down = self.together.descent
         whole = 0.0 if self.together.grows else down.depth / max(self.listed, 1)
         return 1.0 if self.together.stopped else max(min(down.in_a_row / IN_A_ROW, 0.99), whole)
-
-    @property
-    def where(self) -> str:
-        """The same in words."""
-        if self.together is None:
-            return "not begun"
-        down, audit = self.together.descent, self.together.audit
-        if self.together.exhausted:
-            return "the whole list"
-        if down.stopped_at is None:
-            return f"{down.in_a_row} in a row at {down.depth}"
-        if audit is None:
-            return f"stopped at {down.stopped_at}, no audit"
-        if audit.left is None:
-            return f"audit {audit.done} of {audit.size}"
-        return f"stopped at {down.stopped_at}, audited"
 
 
 class Overview:
@@ -145,28 +122,17 @@ Assigned = Mapping[str, Sequence[str]]
 NOBODY = "-"  # as a person: queries that are given to nobody
 
 
-class TableColumn(NamedTuple):
-    """A column of the table: its title, by what it is sorted, and whether it holds numbers."""
-
-    title: str
-    sort_key: Callable[[OverviewRow, Assigned], Any]
-    is_number: bool = False
-
-
-COLUMNS = {
-    "query": TableColumn("Query", lambda row, _: row.wanted.text.casefold()),
-    "category": TableColumn(
-        "Category", lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings])
-    ),
-    "listed": TableColumn("Listed", lambda row, _: row.listed, True),
-    "labelled": TableColumn("Labelled", lambda row, _: row.labelled, True),
-    "relevant": TableColumn("Relevant", lambda row, _: row.relevant, True),
-    "progress": TableColumn("Progress", lambda row, _: (row.share, row.state == "done", row.labelled)),
-    "people": TableColumn(
-        "People", lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ()))
-    ),
-    "disputed": TableColumn("Disputed", lambda row, _: row.disputed, True),
-    "faults": TableColumn("To fix", lambda row, _: len(row.faults), True),
+# By what each column of the table is sorted
+COLUMNS: dict[str, Callable[[OverviewRow, Assigned], Any]] = {
+    "query": lambda row, _: row.wanted.text.casefold(),
+    "category": lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings]),
+    "listed": lambda row, _: row.listed,
+    "labelled": lambda row, _: row.labelled,
+    "relevant": lambda row, _: row.relevant,
+    "progress": lambda row, _: (row.share, row.state == "done", row.labelled),
+    "people": lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ())),
+    "disputed": lambda row, _: row.disputed,
+    "faults": lambda row, _: len(row.faults),
 }
 
 
@@ -180,29 +146,24 @@ class TableRequest(BaseModel):
     person: str = Field("", max_length=80)
     label: str = Field("", max_length=100)
     nothing: bool = False  # whether somebody who asked for their next query has none
+    # What the lead did just now, with how many queries, for whom
+    did: Literal["", "give", "take", "list"] = ""
+    many: int = 0
+    whom: str = Field("", max_length=200)
 
     def address(self, **changes: object) -> str:
         """The address with some changes; what is as it would be without it is left out."""
-        params = {**self.model_dump(exclude={"nothing"}), **changes}
+        params = {**self.model_dump(exclude={"nothing", "did", "many", "whom"}), **changes}
         pairs = [
             (name, str(int(value)) if isinstance(value, bool) else value) for name, value in params.items() if value
         ]
         return f"/annotate?{urlencode(pairs)}" if pairs else "/annotate"
 
-    def sorted_by(self, column: str) -> str:
-        """The address at which the table is sorted by a column, the other way round where it is already."""
-        return self.address(sort=column, down=self.sort == column and not self.down)
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether some queries may be hidden."""
-        return bool(self.q or self.state or self.person or self.label)
-
     def rows(self, rows: Sequence[OverviewRow], assigned: Assigned) -> list[OverviewRow]:
         """The queries that fit, in order; equal ones as they came."""
         found = [row for row in rows if self._fits(row, assigned.get(row.wanted.id, ()))]
         if self.sort:
-            found.sort(key=lambda row: COLUMNS[self.sort].sort_key(row, assigned), reverse=self.down)
+            found.sort(key=lambda row: COLUMNS[self.sort](row, assigned), reverse=self.down)
         return found
 
     def _fits(self, row: OverviewRow, given: Sequence[str]) -> bool:

@@ -41,6 +41,11 @@ class CalibrationSummary(NamedTuple):
         return self.calibration.curve.hits
 
     @property
+    def counted(self) -> bool:
+        """Whether each of these hits has a verdict, so that nothing is estimated."""
+        return self.verdicts >= self.hits
+
+    @property
     def covariate(self) -> dict[str, Any] | None:
         """What a model's answers did for the interval, as programs read it; None where no model answered."""
         covariate = self.calibration.covariate

@@ -12,10 +12,10 @@ from eyespot.judges import JudgeStats as Counted
 from eyespot.judges import known, prompts_of
 from eyespot.ledger.judgements import query_digest
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, points
-from eyespot.types import Judgement, Query, RankedImage, Run, UsageError
+from eyespot.types import Judgement, Mask, Query, RankedImage, Run, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
-from eyespot.web.found.results import JudgedPlace, RankedResult
+from eyespot.web.found.results import Countable, JudgedPlace, RankedResult
 from eyespot.web.pictures import read_original
 
 Verdict = Literal["yes", "no", "doubt"]
@@ -31,15 +31,17 @@ def verdict_of(judgement: Judgement | None) -> str | None:
     return "yes" if verdict.grade else "doubt" if verdict.reason == "doubt" else "no"
 
 
-def rows_by_verdict(result: RankedResult, judgements: Mapping[str, Judgement]) -> dict[str, list[int]]:
-    """The rows of a result with each verdict; what a filter leaves out, or the end of the result, is not among them."""
+def rows_by_verdict(
+    result: RankedResult, judgements: Mapping[str, Judgement], here: Mask | None = None
+) -> dict[str, list[int]]:
+    """The rows with each verdict among those of a mask, (rows,); usually among what the result shows."""
     found: dict[str, list[int]] = {name: [] for name in VERDICTS}
-    # What the result shows, also what stands behind the tile of another, (rows,)
-    here = result.mask & result.counted
-    if result.most is not None:
-        within = np.zeros_like(here)
-        within[result.with_groups(result.slice(0, result.total).rows.tolist())] = True
-        here &= within
+    if here is None:
+        here = result.mask & result.counted  # also what stands behind the tile of another
+        if result.most is not None:
+            within = np.zeros_like(here)
+            within[result.with_groups(result.slice(0, result.total).rows.tolist())] = True
+            here &= within
     for id, judgement in judgements.items():
         row, verdict = result.snapshot.row_of(id), verdict_of(judgement)
         if row is not None and verdict is not None and here[row]:
@@ -75,6 +77,18 @@ def tab_of(
         ranked = np.isin(made.rows, rows)
     made.rows, made.scores = made.rows[ranked], made.scores[ranked]
     return made
+
+
+def countable_of(result: RankedResult, verdict: str | None, judgements: Mapping[str, Judgement]) -> Countable:
+    """What a result, or a tab of it, could show without any filter; counts of filters are of these."""
+    every = result.countable
+    if verdict is None:
+        return every
+    by_verdict, rows = rows_by_verdict(result, judgements, every.rows), every.rows.copy()
+    if verdict == UNJUDGED:
+        rows[result.with_groups([row for several in by_verdict.values() for row in several])] = False
+        return every._replace(rows=rows)
+    return Countable(np.isin(np.arange(len(rows)), by_verdict[verdict]), False)
 
 
 def query_to_judge(result: RankedResult) -> Query:

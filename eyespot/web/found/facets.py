@@ -6,7 +6,7 @@ What one shard contributes is made once and stays with its facts: after an index
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -65,10 +65,7 @@ _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
 def facets_of(snapshot: Snapshot) -> Facets:
     """The filters that fit this gallery; counted once over the pictures that can be found."""
     if snapshot not in _COUNTED:
-        live, starts = snapshot.view.live, snapshot.fact_tables.starts.tolist()
-        shards = [
-            ShardFacets(table, live[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)
-        ]
+        shards = _shards(snapshot, snapshot.view.live)
         names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names if name not in NO_LABELS)
         found = {name: made for name in names if (made := _label_column(shards, name))}
         labels = []
@@ -157,7 +154,28 @@ def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
         return None
     (south, west), (north, east) = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     step = max(float(east - west), 2 * float(north - south), 0.02) / CELLS
-    first = int(np.floor(south / step)), int(np.floor(west / step))
+    around = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
+    return {**around, "step": step, "cells": _cells(shards, around, step)}
+
+
+def _shards(snapshot: Snapshot, rows: Mask) -> list[ShardFacets]:
+    """What each shard contributes of these rows, (rows,)."""
+    starts = snapshot.fact_tables.starts.tolist()
+    return [ShardFacets(table, rows[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)]
+
+
+def facets_among(snapshot: Snapshot, rows: Mask, undated: int) -> Facets:
+    """The same filters with a map of some rows alone, (rows,), and how many of those have no date."""
+    facets = facets_of(snapshot)
+    if facets.map is None or (rows == snapshot.view.live).all():
+        return facets._replace(undated=undated)
+    cells = _cells(_shards(snapshot, rows), facets.map, facets.map["step"])
+    return facets._replace(undated=undated, map=facets.map | {"cells": cells})
+
+
+def _cells(shards: Sequence[ShardFacets], around: Mapping[str, Any], step: float) -> list[str]:
+    """The outlines of cells with few, some and many pictures."""
+    first = int(np.floor(around["south"] / step)), int(np.floor(around["west"] / step))
     grid = np.sum([shard.cells(step, first) for shard in shards], axis=0)  # (GRID, GRID), from south-west on
     at = np.array(np.nonzero(grid)) + np.array(first)[:, None]  # (2, cells)
     counts = grid[np.nonzero(grid)]
@@ -168,8 +186,7 @@ def _map(shards: Sequence[ShardFacets]) -> dict[str, Any] | None:
         inside = corners[:, (counts >= low) & (counts < high)].T.tolist()
         # One path for many squares: a page with an element for each would be slow
         cells.append("".join(f"M{left:g} {top:g}{square}" for top, left in inside))
-    around = {"south": float(south), "west": float(west), "north": float(north), "east": float(east)}
-    return {**around, "step": step, "cells": cells}
+    return cells
 
 
 # -- one shard ------------------------------------------------------------------------------------------------------

@@ -308,6 +308,12 @@ def nothing_of(snapshot: Snapshot, params: SearchParams) -> NothingFound:
     return NothingFound("this gallery holds no photo yet; put some in with: eyespot index PHOTOS -g GALLERY")
 
 
+def photos_left(snapshot: Snapshot, params: SearchParams, countable: Countable) -> tuple[Mask, int]:
+    """The rows that a filter leaves of what can be shown, (rows,), and how many photos a page shows of them."""
+    mask = mask_of(snapshot, params) & countable.rows
+    return mask, int(mask.sum()) - (snapshot.groups.lost(mask) if countable.grouped else 0)
+
+
 # -- how many pictures of a result have each label, each column without its own ticks ------------------------------
 # A count is the number of photos that the page would show with this label ticked and no other of its column: where
 # copies and bursts are folded, a group counts once.

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from eyespot.formats.exporting import tells_too_much
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.ledger.photo_lists import ListQuery, PhotoList
 from eyespot.storage.tables import csv_bytes
@@ -26,7 +25,8 @@ from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.downloads import PhotoFormat, attachment, photos_response
+from eyespot.web.downloads import FORMATS as RUN_FORMATS
+from eyespot.web.downloads import PhotoFormat, attachment, file_name, photos_response, readable_fields
 from eyespot.web.found.derived import verdict_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
@@ -36,14 +36,8 @@ Id = Annotated[str, Path(max_length=200, description="The list's id, or its name
 Ids = Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=20_000)]
 Verdict = Literal["yes", "no", "doubt"]
 ListFormat = Literal[PhotoFormat, "csv", "json", "captions"]
-FORMATS = {
-    "zip": "Photos, at most 1,600 pixels (zip)",
-    "originals": "Original files (zip)",
-    "sheet": "Contact sheet (HTML)",
-    "csv": "CSV (a spreadsheet)",
-    "json": "JSON",
-    "captions": "Training set: captions for eyespot train (CSV)",
-}
+FORMATS = {name: words for name, words in RUN_FORMATS.items() if name != "trec"}
+FORMATS["captions"] = "Training set: captions for eyespot train (CSV)"
 MOST, MOST_CAPTIONS = 200_000, 100_000  # photos of a list, and captions
 SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]
@@ -179,10 +173,10 @@ def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDown
     items = [item for item in every if wanted.verdict in (None, majority(item["verdicts"].values()))]
     shown = []
     for item in items:
-        fields = {name: value for name, value in item.items() if wanted.all_columns or not tells_too_much(name)}
+        fields = readable_fields(item, wanted.all_columns)
         by_person = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
         shown.append(fields | {"verdicts": by_person})
-    name = f"eyespot-list-{one.id[:8]}"
+    name = file_name(one.name)
     if wanted.format == "captions":
         words = [params_of(query.address).q for query in state.ledger.readable.lists.queries(one.id)]
         pairs = [{"id": item["id"], "caption": text} for text in words if text for item in items[:MOST_CAPTIONS]]

@@ -62,18 +62,12 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
     items, _, following = stretch_of(state, one.id, first, PAGE)
     others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
     manageable = person.role >= Role.OWNER or one.maker == maker_of(person)
-    shown: dict[str, Any] = {"items": items, "first": first, "next": following}
-    what: dict[str, Any] = {
-        "others": others,
-        "formats": formats_for(state, person, FORMATS),
-        "manageable": manageable,
-        "marks": MARKS,
-        "title_of": title_of,
-    }
+    what: dict[str, Any] = {"items": items, "next": following, "others": others, "manageable": manageable}
+    what |= {"formats": formats_for(state, person, FORMATS), "marks": MARKS, "title_of": title_of}
     # Large, a photo can be judged with the list's first query
     search = about["queries"][0]["link"].partition("?")[2] if about["queries"] else ""
     what |= {"photo_of": lambda id: f"/photo/{quote(id, safe='')}?{search}", "thumbnail": thumbnail_address}
-    return page(request, "list.html", one=about, **shown, **what)
+    return page(request, "list.html", one=about, **what)
 
 
 # -- what forms do, also without scripts ----------------------------------------------------------------------------
@@ -92,24 +86,6 @@ def make(
     photos, _, queries = gathered(state, person, wanted)
     made = state.ledger.writable.lists.make(name, maker_of(person), photos, queries)
     return RedirectResponse(f"/lists/{made.id}", 303)
-
-
-@router.post("/lists/{id}/rename", dependencies=[annotator])
-def rename(state: State, id: Id, name: Text) -> Response:
-    """Another name."""
-    return _back(state.ledger.writable.lists.set_name(id, name).id)
-
-
-@router.post("/lists/{id}/join", dependencies=[annotator])
-def join(state: State, id: Id, other: Text) -> Response:
-    """The photos of another list, too."""
-    return _back(state.ledger.writable.lists.join(id, state.ledger.writable.lists.find(other).id).id)
-
-
-@router.post("/lists/{id}/remove", dependencies=[annotator])
-def remove(state: State, id: Id, item: Items) -> Response:
-    """Some photos less."""
-    return _back(state.ledger.writable.lists.remove(id, item).id)
 
 
 @router.post("/lists/{id}/put", dependencies=[annotator])
@@ -145,13 +121,6 @@ def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
     return page(request, "list_link.html", one=one, address=address)
 
 
-@router.post("/lists/{id}/unlink", dependencies=[annotator])
-def unlink(state: State, person: Annotator, id: Id) -> Response:
-    """The link leads nowhere from now on."""
-    state.ledger.writable.lists.unlink(list_to_manage(state, person, id).id)
-    return _back(id)
-
-
 @router.post("/lists/{id}/annotate", dependencies=[annotator])
 def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
     """To the page on which the list's words are labelled to the end, the nearest photos and its own among them."""
@@ -171,6 +140,30 @@ def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)]
     return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
 
 
+@router.post("/lists/{id}/{act}", dependencies=[annotator])
+def change(
+    state: State,
+    person: Annotator,
+    id: Id,
+    *,
+    act: Literal["rename", "join", "remove", "unlink"],
+    name: Text = "",
+    other: Text = "",
+    item: Items | None = None,
+) -> Response:
+    """Another name, the photos of another list too, some photos less, or a link that leads nowhere from now on."""
+    lists = state.ledger.writable.lists
+    if act == "rename":
+        lists.set_name(id, name)
+    elif act == "join":
+        lists.join(id, lists.find(other).id)
+    elif act == "remove":
+        lists.remove(id, item or [])
+    else:
+        lists.unlink(list_to_manage(state, person, id).id)
+    return _back(id)
+
+
 def _back(id: str) -> Response:
     return RedirectResponse(f"/lists/{quote(id, safe='')}", 303)
 
@@ -184,15 +177,8 @@ def shared(request: Request, state: State, token: Token, first: First = 0) -> Re
     one = state.ledger.readable.lists.by_token(token)
     items, place_of, following = stretch_of(state, one.id, first, PAGE)
     words = [query.words for query in state.ledger.readable.lists.queries(one.id)]
-    shown: dict[str, Any] = {"items": items, "first": first, "next": following}
-    places: dict[str, Any] = {
-        "places": place_of,
-        "token": token,
-        "words": words,
-        "marks": MARKS,
-        "title_of": title_of,
-    }
-    answer = page(request, "shared.html", one=one, **shown, **places)
+    what: dict[str, Any] = {"items": items, "next": following, "places": place_of, "token": token, "words": words}
+    answer = page(request, "shared.html", one=one, **what, marks=MARKS, title_of=title_of)
     answer.headers["X-Robots-Tag"] = "noindex"
     return answer
 

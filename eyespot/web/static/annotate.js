@@ -8,9 +8,9 @@ const box = document.getElementById("photos");
 const zoom = document.getElementById("zoom");
 const help = document.getElementById("help");
 const HANDED = what === "audit" || what === "team";  // photos come a few at a time, and nobody else has them meanwhile
-const PAGE = 120, AHEAD = HANDED ? 12 : 48, AT_ONCE = 200, MOST = 500;
+const PAGE = 120, AHEAD = HANDED ? 12 : 48, MOST = 500;
 const from = new URLSearchParams(location.search).get("first");
-const WORDS = { y: "relevant", n: "not", d: "doubt" };
+const WORDS = { y: "yes", n: "no", d: "unsure" };
 const KEPT = `eyespot-unsaved ${JSON.stringify([store, who, query])} `;
 
 // A tile is a photo with those behind it: {image, thumbnail, large, mark, byGroup, flags, number, element, members}.
@@ -18,11 +18,12 @@ const photos = [];           // the tiles
 const known = new Map();     // image → the place of its tile
 const heads = new Map();     // group and mark → its tile
 const past = [];             // batches of [image, the mark before, whether that was the group's], for undo
-const unsaved = stored();    // image → mark until the server has it, in capitals where it is that of a group
+const waiting = new Waiting({ place: KEPT, post: deliver, refuses: (status) => status === 409, confirmed, aside: (_, error) => aside.push(error.message), failed: tell });
+const unsaved = waiting.marks;  // image → mark until the server has it, in capitals where it is that of a group
 const aside = [];             // what the server says to marks that it refuses
 const queued = [];           // keys that wait for photos that are on their way
-let here = 0, anchor = null, first = 0, loaded = 0, total = 0, sized = false, grows = false, loading = null, sending = false;
-let sent = null, deliveries = 0;  // the promise of what is being sent, and how often marks came to the server
+let here = 0, anchor = null, first = 0, loaded = 0, total = 0, sized = false, grows = false, loading = null;
+let deliveries = 0;   // how often marks came to the server
 let late = false;     // keys wait until it is known which photo is next
 let beyond = false;   // the last photo has its mark, and the next mark is for a photo that is not there yet
 let unused = 0;       // marks without a photo since the cursor moved last
@@ -118,7 +119,7 @@ function drawn(one, place) {
   shot.setAttribute("role", "option");
   picture.loading = "lazy";
   picture.src = one.thumbnail;
-  picture.alt = "";
+  picture.alt = `Photo ${one.number}`;
   shot.append(picture, tag, count, flag);
   shot.addEventListener("click", (event) => { const at = known.get(one.image); event.shiftKey ? stretch(at) : go(at); box.focus({ preventScroll: true }); });
   shot.addEventListener("dblclick", () => toggle(zoom));
@@ -128,7 +129,7 @@ function drawn(one, place) {
 function wordsOf(tile) {
   const marks = new Set(items(tile).map((one) => one.mark));
   if (marks.size === 1) return WORDS[tile.mark] || "";
-  return `${items(tile).filter((one) => one.mark === "y").length} of ${tile.members.length + 1} relevant`;
+  return `${items(tile).filter((one) => one.mark === "y").length} yes of ${tile.members.length + 1}`;
 }
 
 function show(one) {
@@ -264,11 +265,32 @@ const tellWaiting = () => notice(queued.length ? `${queued.length === 1 ? "One k
 
 function enlarge(one) {
   element("large").src = one.large;
-  element("large").alt = `Photo ${one.number}`;
+  showFacts(one);
   const more = [one.members.length ? `, and ${one.members.length} like it` : "", ...one.flags.map((flag) => ` · ⚑ ${flag}`)].join("");
   element("place").textContent = `Photo ${one.number}: ${wordsOf(one) || "no mark"}${more}`;
   zoom.dataset.mark = one.mark || "";
 }
+
+// What is known of the photo, unless it is to be labelled blind; the choice is remembered in this browser.
+const SEEN = "eyespot-facts-hidden", SAYS = ["title", "taken", "latitude", "longitude", "path"];
+const blind = () => localStorage.getItem(SEEN) === "yes";
+async function showFacts(one) {
+  element("with-facts").setAttribute("aria-pressed", String(!blind()));
+  element("facts").textContent = "";
+  element("large").alt = `Photo ${one.number}, ${wordsOf(one) || "no mark"}`;
+  if (blind()) return;
+  one.facts ??= fetch(`/v1/items/${encodeURIComponent(one.image)}`).then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({}));
+  const known = await one.facts, labels = Object.entries(known).filter(([name, value]) => typeof value === "string" && value.length < 60 && !["id", "thumbnail", "licence", "source", ...SAYS].includes(name));
+  const words = [...SAYS.map((name) => known[name]).filter((value) => value !== null && value !== undefined).map((value) => String(value).replace("T", " ")), ...labels.map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)];
+  if (photos[here] !== one || blind()) return;
+  element("facts").textContent = words.join(" · ");
+  element("large").alt = `Photo ${one.number}, ${known.title || "without a title"}, ${wordsOf(one) || "no mark"}`;
+}
+element("with-facts").addEventListener("click", () => {
+  if (blind()) localStorage.removeItem(SEEN);
+  else localStorage.setItem(SEEN, "yes");
+  if (photos[here]) showFacts(photos[here]);
+});
 
 function toggle(dialog) {
   if (dialog.open) { dialog.close(); box.focus({ preventScroll: true }); return; }
@@ -302,8 +324,7 @@ function put(some, value) {
 function set(one, value, byGroup) {
   Object.assign(one, { mark: value, byGroup });
   const coded = byGroup ? value.toUpperCase() : value;
-  unsaved.set(one.image, coded);
-  localStorage.setItem(KEPT + one.image, JSON.stringify(coded));
+  waiting.put(one.image, coded);
   show(one);
 }
 
@@ -331,85 +352,36 @@ function notice(text) {
 
 // -- saving ---------------------------------------------------------------------------------------------------
 
-// Every mark has a place of its own in the browser, so no tab writes over what another one keeps.
-function stored() {
-  const mine = Object.entries(localStorage).filter(([place]) => place.startsWith(KEPT));
-  return new Map(mine.map(([place, value]) => [place.slice(KEPT.length), JSON.parse(value)]));
-}
-
-function forget(image, value) {
-  if (localStorage.getItem(KEPT + image) === JSON.stringify(value)) localStorage.removeItem(KEPT + image);
-}
-
 function keep() {
   tally();
-  if (unsaved.size && !sending) sent = send();
+  waiting.send();
 }
 
 function tally() {
   element("saving").textContent = unsaved.size ? `${unsaved.size} not saved yet` : "All saved";
 }
 
-// What another tab says later of a photo counts here too, or this one would send its older mark behind it.
-addEventListener("storage", ({ key, newValue }) => {
-  const image = key?.startsWith(KEPT) ? key.slice(KEPT.length) : null;
-  if (newValue === null || !unsaved.has(image)) return;
-  unsaved.set(image, JSON.parse(newValue));
-  const one = itemOf(image);
-  if (one) show(Object.assign(one, decoded(unsaved.get(image))));
+addEventListener("storage", ({ key }) => {
+  const one = key?.startsWith(KEPT) && unsaved.has(key.slice(KEPT.length)) ? itemOf(key.slice(KEPT.length)) : null;
+  if (one) show(Object.assign(one, decoded(unsaved.get(one.image))));
 });
 
-async function send() {
-  sending = true;
-  for (let wait = 250; unsaved.size; ) {
-    try {
-      await deliver([...unsaved].slice(0, AT_ONCE));
-      wait = 250;
-      tell(null);
-    } catch (error) {
-      tell(error);
-      await new Promise((done) => setTimeout(done, wait));
-      wait = Math.min(2 * wait, 4000);
-    }
-  }
-  sending = false;
-}
-
-// Photos of no list (409) are found half by half and hold the others up no longer; whatever else is wrong may pass.
 async function deliver(batch) {
   // The time of the first marks begins where the page was opened.
   const opened = begun === null ? undefined : (performance.now() - begun) / 1000;
   const marks = Object.fromEntries(batch.map(([image, value]) => [image, decoded(value).mark]));
   const by_group = batch.filter(([, value]) => decoded(value).byGroup).map(([image]) => image);
   const body = JSON.stringify({ marks, by_group, opened, what });
-  try {
-    const told = await ask("marks", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
-    begun = null;
-    deliveries += 1;
-    confirmed(batch);
-    standing(told);
-  } catch (error) {
-    if (error.status !== 409) throw error;
-    if (batch.length === 1) return setAside(batch, error);
-    const half = Math.ceil(batch.length / 2);
-    await deliver(batch.slice(0, half));
-    await deliver(batch.slice(half));
-  }
+  const told = await ask("marks", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+  begun = null;
+  deliveries += 1;
+  return told;
 }
 
-function setAside(batch, error) {
-  aside.push(error.message);
-  confirmed(batch);
-}
-
-function confirmed(batch) {
-  for (const [image, value] of batch) {
-    forget(image, value);
-    if (unsaved.get(image) !== value) continue;  // changed again meanwhile: that one is still to be saved
-    unsaved.delete(image);
-    if (known.has(image)) show(itemOf(image));
-  }
+function confirmed(batch, told) {
+  for (const [image] of batch) if (known.has(image)) show(itemOf(image));
   tally();
+  if (told) standing(told);
 }
 
 function tell(error) {
@@ -429,10 +401,10 @@ addEventListener("beforeunload", (event) => { if (unsaved.size) event.preventDef
 async function latestStanding() {
   let before, told;
   do {
-    await sent;
+    await waiting.sending;
     before = deliveries;
     told = await ask("standing", { what });
-  } while (sending || before !== deliveries);
+  } while (waiting.sending || before !== deliveries);
   standing(told);
 }
 
@@ -444,7 +416,8 @@ function standing(told) {
   element("barren").value = descent.in_a_row;
   const stop = element("stop");
   stop.hidden = !told.stopped;
-  stop.textContent = descent.stopped_at ? `stopped at ${descent.stopped_at}` : "the end of the list";
+  stop.textContent = descent.stopped_at ? `Stopped at ${descent.stopped_at}` : "The whole list";
+  element("descent").hidden = told.stopped;
   const running = audit && audit.done < audit.size;
   const { joinable } = told;
   element("joining").hidden = !joinable;
@@ -455,8 +428,21 @@ function standing(told) {
   const audited = audit && !running;
   if (what === "audit" ? audited : told.stopped && (audited || ended(told))) onward(what === "audit" ? "The audit is done." : "This query is done.");
   element("drawing").hidden = !told.rest || joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
+  due(told, running);
   element("left").textContent = left(told);
   element("interval").textContent = audit?.left ? `(95 %); the audit found ${audit.relevant} of ${audit.size}${later(audit)}${found(told)}` : "";
+}
+
+// At the end one sentence, and one main button: the step that is due.
+function due({ stopped, joinable, audit }, running) {
+  const audits = !element("drawing").hidden, mine = running && what !== "audit";
+  element("next").classList.toggle("main", !(stopped && audits) && !joinable && !mine);
+  element("audit").classList.toggle("main", stopped && audits);
+  element("join").classList.toggle("main", Boolean(joinable));
+  element("go-audit").hidden = !mine;
+  if (stopped && !audit && audits) onward("Labelled to its stop; the audit is due.");
+  if (joinable) onward("The audit of this query is under way.");
+  if (mine) onward(`The audit is due: ${audit.done} of ${audit.size} photos.`);
 }
 
 const later = ({ later: photos }) => (photos ? `; ${photos} came on the list after the draw, of which it says nothing` : "");

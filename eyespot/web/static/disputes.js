@@ -3,7 +3,7 @@
 "use strict";
 const zoom = document.getElementById("zoom");
 const list = document.getElementById("disputed");
-const WORDS = { y: "relevant", n: "not relevant", d: "in doubt" };
+const WORDS = { y: "yes", n: "no", d: "unsure" };
 const waiting = [];   // {card id, image, mark, note}: what the server has not yet
 const past = [];      // cards that were settled here, for undo
 let here = null, sending = false;

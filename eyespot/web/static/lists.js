@@ -32,6 +32,9 @@
     });
   }
 
+  // A link to this computer itself opens on no other one.
+  const local = /^(localhost|127\.|\[::1\]|::1)/.test(location.hostname);
+  for (const one of document.querySelectorAll("[data-local]")) one.hidden = !local;
   // -- the photos with a yes, to a colleague
   const share = find("#share");
   if (share) {
@@ -47,7 +50,8 @@
       about.href = one.page;
       about.textContent = `${one.photos} photo${one.photos === 1 ? "" : "s"}, everybody’s verdicts`;
       const copied = await copy(place.value);
-      shown(place, copied ? "Copied. " : "Copy this link. ", about);
+      const file = Object.assign(document.createElement("a"), { href: `/v1/lists/${one.list}/download?format=sheet&verdict=yes`, textContent: "Download one HTML file to mail" });
+      shown(place, copied ? "Copied. " : "Copy this link. ", about, ...(local ? [" It works on this computer alone. ", file] : []));
       place.select();
       say(copied ? "The link is in the clipboard." : "The link is there to be copied.");
     }
@@ -57,7 +61,7 @@
       press.disabled = false;
     }
     press.addEventListener("click", () => attempt(async () => {
-      if (typeof saving !== "undefined") await Promise.all(saving.values());
+      if (typeof settled !== "undefined") await settled();
       const everybody = new URLSearchParams(share.dataset.query).get("whose") === "everybody";
       const name = find("#list-name"), yes = { query: share.dataset.query, verdict: "yes", everybody };
       const names = new Map((await lists()).map((one) => [folded(one.name), one.list])), same = names.get(folded(name.value));

@@ -192,7 +192,7 @@ async function choose() {
   const heading = made("h2", { textContent: `${inside.length.toLocaleString("en")} photo${inside.length === 1 ? "" : "s"} chosen` });
   const links = made("p", {}, made("a", { className: "button main", href: `/?${only}`, textContent: "Show them" }));
   if (address.get("q") || address.get("picture") || address.get("like")) links.append(" ", made("a", { className: "button", href: `/?${address}`, textContent: "Search among them" }));
-  links.append(" ", Object.assign(made("button", { type: "button", textContent: "Let go" }), { onclick: () => { chosen.hidden = true; corners = null; $("#lasso").focus(); } }));
+  links.append(" ", Object.assign(made("button", { type: "button", textContent: "Clear the selection" }), { onclick: () => { chosen.hidden = true; corners = null; $("#lasso").focus(); } }));
   const few = made("ul", { className: "few" });
   chosen.replaceChildren(heading, links, ...(about.lists ? [saving(region, inside.length)] : []), few);
   tell(heading.textContent);

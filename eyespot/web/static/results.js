@@ -40,7 +40,7 @@ function lay(fresh) {
   const parts = [...$(".found", fresh).childNodes];
   found.replaceChildren(...parts.map((one) => (one.nodeType === Node.COMMENT_NODE && one.data === "grid" ? grid : one)));
   layFilters(fresh);
-  $("#q").value = $("#q", fresh).value;
+  $("#q").value = $("#q").dataset.was = $("#q", fresh).value;
   for (const one of form.querySelectorAll("input[type=hidden], .chips")) one.remove();
   form.append(...$("#search", fresh).querySelectorAll("input[type=hidden], .chips"));
   window.htmx?.process(found);

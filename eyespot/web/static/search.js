@@ -62,8 +62,12 @@ if (form) {
     drop.hidden = true;
     if (carries(event)) { event.preventDefault(); searchWith(event.dataTransfer.files[0]); }
   });
-  // Empty boxes would only make the address long.
-  form.addEventListener("submit", () => { for (const one of form.elements) if (one.name && !one.value) one.disabled = true; });
+  // Empty boxes would only make the address long; another query has no verdicts, and no judge has looked at it.
+  form.addEventListener("submit", () => {
+    const asks = [$("#q"), $("#picture")];
+    if (asks.some((one) => one.value !== one.dataset.was)) for (const name of ["verdict", "rerank"]) if (form.elements[name]) form.elements[name].disabled = true;
+    for (const one of form.elements) if (one.name && !one.value) one.disabled = true;
+  });
   addEventListener("pageshow", () => { for (const one of form.elements) one.disabled = false; });
 }
 
@@ -91,7 +95,8 @@ function offerCopy() {
   copy.hidden = false;
   copy.addEventListener("click", async () => {
     await navigator.clipboard.writeText(new URL(copy.dataset.link, location.href).href);
-    copy.textContent = "Copied";
+    const local = /^(localhost|127\.|\[::1\]|::1)/.test(location.hostname);
+    copy.textContent = local ? "Copied, for this computer alone" : "Copied";
     tell("The link is in the clipboard.");
   });
 }
@@ -257,7 +262,7 @@ async function show(tile) {
   $(".photo", large)?.remove();
   large.append(...parsed.body.children);
   // What was said here a moment ago may not have been on the disk when this came.
-  if (saving.has(tile.dataset.id)) mark($(".photo", large), tile.dataset.verdict || "");
+  if (isWaiting(tile.dataset.id)) mark($(".photo", large), tile.dataset.verdict || "");
   large.setAttribute("aria-label", $("h2", large)?.textContent || "Photo");
   if (!large.open) large.showModal();
   tell($("h2", large)?.textContent || "");

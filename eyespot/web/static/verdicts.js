@@ -1,13 +1,11 @@
-// Verdicts on photos: shown at once, sent one after the other for each photo, undone where the server has not taken them.
-// It uses what search.js defines.
+// Verdicts on photos: shown at once, and waiting in the browser until the server has them. It uses what search.js and
+// queue.js define.
 "use strict";
 const said = { y: "yes", n: "no", d: "doubt" };
-const marks = { yes: "✓ yes", no: "✕ no", doubt: "? doubt", "": "" };
+const marks = { yes: "✓ yes", no: "✕ no", doubt: "? unsure", "": "" };
 const past = []; // what was said before, for undo: for each key pressed, photos with the verdict that they had
-const saving = new Map(); // id → what is on its way
 const asked = new URLSearchParams(location.search);
 const about = Object.fromEntries(["q", "picture"].filter((name) => asked.get(name)).map((name) => [name, asked.get(name)]));
-const AT_ONCE = 200; // verdicts of one request
 
 function judge(what, verdict) { judgeAll([what], verdict); }
 // The same verdict on several photos, taken back by one undo.
@@ -29,47 +27,69 @@ function undo() {
   if (large?.open && what.matches(".tile")) show(what);
   else $(".picture", wake(what))?.focus();
 }
+// A key is the query, and the photo; of other queries than this page's own, too, nothing is lost.
+const keyOf = (id) => JSON.stringify([about, id]);
+const same = (id) => all(`[data-id="${CSS.escape(id)}"]`);
+const waiting = new Waiting({
+  place: `eyespot-verdicts ${document.body.dataset.gallery} ${document.body.dataset.who} `,
+  refuses: (status) => status >= 400 && status < 500 && ![401, 408, 429].includes(status),
+  post: sendTogether, confirmed, failed,
+  aside: ([key, { before, verdict }], error) => {
+    const [of, id] = JSON.parse(key);
+    if (JSON.stringify(of) === JSON.stringify(about)) { for (const one of same(id)) mark(one, before); count(verdict, before); }
+    complain(`A verdict was not kept: ${error.message}.`);
+  },
+});
+const isWaiting = (id) => waiting.marks.has(keyOf(id));
 function put(pairs) {
-  for (let at = 0; at < pairs.length; at += AT_ONCE) putSome(pairs.slice(at, at + AT_ONCE));
-}
-function putSome(pairs) {
-  const moves = pairs.map(([what, verdict]) => ({ what, verdict, id: what.dataset.id, before: what.dataset.verdict || "" }));
-  const same = (id) => all(`[data-id="${CSS.escape(id)}"]`);
-  for (const { id, verdict, before } of moves) {
+  for (const [what, verdict] of pairs) {
+    const { id, rank, verdict: before = "" } = what.dataset;
     for (const one of same(id)) { mark(one, verdict); one.classList.add("unsaved"); }
     count(before, verdict);
+    waiting.put(keyOf(id), { verdict, before: waiting.marks.get(keyOf(id))?.before ?? before, rank: Number(rank) || null });
   }
-  const earlier = Promise.all(moves.map(({ id }) => saving.get(id)));
-  const sent = earlier.then(() => send(moves)).then((wrong) => {
-    const mine = moves.filter(({ id }) => saving.get(id) === sent); // on the others another word follows
-    for (const { id, verdict, before } of mine) {
-      saving.delete(id);
-      for (const one of same(id)) { mark(one, wrong ? before : verdict); one.classList.remove("unsaved"); }
-      if (wrong) count(verdict, before);
-    }
-    if (!mine.length) return;
-    const verdict = moves[0].verdict, many = moves.length > 1 ? `${moves.length} photos ` : "";
-    if (wrong) complain(`The verdict was not kept: ${wrong}.`, () => put(pairs));
-    else if (moves.some((one) => one.verdict !== verdict)) tell(`${many}changed back.`);
-    else tell(verdict ? `Kept: ${many}${verdict}.` : many ? `${many}taken back.` : "Taken back.");
-  });
-  for (const { id } of moves) saving.set(id, sent);
+  waiting.send();
 }
-// What was wrong, or nothing. It is sent to its end also where somebody leaves the page meanwhile.
-async function send(moves) {
-  let wrong = "";
-  const post = (address, body) => {
-    const init = { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    return ask(address, init, (why) => { wrong = why; });
-  };
-  const marked = moves.map(({ what, id, verdict }) => ({ item: id, verdict: verdict || null, rank: Number(what.dataset.rank) || null }));
-  if (marked.length > 1) await post("/v1/judgements/several", { ...about, marks: marked });
-  else if (marked[0].verdict) await post("/v1/judgements", { ...about, ...marked[0] });
-  else await ask(`/v1/judgements?${new URLSearchParams({ ...about, item: marked[0].item })}`, { method: "DELETE", keepalive: true }, (why, status) => {
-    wrong = status === 404 ? "" : why; // 404: it was taken back elsewhere
-  });
-  return wrong;
+// The verdicts on one query at a time, to their end also where somebody leaves the page meanwhile.
+async function sendTogether(batch) {
+  let last = null;
+  for (const of of new Set(batch.map(([key]) => JSON.stringify(JSON.parse(key)[0])))) {
+    const mine = batch.filter(([key]) => JSON.stringify(JSON.parse(key)[0]) === of);
+    const body = JSON.stringify({ ...JSON.parse(of), marks: mine.map(([key, { verdict, rank }]) => ({ item: JSON.parse(key)[1], verdict: verdict || null, rank })) });
+    const wrong = (detail, status) => { throw Object.assign(new Error(detail), { status }); };
+    last = await ask("/v1/judgements/several", { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body }, wrong);
+  }
+  return last;
 }
+function confirmed(batch) {
+  for (const [key] of batch) for (const one of same(JSON.parse(key)[1])) one.classList.remove("unsaved");
+  const verdict = batch[0]?.[1].verdict, many = batch.length > 1 ? `${batch.length} photos ` : "";
+  if (!batch.length) return;
+  if (batch.some(([, one]) => one.verdict !== verdict)) tell(`${many}changed.`);
+  else tell(verdict ? `Kept: ${many}${verdict === "doubt" ? "unsure" : verdict}.` : many ? `${many}taken back.` : "Taken back.");
+}
+function failed(error) {
+  const many = waiting.marks.size, old = $(".toast.waits");
+  if (!error || !many) return old?.remove();
+  const words = `${many === 1 ? "One verdict waits" : `${many} verdicts wait`} in this browser and ${many === 1 ? "is" : "are"} sent again: ${error.message}.`;
+  if (old) { $("span", old).textContent = words; return null; }
+  complain(words, () => waiting.hurry());
+  return $(".toast")?.classList.add("waits");
+}
+// What waits since an earlier visit stands on its photos, also on those that come later.
+function showWaiting() {
+  for (const [key, { verdict }] of waiting.marks) {
+    const [of, id] = JSON.parse(key);
+    if (JSON.stringify(of) !== JSON.stringify(about)) continue;
+    for (const one of same(id)) if ((one.dataset.verdict || "") !== verdict || !one.classList.contains("unsaved")) { mark(one, verdict); one.classList.add("unsaved"); }
+  }
+}
+if (grid) new MutationObserver(showWaiting).observe(grid, { childList: true });
+for (const [key, { before, verdict }] of waiting.marks) if (JSON.stringify(JSON.parse(key)[0]) === JSON.stringify(about)) count(before, verdict);
+showWaiting();
+waiting.send();
+// Whoever goes where verdicts count waits for them, but not for a server that is away.
+const settled = () => Promise.race([waiting.send(), new Promise((done) => setTimeout(done, 4000))]);
 // The numbers of the tabs go along with one's own verdicts.
 function count(before, verdict) {
   const tabs = $(".tabs");
@@ -80,6 +100,9 @@ function count(before, verdict) {
     place.dataset.count = number;
     place.textContent = number.toLocaleString("en");
   }
+  const of = (name) => Number($(`[data-tab=${name}] .count`, tabs).dataset.count), judged = of("yes") + of("no") + of("doubt");
+  for (const one of all("#so-far [data-of]")) one.textContent = (one.dataset.of === "judged" ? judged : of(one.dataset.of)).toLocaleString("en");
+  for (const one of all("#so-far, #draw-audit")) one.hidden = !judged;
 }
 // A ranking that verdicts move stays as it is while one judges; it is made anew when asked for, with all that was said.
 function offerAgain() {
@@ -88,11 +111,17 @@ function offerAgain() {
   if (recorded) recorded.textContent = "with what you said just now";
 }
 document.addEventListener("click", async (event) => {
-  const link = event.target.closest("#again, #let-move, .moves a");
-  if (!link || !saving.size) return;
+  const link = event.target.closest("#again, #let-move, .moves a, #onward");
+  if (!link || !waiting.marks.size) return;
   event.preventDefault();
-  await Promise.all(saving.values());
-  if (!$(".toast")) location.href = link.href;
+  await settled();
+  if (!waiting.marks.size) location.href = link.href;
+});
+document.addEventListener("submit", async (event) => {
+  if (event.target.id !== "draw-audit" || !waiting.marks.size) return;
+  event.preventDefault();
+  await settled();
+  if (!waiting.marks.size) event.target.submit();
 });
 // More like this and Not this are remembered for the query, by whoever may judge; a photo in the chips is taken back.
 document.addEventListener("click", (event) => {
@@ -128,13 +157,6 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const what = large?.open ? shown : button.closest("[data-id]"), verdict = button.dataset.verdict || "";
   judge(what, what.dataset.verdict === verdict ? "" : verdict); // pressed again, it is taken back
-});
-$("#onward")?.addEventListener("click", async (event) => {
-  if (!saving.size) return;
-  event.preventDefault();
-  const { href } = event.currentTarget; // the next photos are drawn by these verdicts
-  await Promise.all(saving.values());
-  if (!$(".toast")) location.href = href;
 });
 if (grid && "spread" in grid.dataset) $(".picture", unjudged(null) || grid)?.focus({ preventScroll: true });
 

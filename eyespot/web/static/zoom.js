@@ -1,6 +1,13 @@
 // A large photo from near: wheel, two fingers, a double click and keys; as close as one pixel of the photo on one of the screen.
 "use strict";
-{ // names of its own: all scripts of a page share theirs
+{ // names of its own: all scripts of a page share theirs; annotate's page has no search.js
+const $ = (what, within = document) => within.querySelector(what);
+const view = $("#zoom") ?? $("dialog#large"), photo = $("main > .photo");
+function pressed(text, act) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+  button.addEventListener("click", act);
+  return button;
+}
 const CLOSEST = 8; // pixels of the screen for one of the photo
 let lens = null; // the photo that is large, and how one looks at it
 
@@ -92,11 +99,13 @@ function drag(event) {
 }
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select") || !lens?.mat.isConnected) return;
-  if (grid && !large?.open) return;
+  if (!photo && !view?.open) return;
   const act = { "+": () => zoomTo(lens.scale * 1.5), "=": () => zoomTo(lens.scale * 1.5), "-": () => zoomTo(lens.scale / 1.5), 0: () => zoomTo(1), 1: () => zoomTo(everyPixel()) }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
 addEventListener("resize", () => { if (lens?.mat.isConnected) zoomTo(lens.scale); });
-if (large) new MutationObserver(() => zoomable($(".photo", large))).observe(large, { childList: true });
-zoomable($("main > .photo"));
+if (view) new MutationObserver(() => zoomable($(".photo", view))).observe(view, { childList: true });
+zoomable(photo ?? $("#zoom .photo"));
+// Another photo in the same place begins whole.
+$("#zoom #large")?.addEventListener("load", () => { if (!lens.image.dataset.whole) zoomTo(1); });
 }
