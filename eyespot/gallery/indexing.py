@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery import disk, integrity, items_table, recovery, row_store, segments, texts
+from eyespot.gallery import disk, integrity, items_table, recovery, segments, texts, word_table
 from eyespot.gallery.groups.near_duplicates import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.making import Batches, ShardInMaking, fingerprints, hashes_again, write_codes_of_spaces
@@ -97,6 +97,7 @@ def index(
             notes = recovery.ready_ledger(gallery, options.repair)
             job = _IndexJob(gallery, encoders, options)
             open_things.callback(job.index.close)
+            open_things.callback(job.words.close)
             job.summary.notes += notes
             summary = job.run([root for path in paths for root in roots_of(str(path))])
         if options.repair:
@@ -115,6 +116,7 @@ class _IndexJob:
     def __init__(self, gallery: Path, encoders: Sequence[Encoder], options: Options) -> None:
         self.gallery = gallery
         self.index = PictureIndex(gallery)
+        self.words = word_table.WordMaker(gallery)
         self.encoders = {disk.stem_of(encoder.space): encoder for encoder in encoders}
         self.options = options
         self.summary = Summary()
@@ -161,7 +163,7 @@ class _IndexJob:
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self.summary.notes += segments.merge_many(self.gallery, self.index, self.options.progress)
-        self.summary.notes += row_store.complete_if_room(self.gallery, self.options.progress, look)
+        self.summary.notes += word_table.complete_if_room(self.gallery, self.options.progress, look)
         self._count(visited, known)
         return self.summary
 
@@ -284,6 +286,7 @@ class _IndexJob:
         from eyespot.gallery.facts import table_of
 
         items_table.write_items(folder, table_of(self.index.rows_of(shard), self.index.columns()))
+        self.words.write(folder)  # at once, so that no search has to read them
 
     def _write_vectors(self, folder: Path, stem: str, vectors: Vectors, dtype: str = "") -> list[int]:
         """Vectors of a shard; a row without a finite one is written as zeros, named in the note, and returned."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ITEMS = "items.parquet"
 LARGE = 1 << 16  # rows of a shard from which on single ones are not read from its table
 ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
+WORDS = "words.sqlite"  # the same, see `word_table`
 SMALL = 1 << 18  # bytes of a table up to which all of it is read at once
 FEW = 128  # rows that are sliced out of such a table one by one
 
@@ -28,8 +29,9 @@ def write_items(shard: Path, table: pa.Table) -> None:
     """The facts of a shard's rows, `items.parquet`."""
     import pyarrow.parquet as pq
 
-    with new_digested(shard / ITEMS, ROW_STORE) as file:
-        for name in ROW_STORE:  # of the table as it was
+    derived = (*ROW_STORE, WORDS)
+    with new_digested(shard / ITEMS, derived) as file:
+        for name in derived:  # of the table as it was
             (shard / name).unlink(missing_ok=True)
         # Few rows where single ones are read from the table, many where a filter reads it
         group = 2048 if len(table) < LARGE else LARGE

@@ -19,7 +19,6 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged
 from eyespot.kernels.prefetch import MOST as MOST_PREFETCHED
 from eyespot.kernels.prefetch import prefetch_bytes
-from eyespot.storage.atomic import trouble
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 
@@ -241,17 +240,6 @@ def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles 
         progress("writing facts by row", done, len(lacking))
         write_row_store(shard)
     return len(lacking)
-
-
-def complete_if_room(
-    gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance
-) -> list[str]:
-    """The same; without room for them everything works all the same, and a note says so."""
-    try:
-        complete(gallery, progress, look)
-    except OSError as error:
-        return [f"facts were not written by row {trouble(error)}"]
-    return []
 
 
 def _is_large(shard: Path) -> bool:

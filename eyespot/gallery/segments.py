@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.near_duplicates import HASHES
-from eyespot.gallery.row_store import complete, write_row_store
+from eyespot.gallery.row_store import write_row_store
+from eyespot.gallery.word_table import WordMaker, complete
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
@@ -299,6 +300,8 @@ def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
     with new_folder(place) as folder:
         _merge_facts(shards, folder)
         write_row_store(folder)
+        with closing(WordMaker(gallery)) as maker:
+            maker.write(folder)
         for note in disk.read_notes(shards[0]):
             _merge_vectors(shards, sizes, disk.stem_of(note.space), folder)
         # Links that are not there or older than the facts: the next index run makes them for the segment

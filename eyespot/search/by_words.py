@@ -89,6 +89,7 @@ class ByWords:
         if naming is not None and (names := {query.id: found for query in queries if (found := naming.fields(query))}):
             made.header |= {"names": names}
             made.notes[:0] = [note for query in queries for note in naming.notes(query)]
+        made.notes += self.words.notes
         return made
 
     def holding(self, queries: Sequence[Query]) -> Mask:

@@ -29,7 +29,7 @@ from eyespot.formats.imports.items import (
     write_items,
 )
 from eyespot.formats.imports.tables import facts_in, widest
-from eyespot.gallery import disk, row_store
+from eyespot.gallery import disk, word_table
 from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.integrity import add_missing_digests
 from eyespot.gallery.picture_index import PictureIndex
@@ -99,7 +99,7 @@ def take_in(
             open_things.callback(known.close)
             imported = _Import(gallery, known, source, encoder).run(copy, progress)
             add_missing_digests(gallery)
-            imported.notes += row_store.complete_if_room(gallery, progress)
+            imported.notes += word_table.complete_if_room(gallery, progress)
             return imported
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(f"cannot write to {gallery} {trouble(error, elsewhere=ELSEWHERE)}") from error
