@@ -23,6 +23,7 @@ _STEPS = {
     "import": "or import, where vectors are there already",
     "codes": "codes (eyespot index --codes)",
     "merging": "merging (eyespot compact)",
+    "words": "words (in index, import and compact)",
 }
 
 
@@ -60,10 +61,17 @@ def run(
     choice = min(plain, key=lambda way: (way.machines, way.seconds), default=None)
     asked = {"images": count, "dim": size, "latency": seconds, "ram": machines_ram, "images_per_second": speed}
     rows = {"ways": [asdict(way) for way in ways], "building": [asdict(step) for step in steps]}
-    fields = {"asked": asked, "measured_on": costs()["machine"], **rows, "choice": choice.way if choice else None}
+    fields = {
+        "asked": asked,
+        "measured_on": costs()["machine"],
+        **rows,
+        "first": costs()["other"]["first"],
+        "choice": choice.way if choice else None,
+    }
     lines = [f"{count:,} images of {encoder}, {size} numbers each; an answer within {seconds:g} s"]
     lines += [f"machines: {machines_ram:g} GiB, else like the one measured: {costs()['machine']}", ""]
-    print_result(fields, [*lines, *_lines(ways, steps)], json)
+    last = f"the first search after one new photo takes {fields['first']:g} s more than the next"
+    print_result(fields, [*lines, *_lines(ways, steps), last], json)
     if json:
         return
     if choice is None:

@@ -11,7 +11,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -199,12 +199,18 @@ def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Roo
     files: list[str] = []
     folders: list[str] = []
     for number, path in zip(numbers, paths, strict=True):
-        *above, name = re.split(r"[/\\]", shown_name(file_of(path)))
+        above, _, name = shown_name(file_of(path)).replace("\\", "/").rpartition("/")
         files.append(_parted(os.path.splitext(name)[0]))
-        root = roots.get(number)
-        top = [os.path.basename(root.path.rstrip("/"))] if root is not None and "://" not in root.path else []
-        folders += [] if "://" in path else map(_parted, [*top, *above])
+        if "://" not in path:
+            root = roots.get(number)
+            folders += _folders("" if root is None or "://" in root.path else root.path, above)
     return " ".join(dict.fromkeys(files)), " ".join(dict.fromkeys(folders))
+
+
+@lru_cache(1024)
+def _folders(root: str, above: str) -> list[str]:
+    parts = [os.path.basename(root.rstrip("/")), *above.split("/")]
+    return [_parted(part) for part in parts if part]
 
 
 def _parted(name: str) -> str:

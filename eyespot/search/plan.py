@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -92,5 +93,10 @@ def build_costs(images: int, dim: int, *, rate: float | None, source: str) -> li
     steps = costs()["build"].items()
     return [
         BuildCost("embedding", images / rate / HOUR if rate else None, source),
-        *(BuildCost(name, one["slope"] * images * dim / BILLION / HOUR, one["source"]) for name, one in steps),
+        *(BuildCost(name, images * _seconds_of_image(one, dim) / HOUR, one["source"]) for name, one in steps),
     ]
+
+
+def _seconds_of_image(step: Mapping[str, float], dim: int) -> float:
+    """By its numbers, or whatever its dimension."""
+    return step["slope"] * dim / BILLION if "slope" in step else step["rows"] / 1e6
