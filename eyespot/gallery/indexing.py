@@ -243,6 +243,9 @@ class _IndexJob:
         plan = self.index.planned()
         if not plan:
             return
+        for stem, encoder in self.encoders.items():  # what cannot be opened ends the run before a photo is read
+            encoder.caveat("a photo")
+            self.fingerprints[stem] = self.fingerprints.get(stem) or fingerprints(encoder)
         total, done = sum(plan.values()), 0
         planned = chain.from_iterable(map(self.index.plan_of, dict.fromkeys(shard for shard, _ in plan)))
         with self._reader(self.gallery, self.encoders, total) as reader:
@@ -293,7 +296,7 @@ class _IndexJob:
         good: Mask = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))  # (rows,)
         vectors = np.where(good[:, None], vectors, np.float32(0))
         if stem not in self.dtypes:
-            self.fingerprints[stem] = fingerprints(self.encoders[stem])
+            self.fingerprints[stem] = self.fingerprints.get(stem) or fingerprints(self.encoders[stem])
             half = self.options.half or disk.is_half(self.gallery, stem)
             self.dtypes[stem] = "float16" if half else "float32"
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])

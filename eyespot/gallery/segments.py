@@ -30,7 +30,6 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.near_duplicates import HASHES
 from eyespot.gallery.row_store import write_row_store
-from eyespot.gallery.word_table import WordMaker, complete
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
@@ -138,6 +137,7 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
     writes to it, and where the disk is too small or full; then the gallery is as it was.
     """
     from eyespot.gallery.picture_index import PictureIndex
+    from eyespot.gallery.word_table import complete
     from eyespot.storage.copies import INDEX
 
     disk.read_header(gallery)
@@ -294,6 +294,8 @@ def _refuse_full(gallery: Path, groups: Sequence[Sequence[Path]], together: int)
 
 
 def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
+    from eyespot.gallery.word_table import WordMaker  # with all that reads texts, which a search does not
+
     first, last = disk.span_of(shards[0])[0], disk.span_of(shards[-1])[1]
     place = gallery / "shards" / f"{first:05d}-{last:05d}"
     sizes = [items_table.count_items(shard) for shard in shards]
