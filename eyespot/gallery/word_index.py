@@ -33,6 +33,7 @@ from eyespot.gallery.postings import (
     open_table,
     read_about,
 )
+from eyespot.gallery.word_texts import fill_some, read_sources
 from eyespot.storage.atomic import make_folder, new_file
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.storage.locks import in_turn
@@ -198,21 +199,18 @@ class WordIndex:
 
         A table of these rows alone is asked: names may be tens of thousands.
         """
-        from eyespot.gallery.word_table import fill_some
-
         words = _query_words(words)
         found: dict[int, list[str]] = {key: [] for key in keys}
         roots = disk.read_header(self.gallery).roots
         by_shard: dict[int, list[int]] = {}
         for key in found if words else ():
             by_shard.setdefault(key // ROWS, []).append(key % ROWS)
-        for shard in disk.shard_paths(self.gallery) if by_shard else ():
-            if not (rows := by_shard.get(disk.number_of(shard))):
-                continue
+        for one in (one for one in self.tables if one.number in by_shard) if by_shard else ():
+            sources, shard = self._ask(one, read_sources), disk.shard_path(self.gallery, one.number)
             with suppress(FileNotFoundError), closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-                fill_some(table, shard, rows, roots)
+                fill_some(table, shard, by_shard[one.number], roots, sources)
                 for row, name in _sources(table, words):
-                    found[disk.number_of(shard) * ROWS + row].append(name)
+                    found[one.number * ROWS + row].append(name)
         return found
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, postings, word_table
+from eyespot.gallery import disk, postings, word_table, word_texts
 from eyespot.gallery.postings import ENTRY, ArrayStore, KeyList
 from eyespot.gallery.segments import compact
 from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
@@ -125,10 +125,11 @@ def by_rows(gallery: Path, terms: list[str]) -> dict[int, tuple[tuple[bool, ...]
     numbers = {int(shard.name.partition("-")[0]): shard for shard in disk.shard_paths(gallery)}
     roots = disk.read_header(gallery).roots
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-        columns = sorted({name for shard in numbers.values() for name in word_table.text_columns(shard)})
-        insert = word_table._make_tables(table, columns)
+        every = dict.fromkeys(one for shard in numbers.values() for one in word_table.sources_of(shard))
+        sources = sorted(every, key=lambda one: one[0] is None)  # files and folders last
+        insert = word_texts.make_tables(table, sources)
         for number, shard in numbers.items():
-            lines = word_table._texts(shard, columns, roots, None)
+            lines = word_table._texts(shard, sources, roots, None)
             table.executemany(insert, ((number * postings.ROWS + row, *texts) for row, texts in lines))
         question = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?"
         scores = dict(table.execute(question, (" OR ".join(either),)).fetchall())
