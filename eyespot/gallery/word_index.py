@@ -91,29 +91,23 @@ class WordIndex:
                 tables.append(known)
         return tables
 
-    def _open(self, shard: Path, version: Hashable) -> ShardWords:
-        names = names_version(self.gallery)
-        for place in (shard / disk.WORDS, *self._cached(shard)):
+    def _open(self, shard: Path, version: Hashable, anew: bool = False) -> ShardWords:
+        """The table as it lies beside the shard or in the cache; where neither is sound, or `anew`, one made now."""
+        names, cached = names_version(self.gallery), list[Path]()
+        # Without a home nowhere: others could foresee a name in the folder for passing files
+        with suppress(RuntimeError):
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "eyespot" / "words"
+            cached.append(cache / _digest(str(self.gallery.absolute())).hex() / f"{shard.name}.sqlite")
+        for place in () if anew else (shard / disk.WORDS, *cached):
             about = read_about(place)
             if is_current(about, shard, names) and not damaged_at_a_glance(place.parent, [place.name]):
                 return ShardWords.of(shard, place, version, about)
-        return self._make(shard, version)
-
-    def _cached(self, shard: Path) -> list[Path]:
-        """Where a table lies that was made for a search."""
-        # Without a home nowhere: others could foresee a name in the folder for passing files
-        with suppress(RuntimeError):
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-            return [cache / "eyespot" / "words" / _digest(str(self.gallery.absolute())).hex() / f"{shard.name}.sqlite"]
-        return []
-
-    def _make(self, shard: Path, version: Hashable) -> ShardWords:
         from eyespot.gallery.word_table import WordMaker  # with all that reads texts
 
         self.made += 1
         with closing(WordMaker(self.gallery)) as maker:
             source: Path | bytes = maker.made(shard)
-        for place in self._cached(shard):
+        for place in cached:
             with suppress(OSError):
                 make_folder(place.parent)
                 with in_turn(place), new_file(place) as file:
@@ -147,7 +141,7 @@ class WordIndex:
                 return question(connection)
         except sqlite3.DatabaseError:
             shard = disk.shard_path(self.gallery, table.number)
-            table = self._opened[shard.name] = self._make(shard, table.version)
+            table = self._opened[shard.name] = self._open(shard, table.version, anew=True)
         with closing(open_table(table.source)) as connection:
             return question(connection)
 
@@ -183,8 +177,12 @@ class WordIndex:
 
     def _lists(self, tables: Sequence[ShardWords], questions: Sequence[str], read: Read[Lists]) -> list[Lists]:
         """What the tables together answer to each of these questions."""
-        each = (self._read(table, questions, read) for table in tables)
-        return [_together(lists, tables) for lists in zip(*each, strict=True)]
+        found = []
+        for lists in zip(*(self._read(table, questions, read) for table in tables), strict=True):
+            keys = [one.keys + table.number * ROWS for one, table in zip(lists, tables, strict=True)]
+            rest = (np.concatenate(arrays) for arrays in list(zip(*lists, strict=True))[1:])
+            found.append(type(lists[0])(np.concatenate(keys), *rest))
+        return found
 
     def _read(self, table: ShardWords, questions: Sequence[str], read: Read[Lists]) -> list[Lists]:
         by_key = {(read.__name__, table.version, _digest(question)): question for question in questions}
@@ -221,13 +219,6 @@ def _state(place: Path) -> tuple[int, ...]:
     return ()
 
 
-def _together(lists: Sequence[Lists], tables: Sequence[ShardWords]) -> Lists:
-    """The lists of several tables as one, with the keys of their shards."""
-    keys = [one.keys + table.number * ROWS for one, table in zip(lists, tables, strict=True)]
-    rest = (np.concatenate(arrays) for arrays in list(zip(*lists, strict=True))[1:])
-    return type(lists[0])(np.concatenate(keys), *rest)
-
-
 def _query_words(words: Sequence[QueryWord | str]) -> list[QueryWord]:
     return [QueryWord(word) if isinstance(word, str) else word for word in words]
 
@@ -243,16 +234,16 @@ def _joined(
     # `unique` loads numpy.ma, and most words of most queries stand nowhere
     keys = next(iter(distinct.values()), np.zeros(0, np.int64))
     if len(distinct) > 1:
-        keys = np.unique(np.concatenate([*distinct.values()]))
+        every = np.sort(np.concatenate([*distinct.values()]))
+        keys = every[np.diff(every, prepend=-1) > 0]
     holds, bm25 = np.zeros((len(of_words), len(keys)), bool).T, np.zeros(len(keys))  # each word's rows lie together
     places = {name: slice(None) if its is keys else np.searchsorted(keys, its) for name, its in distinct.items()}
     for word, parts in enumerate(each):
         for part in parts:
             holds[places[id(part.keys)], word] = True
             if isinstance(part, PostingList):
-                bm25[places[id(part.keys)]] += part.bm25(
-                    rows, average
-                )  # in the order of the phrases, as FTS5 itself adds them up
+                # In the order of the phrases, as FTS5 itself adds them up
+                bm25[places[id(part.keys)]] += part.bm25(rows, average)
     return MatchingRows(keys, holds, bm25)
 
 
@@ -265,7 +256,8 @@ def _sources(table: sqlite3.Connection, words: Sequence[QueryWord]) -> Iterator[
     terms = {term for (term,) in table.execute("SELECT term FROM terms")}
     # A word beyond ASCII may be another one in the table
     others = {name for word in words for name in word.names if not name.isascii() or terms.issuperset(name.split())}
-    parts = [" OR ".join(_either(word.word) for word in words), *_any_name(sorted(others))]
+    forms = dict.fromkeys(f'"{form}"' for word in words for form in _forms(word.word))
+    parts = [" OR ".join(forms), *_any_name(sorted(others))]
     for number, name in table.execute("SELECT number, name FROM sources ORDER BY number").fetchall():
         for key in {key for part in parts for (key,) in table.execute(_KEYS, (f"{{c{number}}} : ({part})",))}:
             yield key, name
@@ -288,12 +280,6 @@ def words_of(text: str) -> list[str]:
     letters = unicodedata.normalize("NFC", text).lower()
     plain = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in letters)
     return list(dict.fromkeys(plain.split()))
-
-
-def _either(word: str) -> str:
-    """A word in FTS5's language, in any of its forms."""
-    quoted = [f'"{form}"' for form in _forms(word)]
-    return f"({' OR '.join(quoted)})"
 
 
 def _forms(word: str) -> list[str]:

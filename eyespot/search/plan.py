@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,13 +89,8 @@ def build_costs(images: int, dim: int, *, rate: float | None, source: str) -> li
 
     rate: images that a machine embeds in a second, by `source`; None: not known.
     """
-    steps = costs()["build"].items()
-    return [
-        BuildCost("embedding", images / rate / HOUR if rate else None, source),
-        *(BuildCost(name, images * _seconds_of_image(one, dim) / HOUR, one["source"]) for name, one in steps),
-    ]
-
-
-def _seconds_of_image(step: Mapping[str, float], dim: int) -> float:
-    """By its numbers, or whatever its dimension."""
-    return step["slope"] * dim / BILLION if "slope" in step else step["rows"] / 1e6
+    made = [BuildCost("embedding", images / rate / HOUR if rate else None, source)]
+    for name, one in costs()["build"].items():  # by numbers, or by rows whatever their dimension
+        seconds = one["slope"] * images * dim / BILLION if "slope" in one else one["rows"] * images / 1e6
+        made.append(BuildCost(name, seconds / HOUR, one["source"]))
+    return made
