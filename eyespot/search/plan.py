@@ -61,7 +61,11 @@ def search_costs(images: int, dim: int, *, latency: float, ram: float) -> list[S
     found = []
     for way, (hot, stored) in sizes.items():
         memory = images * hot / GIB
-        machines = _machines(images * dim, way, latency, least=math.ceil(memory / (USABLE * ram)) or 1)
+        least, left = math.ceil(memory / (USABLE * ram)) or 1, latency - seconds_of(0, way, machines=2)
+        machines: int | None = least
+        if seconds_of(images * dim, way, least) > latency:
+            slope = costs()["scan"][way]["slope"]
+            machines = math.ceil(slope * images * dim / BILLION / left) if left > 0 else None
         seconds = None if machines is None else seconds_of(images * dim, way, machines)
         disk = images * (stored + facts) / GIB
         found.append(SearchCost(way, memory, disk, machines, seconds, costs()["scan"][way]["source"]))
@@ -74,14 +78,6 @@ def seconds_of(numbers: float, way: str, machines: int = 1) -> float:
     seconds = line["fixed"] + line["slope"] * numbers / BILLION / machines
     seconds += other["rechecked"] * other["seek"] if way == "int8" else 0.0  # these vectors may lie on disk
     return float(seconds + (other["call"] if machines > 1 else 0.0))
-
-
-def _machines(numbers: float, way: str, latency: float, *, least: int) -> int | None:
-    """How many answer in time, `least` or more."""
-    if seconds_of(numbers, way, least) <= latency:
-        return least
-    left = latency - seconds_of(0, way, machines=2)
-    return math.ceil(costs()["scan"][way]["slope"] * numbers / BILLION / left) if left > 0 else None
 
 
 def build_costs(images: int, dim: int, *, rate: float | None, source: str) -> list[BuildCost]:
