@@ -85,12 +85,12 @@ class PictureIndex(PictureTables):
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's visits, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + visits.SCHEMA)
-        # Where a file of a root lies, as lists of facts name it; NULL for a picture without one
-        self.sql.create_function(
-            "place",
-            3,
-            lambda path, kind, name: path if path is None else stored_name(full_path(Root(path, kind), name)),
-        )
+
+        def place(path: str | None, kind: str, name: str) -> str | None:
+            """Where a file of a root lies, as lists of facts name it; None for a picture without one."""
+            return None if path is None else stored_name(full_path(Root(path, kind), name))
+
+        self.sql.create_function("place", 3, place)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""

@@ -106,12 +106,12 @@ class WordIndex:
 
         self.made += 1
         with closing(WordMaker(self.gallery)) as maker:
-            source: Path | bytes = maker.made(shard)
+            source: Path | bytes = (made := maker.made(shard))
         for place in cached:
             with suppress(OSError):
                 make_folder(place.parent)
                 with in_turn(place), new_file(place) as file:
-                    file.write(source)
+                    file.write(made)
                 source = place
         return ShardWords.of(shard, source, version, read_about(source))
 

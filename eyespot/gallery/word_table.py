@@ -155,8 +155,8 @@ def _texts(
         for row, facts in enumerate(batch.to_pylist(), first):
             if facts["live"]:
                 texts = texts_of(facts, sources, roots)
-                for text in texts if borne is not None else ():
-                    if text:
+                if borne is not None:
+                    for text in filter(None, texts):
                         borne.read(text)
                 yield row, texts
         first += len(batch)
