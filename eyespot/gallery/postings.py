@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.items_table import count_items
 from eyespot.storage import sqlite
 from eyespot.storage.digests import sound_digests
 
@@ -71,8 +70,7 @@ class ShardWords(NamedTuple):
     @classmethod
     def of(cls, shard: Path, source: Path | bytes, version: Hashable, about: Mapping[str, Any]) -> ShardWords:
         """From what the table says of itself."""
-        packed, count = about["lengths"], max(1, count_items(shard))
-        lengths = np.frombuffer(packed, f"<u{max(1, len(packed) // count)}")
+        lengths = np.frombuffer(about["lengths"], about["type"])
         return cls(disk.number_of(shard), source, version, about["rows"], lengths)
 
     def postings(self, connection: sqlite3.Connection, phrase: str) -> PostingList:
@@ -136,7 +134,7 @@ def open_table(source: Path | bytes) -> sqlite3.Connection:
 
 
 def read_about(source: Path | bytes) -> dict[str, Any]:
-    """What a table says of itself: `stamp`, `names`, `rows`, `lengths`; nothing where it cannot be read."""
+    """What a table says of itself: `stamp`, `names`, `rows`, `lengths`, their `type`; nothing where that fails."""
     with suppress(sqlite3.Error, OSError), closing(open_table(source)) as table:
         return dict(table.execute("SELECT name, value FROM about").fetchall())
     return {}

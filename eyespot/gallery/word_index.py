@@ -206,7 +206,7 @@ class WordIndex:
         for one in (one for one in self.tables if one.number in by_shard) if by_shard else ():
             sources, shard = self._ask(one, read_sources), disk.shard_path(self.gallery, one.number)
             with suppress(FileNotFoundError), closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-                fill_some(table, shard, by_shard[one.number], roots, sources)
+                fill_some(table, shard, [row for row in by_shard[one.number] if row < len(one.lengths)], roots, sources)
                 for row, name in _sources(table, words):
                     found[one.number * ROWS + row].append(name)
         return found

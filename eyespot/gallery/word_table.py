@@ -71,8 +71,9 @@ class WordMaker:
                 rows += 1
             table.executemany("INSERT INTO borne VALUES (?, ?)", () if self._borne is None else self._borne.rows())
             table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
-            packed = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0)))).tobytes()
-            about = {"stamp": stamp_of(shard), "names": self.names, "rows": rows, "lengths": packed}
+            packed = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))).newbyteorder("<"))
+            about = {"stamp": stamp_of(shard), "names": self.names, "rows": rows}
+            about |= {"lengths": packed.tobytes(), "type": packed.dtype.str}
             table.executemany("INSERT INTO about VALUES (?, ?)", about.items())
             table.execute("COMMIT")
             return table.serialize()

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from eyespot.gallery import items_table, row_store
+from eyespot.gallery import row_store
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root
 from eyespot.photos.videos.addresses import file_of
@@ -39,9 +39,8 @@ def read_sources(table: sqlite3.Connection) -> Sources:
 def fill_some(
     table: sqlite3.Connection, shard: Path, rows: Sequence[int], roots: Mapping[int, Root], sources: Sources
 ) -> None:
-    """The words of some rows of one shard, under the numbers of the rows; of rows that are not there none."""
-    count = items_table.count_items(shard)
-    insert, rows = make_tables(table, sources), [row for row in rows if row < count]
+    """The words of some rows of one shard, under the numbers of the rows."""
+    insert = make_tables(table, sources)
     table.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, 'row')")
     lines = zip(rows, row_store.take_rows(shard, rows), strict=True)
     table.executemany(insert, ((row, *texts_of(facts, sources, roots)) for row, facts in lines if facts["live"]))
