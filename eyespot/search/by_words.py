@@ -90,6 +90,7 @@ class ByWords:
             made.header |= {"names": names}
             made.notes[:0] = [note for query in queries for note in naming.notes(query)]
         made.notes += self.words.notes
+        self.words.made = 0  # it is stated once
         return made
 
     def holding(self, queries: Sequence[Query]) -> Mask:
