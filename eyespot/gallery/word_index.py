@@ -69,7 +69,8 @@ class WordIndex:
     """The words of one gallery.
 
     A table that is missing, damaged or out of date is made for this search, in the user's cache, else in memory.
-    stored: bytes of posting lists that it has at hand for the next query. made: how many shards' tables it has made since that was stated.
+    stored: bytes of posting lists that it has at hand for the next query. made: how many tables it has made since that
+    was stated.
     """
 
     def __init__(self, gallery: Path, stored: int = STORED) -> None:
