@@ -45,7 +45,7 @@ import pyarrow as pa
 
 from bench.harness import ROOT, BenchmarkError, Command, Measurement, Race, clusters, say
 from eyespot import rooms
-from eyespot.gallery import disk, items_table
+from eyespot.gallery import disk, items_table, word_table
 from eyespot.gallery.facts import FIXED
 from eyespot.photos.places import Root
 from eyespot.storage.atomic import new_folder
@@ -82,6 +82,7 @@ def make_gallery(folder: Path, rows: int) -> Path:
             disk.write_vectors(shard, vectors, disk.SpaceNote(space, [], vectors[:3].astype(float).tolist()))
     stem = disk.stem_of(space)
     disk.write_header(folder, disk.Header({0: Root("/photos", "folder")}, {stem: space}, stem, rows))
+    word_table.complete(folder)
     return folder
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
-from collections.abc import MutableMapping
-from functools import cache
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,23 @@ def _load(name: str) -> Any:
     else:
         alone.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(verb))
     group: Any = typer.main.get_command(alone)
-    return group.commands[name]
+    for parameter in getattr(command := group.commands[name], "params", ()):
+        if hasattr(parameter, "get_runtime_param"):
+            parameter.get_runtime_param = partial(Coercion, parameter.get_runtime_param)
+    return command
+
+
+@dataclass(frozen=True)
+class Coercion:
+    """What Typer makes of a value; pydantic's validator takes a millisecond, and is made for options that are given."""
+
+    made: Callable[[], Any]
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value as the verb gets it."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        return self.made().coerce(value, param=param, ctx=ctx)
 
 
 app = typer.Typer(

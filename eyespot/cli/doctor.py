@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import GATE_FAILED, print_result, progress_bar
+from eyespot.cli.console import GATE_FAILED, print_result, progress_bar, warn
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
 
@@ -46,8 +46,11 @@ def run(
     from eyespot.storage.systems import usable_cores
 
     place = gallery_here(gallery)
-    with progress_bar("bytes") as progress:
-        complete(place, EVERYTHING, progress)  # of the copy of a published gallery all files come first
+    try:
+        with progress_bar("bytes") as progress:
+            complete(place, EVERYTHING, progress)  # of the copy of a published gallery all files come first
+    except EyespotError as error:
+        warn(f"{error}; what is here is looked at")
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
@@ -65,6 +68,7 @@ def run(
         "adapters": adapters,
         "warnings": [*_warnings(), *(f"{one['checkpoint']}: {one['caution']}" for one in adapters if one["caution"])],
         "advice": [] if compiled() else [f"{FASTER}: {install_line('fast')}"],
+        "copy": _copy(place),
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
     }
@@ -92,6 +96,17 @@ def _warnings() -> Iterator[str]:
         return
     except Exception as error:
         yield misfit(error) or f"torchvision cannot be imported ({error}); install it again"
+
+
+def _copy(place: Path) -> dict[str, Any] | None:
+    """What is here of a published gallery: its address, the date of the copy, the parts that have come whole."""
+    from eyespot.gallery.remote.fetching import date_of, read_origin
+    from eyespot.models.web import public
+
+    if (origin := read_origin(place)) is None:
+        return None
+    then = f"{date_of(place, origin):%Y-%m-%d %H:%M}"
+    return {"address": public(origin.url), "as_of": then, "parts": sorted(origin.parts)}
 
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
@@ -153,6 +168,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"adapter {one['checkpoint']}: for {encoder}, {one['validation'] or 'no validation known'}"
     yield from (f"warning: {sentence}" for sentence in report["warnings"])
     yield from (f"advice: {sentence}" for sentence in report["advice"])
+    if copy := report["copy"]:
+        yield f"copy of {copy['address']} as of {copy['as_of']}; here: {', '.join(copy['parts'])}"
     for space in report["spaces"]:
         difference = "" if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         yield f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}"

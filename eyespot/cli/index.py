@@ -60,6 +60,7 @@ def run(
         return
     crops, name = settings.crops, settings.encoder
     encoders = _encoders(place, name if crops is None else f"crops:{crops}:{name or 'starter'}", bool(photos))
+    _tell_namesakes(place, encoders)
     threads = settings.workers or usable_cores()
     reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if settings.ocr else None
     later = Options(threads, half=settings.half, codes=settings.codes, text_reader=reader)
@@ -216,6 +217,20 @@ def start_here() -> None:
     else:
         print("This folder has no pictures. Index a folder of photos: eyespot index PHOTOS")
     print("Try it on sample photos: eyespot demo. In the browser: eyespot serve. All verbs: eyespot --help")
+
+
+def _tell_namesakes(gallery: Path, encoders: Sequence[Encoder]) -> None:
+    """Say before anything is embedded that photos will not be found among imported vectors of the same name."""
+    from eyespot.gallery.disk import read_or_rebuild_header, stem_of
+
+    for encoder in encoders:
+        name, new = encoder.space.encoder, stem_of(encoder.space)
+        for stem, space in read_or_rebuild_header(gallery).spaces.items():
+            if space.encoder == name and space.revision == "imported":
+                both = f"imported vectors of {name} ({stem}), and what is indexed gets others ({new})"
+                choice = f"a search finds one of the two: choose with -e {stem} or -e {new}"
+                way_out = "what eyespot export npy writes is imported into the space that it came from"
+                warn(f"{gallery} has {both}; {choice}; {way_out}")
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:

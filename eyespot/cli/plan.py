@@ -23,6 +23,7 @@ _STEPS = {
     "import": "or import, where vectors are there already",
     "codes": "codes (eyespot index --codes)",
     "merging": "merging (eyespot compact)",
+    "words": "words (in index, import and compact)",
 }
 
 
@@ -60,10 +61,12 @@ def run(
     choice = min(plain, key=lambda way: (way.machines, way.seconds), default=None)
     asked = {"images": count, "dim": size, "latency": seconds, "ram": machines_ram, "images_per_second": speed}
     rows = {"ways": [asdict(way) for way in ways], "building": [asdict(step) for step in steps]}
-    fields = {"asked": asked, "measured_on": costs()["machine"], **rows, "choice": choice.way if choice else None}
+    first = costs()["other"]["first"]
+    rest = {"first": first, "choice": choice.way if choice else None}
+    fields = {"asked": asked, "measured_on": costs()["machine"], **rows, **rest}
     lines = [f"{count:,} images of {encoder}, {size} numbers each; an answer within {seconds:g} s"]
     lines += [f"machines: {machines_ram:g} GiB, else like the one measured: {costs()['machine']}", ""]
-    print_result(fields, [*lines, *_lines(ways, steps)], json)
+    print_result(fields, [*lines, *_lines(ways, steps, first)], json)
     if json:
         return
     if choice is None:
@@ -76,7 +79,7 @@ def run(
         warn("at this size, with many people, an engine made for it may serve better: see docs/engines.md")
 
 
-def _lines(ways: Sequence[SearchCost], steps: Sequence[BuildCost]) -> Iterator[str]:
+def _lines(ways: Sequence[SearchCost], steps: Sequence[BuildCost], first: float) -> Iterator[str]:
     """What each way of searching needs, and what each step of building takes."""
     yield f"{'way':<8} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9}  measured by"
     for way in ways:
@@ -91,3 +94,4 @@ def _lines(ways: Sequence[SearchCost], steps: Sequence[BuildCost]) -> Iterator[s
         else:
             hours = f"{step.hours:,.1f} machine hours" if step.hours >= 1 else f"{60 * step.hours:,.1f} machine minutes"
             yield f"{_STEPS.get(step.step, step.step)}: {hours} ({step.source})"
+    yield f"the first search after one new photo takes {first:g} s more than the next"

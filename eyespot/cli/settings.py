@@ -60,7 +60,7 @@ def gallery_here(given: Path | None, writes: bool = False) -> Path:
                 way_out = "change the gallery it came from, then: eyespot publish"
                 raise UsageError(f"{url} can be searched, not written; {way_out}")
             with progress_bar("bytes") as progress:
-                return fetch(url, progress=progress, part=FACTS)
+                return fetch(url, progress=progress, part=FACTS, tell=warn)
     if given is None:
         here = Path.cwd()
         above = [folder / GALLERY for folder in (here, *here.parents)]

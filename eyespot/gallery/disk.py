@@ -28,6 +28,7 @@ from eyespot.gallery.files import way_out as way_out
 from eyespot.gallery.items_table import ITEMS as ITEMS
 from eyespot.gallery.items_table import LARGE as LARGE
 from eyespot.gallery.items_table import ROW_STORE as ROW_STORE
+from eyespot.gallery.items_table import WORDS as WORDS
 from eyespot.gallery.items_table import count_items
 from eyespot.kernels.codes import code_files, delete_codes
 from eyespot.photos.found import reason

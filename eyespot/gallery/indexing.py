@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery import disk, integrity, items_table, recovery, row_store, segments, texts
+from eyespot.gallery import disk, integrity, items_table, recovery, segments, texts, word_table
 from eyespot.gallery.groups.near_duplicates import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.making import Batches, ShardInMaking, fingerprints, hashes_again, write_codes_of_spaces
@@ -97,6 +97,7 @@ def index(
             notes = recovery.ready_ledger(gallery, options.repair)
             job = _IndexJob(gallery, encoders, options)
             open_things.callback(job.index.close)
+            open_things.callback(job.words.close)
             job.summary.notes += notes
             summary = job.run([root for path in paths for root in roots_of(str(path))])
         if options.repair:
@@ -115,6 +116,7 @@ class _IndexJob:
     def __init__(self, gallery: Path, encoders: Sequence[Encoder], options: Options) -> None:
         self.gallery = gallery
         self.index = PictureIndex(gallery)
+        self.words = word_table.WordMaker(gallery)
         self.encoders = {disk.stem_of(encoder.space): encoder for encoder in encoders}
         self.options = options
         self.summary = Summary()
@@ -161,7 +163,7 @@ class _IndexJob:
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self.summary.notes += segments.merge_many(self.gallery, self.index, self.options.progress)
-        self.summary.notes += row_store.complete_if_room(self.gallery, self.options.progress, look)
+        self.summary.notes += word_table.complete_if_room(self.gallery, self.options.progress, look)
         self._count(visited, known)
         return self.summary
 
@@ -241,6 +243,9 @@ class _IndexJob:
         plan = self.index.planned()
         if not plan:
             return
+        for stem, encoder in self.encoders.items():  # what cannot be opened ends the run before a photo is read
+            encoder.caveat("a photo")
+            self.fingerprints[stem] = self.fingerprints.get(stem) or fingerprints(encoder)
         total, done = sum(plan.values()), 0
         planned = chain.from_iterable(map(self.index.plan_of, dict.fromkeys(shard for shard, _ in plan)))
         with self._reader(self.gallery, self.encoders, total) as reader:
@@ -284,13 +289,14 @@ class _IndexJob:
         from eyespot.gallery.facts import table_of
 
         items_table.write_items(folder, table_of(self.index.rows_of(shard), self.index.columns()))
+        self.words.write(folder)  # at once, so that no search has to read them
 
     def _write_vectors(self, folder: Path, stem: str, vectors: Vectors, dtype: str = "") -> list[int]:
         """Vectors of a shard; a row without a finite one is written as zeros, named in the note, and returned."""
         good: Mask = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))  # (rows,)
         vectors = np.where(good[:, None], vectors, np.float32(0))
         if stem not in self.dtypes:
-            self.fingerprints[stem] = fingerprints(self.encoders[stem])
+            self.fingerprints[stem] = self.fingerprints.get(stem) or fingerprints(self.encoders[stem])
             half = self.options.half or disk.is_half(self.gallery, stem)
             self.dtypes[stem] = "float16" if half else "float32"
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])

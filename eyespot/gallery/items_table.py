@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +19,17 @@ if TYPE_CHECKING:
 ITEMS = "items.parquet"
 LARGE = 1 << 16  # rows of a shard from which on single ones are not read from its table
 ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
-SMALL = 1 << 18  # bytes of a table up to which all of it is read at once
-FEW = 128  # rows that are sliced out of such a table one by one
+WORDS = "words.sqlite"  # the same, see `word_table`
+FEW = 128  # rows that are sliced out of a table one by one
 
 
 def write_items(shard: Path, table: pa.Table) -> None:
     """The facts of a shard's rows, `items.parquet`."""
     import pyarrow.parquet as pq
 
-    with new_digested(shard / ITEMS, ROW_STORE) as file:
-        for name in ROW_STORE:  # of the table as it was
+    derived = (*ROW_STORE, WORDS)
+    with new_digested(shard / ITEMS, derived) as file:
+        for name in derived:  # of the table as it was
             (shard / name).unlink(missing_ok=True)
         # Few rows where single ones are read from the table, many where a filter reads it
         group = 2048 if len(table) < LARGE else LARGE
@@ -40,42 +40,21 @@ def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     """The facts of a shard, or some columns of them."""
     import pyarrow.parquet as pq
 
-    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
-        if (small := _small_table(place)) is not None:
-            return small if columns is None else small.select([n for n in small.column_names if n in columns])
-        with pq.ParquetFile(place) as file:
-            return file.read(columns=columns)  # read_table would load pandas where it is installed
+    with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
+        return file.read(columns=columns)  # read_table would load pandas where it is installed
 
 
 def schema_of(shard: Path) -> pa.Schema:
     """The columns of a shard's facts. Raises FileNotFoundError for a shard that is gone."""
     import pyarrow.parquet as pq
 
-    small = _small_table(shard / ITEMS)
-    return pq.read_schema(shard / ITEMS) if small is None else small.schema
-
-
-def _small_table(place: Path) -> pa.Table | None:
-    """All of a small table, which is read once as long as it stays the same file: a search asks for it nine times."""
-    found = place.stat()
-    return _held_table(place, found.st_ino, found.st_mtime_ns, found.st_size) if found.st_size <= SMALL else None
-
-
-@lru_cache(128)
-def _held_table(place: Path, _inode: int, _changed: int, _size: int) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(place) as file:
-        return file.read()
+    return pq.read_schema(shard / ITEMS)
 
 
 def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
     import pyarrow.parquet as pq
 
-    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
-        if (small := _small_table(place)) is not None:
-            return taken(small, np.array(rows, np.int64))
     with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)

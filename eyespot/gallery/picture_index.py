@@ -57,11 +57,6 @@ class Failure(NamedTuple):
     reason: str
 
 
-def _place(path: str | None, kind: str, name: str) -> str | None:
-    """Where a file of a root lies, as lists of facts name it; None for a picture without one."""
-    return None if path is None else stored_name(full_path(Root(path, kind), name))
-
-
 def _open_ledger(gallery: Path) -> None:
     """Make `ledger.sqlite` where there is none, and settle its copies; `DamagedLedger` if it is damaged."""
     ledger = gallery / LEDGER
@@ -90,7 +85,12 @@ class PictureIndex(PictureTables):
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's visits, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + visits.SCHEMA)
-        self.sql.create_function("place", 3, _place)
+
+        def place(path: str | None, kind: str, name: str) -> str | None:
+            """Where a file of a root lies, as lists of facts name it; None for a picture without one."""
+            return None if path is None else stored_name(full_path(Root(path, kind), name))
+
+        self.sql.create_function("place", 3, place)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""

@@ -1,4 +1,4 @@
-"""Facts of single rows, and rows by their ids, from two files beside a large `items.parquet`, which are mapped.
+"""Facts of single rows, and rows by their ids, from two files beside `items.parquet`, which are mapped.
 
 `items.arrow` has the columns of the table in one Arrow batch, texts that repeat as numbers of a dictionary: sixty rows
 of a million take a millisecond, where parquet decodes a group of rows for each. `items.ids.arrow` has a number made of
@@ -19,7 +19,6 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged
 from eyespot.kernels.prefetch import MOST as MOST_PREFETCHED
 from eyespot.kernels.prefetch import prefetch_bytes
-from eyespot.storage.atomic import trouble
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 
@@ -92,10 +91,18 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
     batch, numbers = batch if columns is None else batch.select(list(columns)), np.array(rows, np.int64)
     prefetch_facts(batch, numbers)
     part = items_table.taken(pa.Table.from_batches([batch]), numbers).combine_chunks()
-    # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
-    parts: list[Any] = [column.chunk(0) if column.num_chunks else column for column in part.columns]
-    plain = [column.dictionary_decode() if hasattr(column, "dictionary") else column for column in parts]
-    return pa.Table.from_arrays(plain, names=part.schema.names).to_pylist()
+    lists = [_values(column.chunk(0) if column.num_chunks else column) for column in part.columns]
+    names = part.schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; of a dictionary each is looked up once, and pyarrow's decoding would load its compute."""
+    if not hasattr(column, "dictionary"):
+        return list(column.to_pylist())
+    numbers = column.indices.to_pylist()
+    known = {number: column.dictionary[number].as_py() for number in {*numbers} - {None}}
+    return [known.get(number) for number in numbers]
 
 
 def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -234,8 +241,8 @@ def _numbers(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Numbers:
 
 
 def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> int:
-    """Write the files that segments and large shards lack; how many shards got some. Raises OSError on a full disk."""
-    shards = [shard for shard in disk.shard_paths(gallery) if _is_large(shard)]
+    """Write the files that shards lack; how many shards got some. Raises OSError on a full disk."""
+    shards = [shard for shard in disk.shard_paths(gallery) if _fits(shard)]
     lacking = [s for s in shards if look(s, disk.ROW_STORE) or open_rows(s) is None or open_ids(s) is None]
     for done, shard in enumerate(lacking):
         progress("writing facts by row", done, len(lacking))
@@ -243,24 +250,11 @@ def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles 
     return len(lacking)
 
 
-def complete_if_room(
-    gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance
-) -> list[str]:
-    """The same; without room for them everything works all the same, and a note says so."""
+def _fits(shard: Path) -> bool:
     try:
-        complete(gallery, progress, look)
-    except OSError as error:
-        return [f"facts were not written by row {trouble(error)}"]
-    return []
-
-
-def _is_large(shard: Path) -> bool:
-    first, last = disk.span_of(shard)
-    try:
-        rows = items_table.count_items(shard)
+        return items_table.count_items(shard) <= MOST
     except Damaged:  # as of an import, which no run writes again
         return False
-    return (first < last or rows >= disk.LARGE) and rows <= MOST
 
 
 def write_row_store(shard: Path) -> None:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.near_duplicates import HASHES
-from eyespot.gallery.row_store import complete, write_row_store
+from eyespot.gallery.row_store import write_row_store
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
@@ -137,6 +137,7 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
     writes to it, and where the disk is too small or full; then the gallery is as it was.
     """
     from eyespot.gallery.picture_index import PictureIndex
+    from eyespot.gallery.word_table import complete
     from eyespot.storage.copies import INDEX
 
     disk.read_header(gallery)
@@ -293,12 +294,16 @@ def _refuse_full(gallery: Path, groups: Sequence[Sequence[Path]], together: int)
 
 
 def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
+    from eyespot.gallery.word_table import WordMaker  # with all that reads texts, which a search does not
+
     first, last = disk.span_of(shards[0])[0], disk.span_of(shards[-1])[1]
     place = gallery / "shards" / f"{first:05d}-{last:05d}"
     sizes = [items_table.count_items(shard) for shard in shards]
     with new_folder(place) as folder:
         _merge_facts(shards, folder)
         write_row_store(folder)
+        with closing(WordMaker(gallery)) as maker:
+            maker.write(folder)
         for note in disk.read_notes(shards[0]):
             _merge_vectors(shards, sizes, disk.stem_of(note.space), folder)
         # Links that are not there or older than the facts: the next index run makes them for the segment

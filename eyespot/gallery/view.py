@@ -54,9 +54,17 @@ class Gallery:
             )
         return self.header.roots[number]
 
+    def called(self, stem: str) -> str:
+        """What a space is called: by its encoder, and by its files too where another has the same encoder."""
+        encoders = [space.encoder for space in self.header.spaces.values()]
+        name = self.header.spaces[stem].encoder
+        return name if encoders.count(name) == 1 else f"{name} ({stem})"
+
     def stem(self, encoder: str | None = None) -> str:
-        """The space that an encoder's name means, the default for None and "auto"; `UsageError` if there is none."""
+        """The space that an encoder's name means, or its own; the default for None and "auto"; else `UsageError`."""
         encoder = None if encoder == "auto" else encoder
+        if encoder in self.header.spaces:
+            return str(encoder)
         if encoder is None and self.header.default in self.header.spaces:
             return self.header.default
         names = []
@@ -245,7 +253,7 @@ class View:
         at: list[int] = self.rows_by_id(ids).tolist()
         if -1 in at:
             lacking = ids[at.index(-1)]
-            raise UsageError(f"the gallery has no picture {lacking!r} with vectors of {self.space.encoder}")
+            raise UsageError(f"the gallery has no picture {lacking!r} with vectors of {self.gallery.called(self.stem)}")
         return at
 
     def places(self) -> Iterator[tuple[str, int]]:
@@ -272,9 +280,9 @@ class View:
             rows[at] = places[found[0]] if found else -1
             respelled += [(names[at], found[0])] if found and not found[0].endswith(names[at]) else []
         if -1 in rows:
-            lost = names[rows.tolist().index(-1)]
+            lost, called = names[rows.tolist().index(-1)], self.gallery.called(self.stem)
             raise UsageError(
-                f"the gallery has no picture {lost!r} with vectors of {self.space.encoder}; give an id that eyespot "
+                f"the gallery has no picture {lost!r} with vectors of {called}; give an id that eyespot "
                 "search --json prints, a path or the name of a file"
             )
         return rows.tolist(), respelled

@@ -1,91 +1,136 @@
-"""Makes the table of the words beside the photos: one row of texts for each live row of the gallery's shards."""
+"""Makes the words of a shard, `words.sqlite`: an FTS5 table with a row of texts for each live row of the shard.
+
+It is made of the shard's facts and of the names that the gallery was given, by whoever writes them. Of a shard without
+one, or whose facts have changed since, a search makes it for itself.
+"""
 
 from __future__ import annotations
 
-import os
-import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from eyespot.gallery import disk, items_table
-from eyespot.gallery.postings import ROWS
-from eyespot.gallery.taxonomy.name_index import BorneNames
+import numpy as np
+
+from eyespot.gallery import disk, items_table, row_store
+from eyespot.gallery.postings import is_current, names_version, read_about, stamp_of
+from eyespot.gallery.taxonomy.borne_names import BorneNames
+from eyespot.gallery.word_texts import Sources, make_tables, texts_of
 from eyespot.photos import sidecars
 from eyespot.photos.embedded_facts import EMBEDDED
-from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root
 from eyespot.photos.provenance import ADDRESSES, LICENCES, plain_name
 from eyespot.photos.provenance import COLUMNS as SOURCES
-from eyespot.photos.videos.addresses import file_of
 from eyespot.storage import sqlite
+from eyespot.storage.atomic import trouble
+from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
+from eyespot.types import Progress, no_progress
 
 FILE, FOLDER = "file name", "folder name"
 COLUMNS = 1_900  # SQLite takes 2,000
+PIECE = 1 << 13  # rows that are read at once
 OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
 OWN_NAMES |= {"text_in_picture": "text in the picture"}
 OWN_NAMES |= {name: name.replace("_", " ") for name in (*EMBEDDED, *sidecars.TEXTS)}
 _SKIPPED = frozenset(
     {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES, *SOURCES))}
 )
-_HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 
 
-def fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
-    """The words of all live rows of a gallery, with a stamp, into an empty database."""
-    shards = disk.shard_paths(gallery)
-    roots = disk.read_header(gallery).roots
-    columns = list(dict.fromkeys(name for shard in shards for name in text_columns(shard)))[:COLUMNS]
-    insert = _make_tables(table, columns)
-    table.executescript(
-        "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE borne(taxon INTEGER, name TEXT);"
-    )
-    table.execute("BEGIN")
-    rows = 0
-    with ExitStack() as opened:
-        borne, place = None, gallery / disk.NAMES
+class WordMaker:
+    """Makes the tables of the shards of a gallery; `close` it in the end."""
+
+    def __init__(self, gallery: Path) -> None:
+        self.gallery, self.names, self._opened = gallery, names_version(gallery), ExitStack()
+        self.close = self._opened.close
+
+    @cached_property
+    def _borne(self) -> BorneNames | None:
         with suppress(sqlite3.Error):  # names that cannot be read are none
-            if place.is_file():
-                borne = BorneNames(opened.enter_context(closing(sqlite.connect_to_read(place))))
-        for shard in shards:
-            first = disk.number_of(shard) * ROWS
-            lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
-            table.executemany(insert, lines)
-            rows += len(lines)
-            if borne is not None:
-                for text in (text for line in lines for text in line if isinstance(text, str)):
-                    borne.read(text)
-        table.executemany("INSERT INTO borne VALUES (?, ?)", () if borne is None else borne.rows())
-    table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
-    table.executemany("INSERT INTO about VALUES (?, ?)", [("stamp", stamp), ("rows", rows)])
-    table.execute("COMMIT")
+            if self.names:
+                table = sqlite.connect_to_read(self.gallery / disk.NAMES)
+                return BorneNames(self._opened.enter_context(closing(table)))
+        return None
+
+    def made(self, shard: Path) -> bytes:
+        """The table of a shard, as the bytes of a database."""
+        sources, roots = sources_of(shard), disk.read_or_rebuild_header(self.gallery).roots
+        lengths = np.zeros(items_table.count_items(shard), np.int64)
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
+            insert = make_tables(table, sources)
+            table.executescript(
+                "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE borne(taxon INTEGER, name TEXT);"
+            )
+            table.execute("BEGIN")
+            table.executemany(insert, ((row, *texts) for row, texts in _texts(shard, sources, roots, self._borne)))
+            rows = 0
+            for row, sizes in table.execute("SELECT id, sz FROM words_docsize"):
+                lengths[row] = _sum(sizes)
+                rows += 1
+            table.executemany("INSERT INTO borne VALUES (?, ?)", () if self._borne is None else self._borne.rows())
+            table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
+            packed = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))).newbyteorder("<"))
+            about = {"stamp": stamp_of(shard), "names": self.names, "rows": rows}
+            about |= {"lengths": packed.tobytes(), "type": packed.dtype.str}
+            table.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            table.execute("COMMIT")
+            return table.serialize()
+
+    def write(self, shard: Path) -> None:
+        """Put the table of a shard beside its facts. Raises OSError on a full disk."""
+        with new_digested(shard / disk.WORDS) as file:
+            file.write(self.made(shard))
 
 
-def fill_some(table: sqlite3.Connection, shard: Path, rows: Sequence[int], roots: Mapping[int, Root]) -> None:
-    """The words of some rows of one shard, under the numbers of the rows; of rows that are not there none."""
-    columns = text_columns(shard)[:COLUMNS]
-    insert = _make_tables(table, columns)
-    table.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, 'row')")
-    table.executemany(insert, ((row, *texts) for row, texts in _texts(shard, columns, roots, rows)))
+def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> None:
+    """Write what shards lack of what is made of their facts: facts by row, and words. Raises OSError on a full disk.
+
+    A copy of a published gallery has the words that were published.
+    """
+    row_store.complete(gallery, progress, look)
+    if (gallery / disk.FETCHED).exists():
+        return
+    with closing(WordMaker(gallery)) as maker:
+        lacking = [
+            shard
+            for shard in disk.shard_paths(gallery)
+            if look(shard, [disk.WORDS]) or not is_current(read_about(shard / disk.WORDS), shard, maker.names)
+        ]
+        for done, shard in enumerate(lacking):
+            progress("reading words", done, len(lacking))
+            maker.write(shard)
+    (gallery / disk.WORDS).unlink(missing_ok=True)  # of an older eyespot: one for all shards
 
 
-def _make_tables(table: sqlite3.Connection, columns: Sequence[str]) -> str:
-    """Make the empty tables of words and of their sources; gives what inserts a row's number and texts."""
-    sources = source_names(columns)
-    fields = ", ".join(f"c{number}" for number in range(len(sources)))
-    table.executescript(
-        "CREATE TABLE sources(number INTEGER PRIMARY KEY, name TEXT);"
-        f"CREATE VIRTUAL TABLE words USING fts5({fields}, content='', tokenize='unicode61 remove_diacritics 2');"
-    )
-    table.executemany("INSERT INTO sources VALUES (?, ?)", enumerate(sources))
-    return f"INSERT INTO words(rowid, {fields}) VALUES ({', '.join('?' * (len(sources) + 1))})"
+def complete_if_room(
+    gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance
+) -> list[str]:
+    """The same; without room everything works all the same, and a note says so."""
+    try:
+        complete(gallery, progress, look)
+    except OSError as error:
+        return [f"facts by row and words were not written {trouble(error)}"]
+    return []
 
 
-def source_names(columns: Sequence[str]) -> list[str]:
-    """What the columns are called to people, then the names of files and folders."""
-    return [*(OWN_NAMES.get(name.casefold(), f"label {name}") for name in columns), FILE, FOLDER]
+def _sum(sizes: bytes) -> int:
+    """The sum of SQLite's numbers of seven bits a byte."""
+    if max(sizes) < 128:
+        return sum(sizes)
+    total = number = 0
+    for byte in sizes:
+        number = number << 7 | byte & 127
+        if byte < 128:
+            total, number = total + number, 0
+    return total
+
+
+def sources_of(shard: Path) -> list[tuple[str | None, str]]:
+    """The columns that hold words of people, with what they are called to them; then names of files and folders."""
+    names = text_columns(shard)[:COLUMNS]
+    return [*((name, OWN_NAMES.get(name.casefold(), f"label {name}")) for name in names), (None, FILE), (None, FOLDER)]
 
 
 def text_columns(shard: Path) -> list[str]:
@@ -101,38 +146,18 @@ def text_columns(shard: Path) -> list[str]:
 
 
 def _texts(
-    shard: Path, columns: Sequence[str], roots: Mapping[int, Root], some: Sequence[int] | None = None
+    shard: Path, sources: Sources, roots: Mapping[int, Root], borne: BorneNames | None
 ) -> Iterator[tuple[int, list[str | None]]]:
-    """The texts of each live row of a shard, or of some, in the order of the columns, then file and folder names."""
-    there = ["live", "roots", "paths", *(name for name in text_columns(shard) if name in set(columns))]
-    if some is None:
-        lines: Iterable[tuple[int, dict[str, Any]]] = enumerate(items_table.read_items(shard, there).to_pylist())
-    else:
-        count = items_table.count_items(shard)
-        some = [row for row in some if row < count]
-        lines = zip(some, items_table.read_rows(shard, some).select(there).to_pylist(), strict=True)
-    for row, facts in lines:
-        if facts["live"]:
-            values = [str(facts.get(name) or "") for name in columns]
-            # An address says nothing
-            texts = [text if text and not re.match(r"\w+://\S+$", text) else None for text in values]
-            yield row, [*texts, *_names(facts["roots"], facts["paths"], roots)]
-
-
-def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Root]) -> tuple[str, str]:
-    """The words of all names of a picture's files, and of the folders from the root down."""
-    files: list[str] = []
-    folders: list[str] = []
-    for number, path in zip(numbers, paths, strict=True):
-        *above, name = re.split(r"[/\\]", shown_name(file_of(path)))
-        files.append(_parted(os.path.splitext(name)[0]))
-        root = roots.get(number)
-        top = [os.path.basename(root.path.rstrip("/"))] if root is not None and "://" not in root.path else []
-        folders += [] if "://" in path else map(_parted, [*top, *above])
-    return " ".join(dict.fromkeys(files)), " ".join(dict.fromkeys(folders))
-
-
-def _parted(name: str) -> str:
-    """A name, and its parts where they are written together: `brandenburgGate2` is also brandenburg, Gate and 2."""
-    parts = _HUMP.sub(" ", name)
-    return name if parts == name else f"{name} {parts}"
+    """The texts of each live row of a shard, in the order of the columns, then file and folder names."""
+    first = 0
+    for batch in items_table.read_items(
+        shard, ["live", "roots", "paths", *(name for name, _ in sources if name)]
+    ).to_batches(PIECE):
+        for row, facts in enumerate(batch.to_pylist(), first):
+            if facts["live"]:
+                texts = texts_of(facts, sources, roots)
+                if borne is not None:
+                    for text in filter(None, texts):
+                        borne.read(text)
+                yield row, texts
+        first += len(batch)

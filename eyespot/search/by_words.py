@@ -89,6 +89,8 @@ class ByWords:
         if naming is not None and (names := {query.id: found for query in queries if (found := naming.fields(query))}):
             made.header |= {"names": names}
             made.notes[:0] = [note for query in queries for note in naming.notes(query)]
+        made.notes += self.words.notes
+        self.words.made = 0  # it is stated once
         return made
 
     def holding(self, queries: Sequence[Query]) -> Mask:
@@ -180,7 +182,8 @@ class ByWords:
             found = self.index.search(vector[None], self.k, others)
             near, scores = found.rows[0], found.scores[0]
         top = float(scores.max(initial=-1.0))
-        more = np.setdiff1d(self._with_words(vector, matches, unit, top), near)
+        more = self._with_words(vector, matches, unit, top)
+        more = more[~np.isin(more, near)]  # `setdiff1d` would load numpy.ma
         rows = np.concatenate([near, more])
         total = np.concatenate([scores, self._cosines(more, vector)])
         at = np.minimum(np.searchsorted(matches.rows, rows), len(matches.rows) - 1)
@@ -209,7 +212,7 @@ class ByWords:
             near = self.index.search(vector[None], depth, worded)
             order = np.argpartition(-matches.shares, depth)
             deep = np.searchsorted(matches.rows, near.rows[0])
-            first = np.setdiff1d(order[:depth], deep)
+            first = order[:depth][~np.isin(order[:depth], deep)]
             cosines = np.concatenate([near.scores[0], self._cosines(matches.rows[first], vector)])
             places = np.concatenate([deep, first])
             total = _lifted(cosines, matches, places, unit, top)

@@ -317,7 +317,8 @@ class Collection:
         encoder, imported = self.view.space.encoder, self.view.space.revision == IMPORTED
         if without := self.view.without_vector:
             way_out = "" if imported else f"; bring them in with: eyespot index -g {quote(str(self.gallery.path))}"
-            notes.append(f"pictures without {encoder} vectors, not searched: {without}{way_out}")
+            name = self.gallery.called(self.view.stem)
+            notes.append(f"pictures without {name} vectors, not searched: {without}{way_out}")
         if damaged := self.view.damaged_codes:
             line = f"eyespot index --repair -g {quote(str(self.gallery.path))}"
             notes.append(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.html import environment, render
-from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.photos.places import read_again
 from eyespot.types import EyespotError
 
@@ -75,6 +74,8 @@ def write_page(place: Path, page: str) -> None:
 
 def thumbnail_of(path: str | None, side: int = SIDE) -> bytes | None:
     """A picture of a gallery as a small JPEG; None if there is no path or what lies there is no picture."""
+    from eyespot.photos.pictures import BadPicture, thumbnail  # with all that reads pictures, which words do not need
+
     try:
         return thumbnail(read_again(path), side) if path else None
     except (OSError, BadPicture):

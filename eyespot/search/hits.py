@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from eyespot.html import render, tidy
-from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import picture_of
 from eyespot.photos.videos.addresses import title_of
 from eyespot.rooms import needs
@@ -53,6 +52,8 @@ class SearchHit:
         """The picture, upright in RGB, at most `px` pixels wide and high; `EyespotError` if it cannot be read."""
         if not isinstance(px, int) or px < 1:
             raise UsageError(f"a thumbnail is 1 pixel wide or more, not {kind_text(px)}")
+        from eyespot.photos.pictures import BadPicture  # with all that reads pictures, which a list of hits does not
+
         try:
             picture = picture_of(str(self.facts.get("path") or ""))
         except (OSError, BadPicture) as error:

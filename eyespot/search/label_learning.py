@@ -112,10 +112,10 @@ def learned(query: Vectors, labelled: Vectors, contrast: Contrast, usual: float 
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing
     weight *= min(1.0, max(0.0, 4 * (agreed - 0.5)))
-    direction = contrast.direction(labelled)
-    weight = 0.0 if weight < LEAST or float(np.linalg.norm(direction)) < 1e-6 else float(weight)
+    direction = None if weight < LEAST else contrast.direction(labelled)
+    weight = 0.0 if direction is None or float(np.linalg.norm(direction)) < 1e-6 else float(weight)
     teaching = Teaching(len(labelled), weight, float(known), float(agreed))
-    return mixed(query, direction, weight, contrast) if weight else query, teaching
+    return query if direction is None else mixed(query, direction, weight, contrast), teaching
 
 
 def mixed(query: Vectors, direction: NDArray[np.float64], weight: float, contrast: Contrast) -> Vectors:

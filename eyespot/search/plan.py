@@ -61,7 +61,11 @@ def search_costs(images: int, dim: int, *, latency: float, ram: float) -> list[S
     found = []
     for way, (hot, stored) in sizes.items():
         memory = images * hot / GIB
-        machines = _machines(images * dim, way, latency, least=math.ceil(memory / (USABLE * ram)) or 1)
+        least, left = math.ceil(memory / (USABLE * ram)) or 1, latency - seconds_of(0, way, machines=2)
+        machines: int | None = least
+        if seconds_of(images * dim, way, least) > latency:
+            slope = costs()["scan"][way]["slope"]
+            machines = math.ceil(slope * images * dim / BILLION / left) if left > 0 else None
         seconds = None if machines is None else seconds_of(images * dim, way, machines)
         disk = images * (stored + facts) / GIB
         found.append(SearchCost(way, memory, disk, machines, seconds, costs()["scan"][way]["source"]))
@@ -76,21 +80,13 @@ def seconds_of(numbers: float, way: str, machines: int = 1) -> float:
     return float(seconds + (other["call"] if machines > 1 else 0.0))
 
 
-def _machines(numbers: float, way: str, latency: float, *, least: int) -> int | None:
-    """How many answer in time, `least` or more."""
-    if seconds_of(numbers, way, least) <= latency:
-        return least
-    left = latency - seconds_of(0, way, machines=2)
-    return math.ceil(costs()["scan"][way]["slope"] * numbers / BILLION / left) if left > 0 else None
-
-
 def build_costs(images: int, dim: int, *, rate: float | None, source: str) -> list[BuildCost]:
     """The hours of one machine for each step, embedding first; on m machines each takes an m-th of them.
 
     rate: images that a machine embeds in a second, by `source`; None: not known.
     """
-    steps = costs()["build"].items()
-    return [
-        BuildCost("embedding", images / rate / HOUR if rate else None, source),
-        *(BuildCost(name, one["slope"] * images * dim / BILLION / HOUR, one["source"]) for name, one in steps),
-    ]
+    made = [BuildCost("embedding", images / rate / HOUR if rate else None, source)]
+    for name, one in costs()["build"].items():  # by numbers, or by rows whatever their dimension
+        seconds = one["slope"] * images * dim / BILLION if "slope" in one else one["rows"] * images / 1e6
+        made.append(BuildCost(name, seconds / HOUR, one["source"]))
+    return made

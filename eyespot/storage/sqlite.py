@@ -13,8 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from eyespot.storage import copies
-from eyespot.storage.atomic import make_folder, new_file
-from eyespot.storage.locks import in_turn
+from eyespot.storage.atomic import make_folder
 from eyespot.types import EyespotError
 
 # What SQLite says of a disk, a right or another program, and not of the file.
@@ -94,20 +93,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         return _query_only(f"{uri}?mode=rw")
     except sqlite3.OperationalError:
         # On a disk that cannot be written it reads what a killed run left in the log, or a file that nothing changes.
-        return _query_only(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?immutable=1")
-
-
-@contextmanager
-def new_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """An empty database in memory; its file takes the place of `path` when the block ends well.
-
-    For what can be made again from other files: nothing is on the disk before the end, and nobody else sees a half.
-    """
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        yield connection
-        make_folder(path.parent)
-        with in_turn(path), new_file(path) as file:
-            file.write(connection.serialize())
+        return _query_only(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?mode=ro&immutable=1")
 
 
 def _query_only(uri: str) -> sqlite3.Connection:

@@ -16,8 +16,8 @@ from eyespot.types import UsageError
 
 TABLE: dict[str, Any] = {
     "machine": "a machine for tests",
-    "other": {"rechecked": 100.0, "seek": 0.0001, "call": 0.01, "facts": 64},
-    "build": {"codes": {"slope": 3.6, "source": "a run"}},
+    "other": {"rechecked": 100.0, "seek": 0.0001, "call": 0.01, "facts": 64, "first": 0.5},
+    "build": {"codes": {"slope": 3.6, "source": "a run"}, "words": {"rows": 20.0, "source": "a run"}},
     "scan": {
         "float32": {"fixed": 0.0, "slope": 0.05, "source": "a run"},
         "float16": {"fixed": 0.0, "slope": 0.1, "source": "a run"},
@@ -59,9 +59,10 @@ def test_a_hundred_million_images_by_hand() -> None:
 
 @pytest.mark.usefixtures("table")
 def test_what_is_done_once_by_hand() -> None:
-    embedding, codes = plan("--images", "36M", "-e", "some:encoder")["building"]
+    embedding, codes, words = plan("--images", "36M", "-e", "some:encoder")["building"]
     assert embedding == {"step": "embedding", "hours": 100.0, "source": "a run"}
     assert codes["hours"] == pytest.approx(36e6 * 1024 / 1e9 * 3.6 / 3600)
+    assert words["hours"] == pytest.approx(36 * 20 / 3600)
     assert plan("--images", "36M", "-e", "some:encoder", "--rate", "1000")["building"][0]["hours"] == 10.0
 
 
@@ -76,6 +77,7 @@ def test_an_answer_sooner_than_a_machine_can_begin_is_never() -> None:
 def test_for_people_the_table_and_where_it_comes_from() -> None:
     done = CliRunner().invoke(app, ["plan", "--images", "5M", "-e", "some:encoder"])
     assert "5,000,000 images" in done.stdout and "a machine for tests" in done.stdout and "a run" in done.stdout
+    assert "the first search after one new photo takes 0.5 s more than the next" in done.stdout
     assert "exact answers take least with int8: 1 machine" in done.stderr
 
 

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
+from eyespot.gallery.disk import shard_paths
+from eyespot.gallery.indexing import index
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
 from tests.wording import raises
+from tests.worlds import draw
 
 TEXTS = ["A heron, standing in a pool", "no", "x" * 300]
 SETTINGS = """
@@ -123,6 +126,15 @@ def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str)
 
     with pytest.raises(UsageError, match=rf"text\.{key}: "):
         load(folder)
+
+
+def test_a_tokenizer_that_cannot_be_opened_is_noticed_before_a_photo_is_embedded(folder: Path, tmp_path: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+    draw(tmp_path / "photos" / "a.png", 0)
+
+    with pytest.raises(UsageError, match="is no tokenizer"):
+        index(tmp_path / "gallery", [tmp_path / "photos"], [load(folder)])
+    assert shard_paths(tmp_path / "gallery") == []
 
 
 @pytest.mark.parametrize("name", ["image.onnx", "text.onnx", "tokenizer.json", "eyespot.toml"])

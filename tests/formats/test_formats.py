@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import eyespot
 from eyespot.formats.exporting import ExportOptions, ExportReport, export, tells_too_much
 from eyespot.formats.exports import npy as npy_export
 from eyespot.formats.imports import clip_retrieval, npy
@@ -95,6 +96,26 @@ def test_a_gallery_exported_and_imported_in_place_has_the_same_vectors_and_facts
     assert [fact["id"] for fact in now] == ["npy:" + fact["id"] for fact in was]
     for name in ("path", "width", "height", "size", "mtime", "taken", "camera"):
         assert [fact[name] for fact in now] == [fact[name] for fact in was]
+    assert after.space == before.space
+    index_gallery(tmp_path / "second", photos)
+    assert len(opened(tmp_path / "second").live) == 18  # photos that are indexed later join the vectors that came home
+
+
+def test_two_spaces_of_one_name_are_told_apart(tmp_path: Path, photos: Path) -> None:
+    index_gallery(tmp_path / "first", photos)
+    written(npy_export, opened(tmp_path / "first"), tmp_path / "out")
+    with pytest.raises(UsageError, match="import them with -e starter"):
+        take_in(tmp_path / "second", npy.source([tmp_path / "out"]), "siglip2")
+    (tmp_path / "out" / "space.toml").unlink()
+    take_in(tmp_path / "second", npy.source([tmp_path / "out"]), "starter")
+    went = run_eyespot("index", photos, "-g", tmp_path / "second")
+    gallery = Gallery(tmp_path / "second")
+    imported, new = gallery.header.spaces
+
+    assert f"choose with -e {imported} or -e {new}" in went.stderr
+    assert gallery.called(new) == f"starter ({new})" and gallery.stem(imported) == imported
+    notes = str(eyespot.open(gallery.path, new).search("x").notes)
+    assert f"pictures without starter ({new}) vectors, not searched: 9" in notes
 
 
 def test_nothing_is_copied_and_rows_keep_their_keys_paths_labels_and_sizes(gallery: Path, folder: Path) -> None:

@@ -111,6 +111,19 @@ def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path
         eyespot.open(copy, CROPS)
 
 
+def test_a_whole_copy_answers_while_its_address_is_away_and_says_of_when_it_is(gallery: Path, tmp_path: Path) -> None:
+    publish(gallery, url_of(tmp_path))
+    before = run_eyespot("search", "stripes", "-g", url_of(tmp_path))
+    copy = fetch(url_of(tmp_path), part=FACTS)
+    (tmp_path / "store").rename(tmp_path / "away")
+    after, checked = (run_eyespot(*words, "-g", url_of(tmp_path)) for words in (["search", "stripes"], ["doctor"]))
+
+    assert (after.returncode, after.stdout) == (0, before.stdout) and "the copy here answers as of 20" in after.stderr
+    assert "here: facts, starter-" in checked.stdout
+    (copy / "shards" / "00000" / "items.parquet").unlink()
+    assert "no gallery is published" in run_eyespot("search", "stripes", "-g", url_of(tmp_path)).stderr
+
+
 def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: Path) -> None:
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery.taxonomy import name_index
+from eyespot.gallery.taxonomy.borne_names import BorneNames
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names, remove_names
 from eyespot.gallery.taxonomy.name_tables import NameFailure, NameRow, TaxonRow, folded, read_names, single_names
 from eyespot.gallery.word_index import WordIndex
@@ -205,7 +206,7 @@ def test_words_that_name_nothing_cost_no_question_and_are_not_remembered(tmp_pat
     add_names(tmp_path, tmp_path / "own.csv")
     questions: list[str] = []
     with closing(sqlite3.connect(tmp_path / name_index.NAME)) as table:
-        borne = name_index.BorneNames(table)
+        borne = BorneNames(table)
         before = {name: value for name, value in vars(borne).items() if name != "table"}
         size = len(pickle.dumps(before))
         table.set_trace_callback(questions.append)

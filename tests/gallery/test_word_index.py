@@ -14,9 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, postings
+from eyespot.gallery import disk, postings, word_table, word_texts
 from eyespot.gallery.postings import ENTRY, ArrayStore, KeyList
-from eyespot.gallery.word_index import NAME, QueryWord, WordIndex, words_of
+from eyespot.gallery.segments import compact
+from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
+from eyespot.gallery.word_table import complete
 from tests.examples import examples
 from tests.made_once import made_once
 from tests.worlds import draw, index_gallery
@@ -33,8 +35,20 @@ def make(folder: Path) -> None:
     for seed, name in enumerate(("Chile/brandenburgGate2.jpg", "Chile/b.jpg", "c.jpg")):
         draw(folder / "trip" / name, seed)
     (folder / "trip" / "metadata.csv").write_text(TABLE, encoding="utf-8")
-    index_gallery(folder / "gallery", folder / "trip")
-    WordIndex(folder / "gallery").counts(["ardea"])
+    index_gallery(folder / "gallery", folder / "trip", shard_rows=2)
+
+
+def count(gallery: Path, word: str) -> int:
+    """How many rows hold a word, from a table that the gallery has."""
+    words = WordIndex(gallery)
+    found = len(words.matching([word]).keys)
+    assert not words.notes
+    return found
+
+
+def table_at(gallery: Path) -> Path:
+    """The table of the first shard."""
+    return disk.shard_paths(gallery)[0] / disk.WORDS
 
 
 def own(folder: Path) -> Path:
@@ -82,7 +96,6 @@ def test_words_find_rows_and_say_where_they_stand(words: WordIndex, text: str, r
     found = words.matching(words_of(text))
 
     assert len(found.keys) == rows
-    assert len(words_of(text)) > 1 or words.counts(words_of(text)) == [rows]
     assert {name for its in words.sources(words_of(text), found.keys.tolist()).values() for name in its} == sources
 
 
@@ -105,11 +118,19 @@ def test_no_text_is_a_query_in_a_language_of_its_own(words: WordIndex, text: str
 
 
 def by_rows(gallery: Path, terms: list[str]) -> dict[int, tuple[tuple[bool, ...], float]]:
-    """What SQLite says row by row: which words each row holds, and its BM25 for all of them."""
+    """What SQLite says row by row of one table of all rows: which words each row holds, and its BM25 for all."""
     forms = [sorted({word, *([f"{word}s", f"{word}es"] if len(word) > 2 else [])}) for word in terms]
     forms = [["trip", *each] if word == "trips" else each for word, each in zip(terms, forms, strict=True)]
     either = ["(" + " OR ".join(f'"{form}"' for form in each) + ")" for each in forms]
-    with closing(sqlite3.connect(gallery / NAME)) as table:
+    numbers = {int(shard.name.partition("-")[0]): shard for shard in disk.shard_paths(gallery)}
+    roots = disk.read_header(gallery).roots
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
+        every = dict.fromkeys(one for shard in numbers.values() for one in word_table.sources_of(shard))
+        sources = sorted(every, key=lambda one: one[0] is None)  # files and folders last
+        insert = word_texts.make_tables(table, sources)
+        for number, shard in numbers.items():
+            lines = word_table._texts(shard, sources, roots, None)
+            table.executemany(insert, ((number * postings.ROWS + row, *texts) for row, texts in lines))
         question = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?"
         scores = dict(table.execute(question, (" OR ".join(either),)).fetchall())
         held = [{key for key, _ in table.execute(question, (form,))} for form in either]
@@ -124,14 +145,12 @@ ASKED = st.lists(
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ASKED, st.sampled_from([0, 1_500, 1 << 20]))
 def test_lists_at_hand_change_no_answer(gallery: Path, words: WordIndex, terms: list[str], stored: int) -> None:
-    """Whatever the store still holds: rows, words and every bit of BM25 are SQLite's own, and sources those read."""
-    uncached = WordIndex(gallery, stored=0, listed=0)
+    """Whatever the store still holds: rows, words and every bit of BM25 are those of one table of all shards."""
     for asking in (words, WordIndex(gallery, stored=stored)):
         found = asking.matching(terms)
         rows = zip(map(tuple, found.holds.tolist()), found.bm25.tolist(), strict=True)
 
         assert dict(zip(found.keys.tolist(), rows, strict=True)) == by_rows(gallery, terms)
-        assert asking.sources(terms, [0, 1, 2, 9]) == uncached.sources(terms, [0, 1, 2, 9])
 
 
 def test_lists_longer_than_one_text_are_read_in_pieces(words: WordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,20 +163,29 @@ def test_lists_longer_than_one_text_are_read_in_pieces(words: WordIndex, monkeyp
 
 def test_a_table_that_changes_while_it_is_in_use_answers_as_a_new_one(tmp_path: Path) -> None:
     gallery = own(tmp_path)
-    in_use, made = WordIndex(gallery), (gallery / NAME).stat().st_mtime_ns
+    in_use, made = WordIndex(gallery), table_at(gallery).stat().st_mtime_ns
     assert len(in_use.matching(["thula", "alba"]).keys) == 1 and in_use.rows == 3
-    assert (gallery / NAME).stat().st_mtime_ns == made
     (key,) = in_use.matching(["brandenburg"]).keys.tolist()
-    before = in_use.columns
-    (tmp_path / "trip" / "metadata.csv").write_text("file_name,alias,species\nc.jpg,x,Egretta thula\n")
     draw(tmp_path / "trip" / "d.jpg", 7)
+    index_gallery(gallery)
+    assert table_at(gallery).stat().st_mtime_ns == made  # one more photo leaves the tables of other shards
+    (tmp_path / "trip" / "metadata.csv").write_text("file_name,alias,species\nc.jpg,x,Egretta thula\n")
     index_gallery(gallery)
     new = WordIndex(gallery)
 
     assert all(map(np.array_equal, new.matching(["thula", "alba"]), in_use.matching(["thula", "alba"])))
-    assert in_use.rows == new.rows == 4 and new.counts(["thula", "cocoi"]) == [1, 0]
-    assert in_use.columns == new.columns != before
+    assert in_use.rows == new.rows == 4 and [count(gallery, word) for word in ("thula", "cocoi")] == [1, 0]
     assert in_use.sources(["brandenburg"], [key]) == new.sources(["brandenburg"], [key]) == {key: ["file name"]}
+    assert not in_use.notes and not new.notes
+
+
+def test_merged_shards_answer_alike_from_a_table_that_merging_made(copied: Path) -> None:
+    before = WordIndex(copied).matching(["ardea", "trip", "garza"])
+    compact(copied, grace=0)
+    after = WordIndex(copied).matching(["ardea", "trip", "garza"])
+
+    assert len(disk.shard_paths(copied)) == 1 and count(copied, "ardea") == 2
+    assert np.array_equal(before.bm25, after.bm25) and np.array_equal(before.holds, after.holds)
 
 
 def test_a_shard_that_is_gone_by_now_hinders_no_reasons(copied: Path) -> None:
@@ -165,40 +193,39 @@ def test_a_shard_that_is_gone_by_now_hinders_no_reasons(copied: Path) -> None:
     keys = words.matching(["ardea"]).keys.tolist()
     shutil.rmtree(disk.shard_path(copied, keys[0] // postings.ROWS))
 
-    assert words.sources(["ardea"], keys) == {key: ["label species"] for key in keys}
-
-
-def test_a_damaged_table_is_made_again(copied: Path) -> None:
-    (copied / NAME).write_bytes(b"no database at all" * 100)
-
-    assert WordIndex(copied).counts(["ardea"]) == [2]
-    with closing(sqlite3.connect(copied / NAME)) as table:
-        assert table.execute("SELECT count(*) FROM sources").fetchone()[0] > 2
+    assert set(words.sources(["ardea"], keys)) == set(keys) and words.rows < 3
 
 
 def test_a_table_that_is_damaged_behind_its_stamp_or_taken_away_is_made_again(copied: Path) -> None:
-    gallery, in_use = copied, WordIndex(copied)
-    assert in_use.counts(["ardea"]) == [2]
-    whole = (gallery / NAME).read_bytes()
-    with closing(sqlite3.connect(gallery / NAME)) as table:
+    place, in_use = table_at(copied), WordIndex(copied)
+    assert len(in_use.matching(["ardea"]).keys) == 2
+    whole = place.read_bytes()
+    with closing(sqlite3.connect(place)) as table:
         page = table.execute("SELECT rootpage FROM sqlite_master WHERE name = 'words_data'").fetchone()[0]
         size = table.execute("PRAGMA page_size").fetchone()[0]
-    (gallery / NAME).write_bytes(whole[: (page - 1) * size] + bytes(len(whole) - (page - 1) * size))
+    cut = whole[: (page - 1) * size] + bytes(len(whole) - (page - 1) * size)
+    for damage in (b"no database at all" * 100, cut, None):
+        place.unlink()
+        if damage is not None:
+            place.write_bytes(damage)
+        words = WordIndex(copied)
 
-    assert WordIndex(gallery).matching(["ardea"]).holds.sum() == 2
-    (gallery / NAME).unlink()
-    assert in_use.counts(["ardea"]) == [2]
+        assert [one.matching(["ardea"]).holds.sum() for one in (words, in_use)] == [2, 2]
+    assert place.exists() is False and words.made == 0  # what one search made is in the cache for the next
+    complete(copied)
+    assert count(copied, "ardea") == 2
 
 
 def test_what_was_asked_is_at_hand_for_the_next_query(copied: Path) -> None:
-    words = WordIndex(copied)
+    words, place = WordIndex(copied), table_at(copied)
     before = words.matching(["ardea", "trip"])
-    stamp = (copied / NAME).stat()
-    (copied / NAME).write_bytes(bytes(stamp.st_size))
-    os.utime(copied / NAME, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    stamp = place.stat()
+    with place.open("r+b") as file:  # the same file
+        file.write(bytes(stamp.st_size))
+    os.utime(place, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
 
     assert all(map(np.array_equal, before, words.matching(["ardea", "trip"])))
-    assert not any((copied / NAME).read_bytes())
+    assert not any(place.read_bytes())
 
 
 def test_many_rows_are_asked_for_at_once(words: WordIndex) -> None:
@@ -224,39 +251,37 @@ def test_tens_of_thousands_of_names_are_few_questions_about_the_rows_that_are_sh
 
     assert sorted(name for names in found.values() for name in names) == ["label species", "label species", "title"]
     asked = [question for question in questions if question.startswith("SELECT rowid")]
-    assert len(asked) == 2 * len(words.columns)
+    assert len(asked) % 2 == 0 and 0 < len(asked) <= 2 * 5 * 2  # shards, columns, and questions of each
 
 
-def test_a_gallery_that_may_not_be_written_has_it_in_the_cache_or_in_memory(
+def test_a_gallery_without_tables_has_them_in_the_cache_or_in_memory(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder in the place of the file cannot be written either, by root neither."""
-    gallery = copied
-    (gallery / NAME).unlink()
+    for shard in disk.shard_paths(copied):
+        (shard / disk.WORDS).unlink()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (gallery / NAME / "blocked").mkdir(parents=True)
+    reading = WordIndex(copied)
 
-    assert WordIndex(gallery).counts(["ardea"]) == [2]
-    (made,) = (tmp_path / "cache").rglob("*.sqlite")
+    assert len(reading.matching(["ardea"]).keys) == 2 and "eyespot index -g" in reading.notes[0]
+    assert len([*(tmp_path / "cache").rglob("*.sqlite")]) == 2
+    assert count(copied, "ardea") == 2  # by what is in the cache
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").write_text("a file, no folder")
-    in_memory = WordIndex(gallery)
+    in_memory = WordIndex(copied)
 
-    assert in_memory.counts(["ardea", "garza"]) == [2, 1]
-    assert not os.path.exists(made)
+    assert [len(in_memory.matching([word]).keys) for word in ("ardea", "garza")] == [2, 1]
 
 
 def test_without_a_home_nothing_is_written_where_others_may_write(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (copied / NAME).unlink()
+    table_at(copied).unlink()
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", "~nobody-of-this-name")  # what is no home is none
     (tmp_path / "passing").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "passing"))
-    (copied / NAME / "blocked").mkdir(parents=True)
 
-    assert WordIndex(copied).counts(["ardea"]) == [2]
+    assert len(WordIndex(copied).matching(["ardea"]).keys) == 2
     assert [*(tmp_path / "passing").iterdir()] == []
 
 
@@ -265,7 +290,7 @@ def test_photos_that_are_gone_have_no_words(tmp_path: Path) -> None:
     (tmp_path / "trip" / "c.jpg").unlink()
     index_gallery(gallery, tmp_path / "trip", forget=True)
 
-    assert WordIndex(gallery).counts(["near"]) == [0]
+    assert count(gallery, "near") == 0
 
 
 # -- what is stored of posting lists ------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pathlib import Path
 from eyespot.formats.imports.items import Layout
 from eyespot.formats.imports.registered import ImportSource, Part
 from eyespot.photos.labels import FILE_COLUMNS
-from eyespot.types import UsageError
+from eyespot.storage.text_files import toml_of
+from eyespot.types import Space, UsageError
 
 LAYOUT = Layout(keys=("id", "key", *FILE_COLUMNS, "url"), paths=("paths", *FILE_COLUMNS, "url"))
 TABLES = (".parquet", ".csv")
@@ -31,4 +32,9 @@ def source(places: Sequence[Path]) -> ImportSource:
         )
     table = tables[0] if tables else None
     notes = [] if tables else [f"{vectors[0]} has no table beside it; rows are named by their number"]
-    return ImportSource("npy", vectors[0].parent, [Part(vectors[0].stem, vectors[0], table)], LAYOUT, notes)
+    parts, space = [Part(vectors[0].stem, vectors[0], table)], vectors[0].with_name("space.toml")
+    try:
+        made_with = Space(**toml_of(space)) if space.is_file() else None
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{space} does not say what the vectors were made with ({error}); move it away") from None
+    return ImportSource("npy", vectors[0].parent, parts, LAYOUT, notes, made_with)

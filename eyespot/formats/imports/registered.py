@@ -29,7 +29,7 @@ from eyespot.formats.imports.items import (
     write_items,
 )
 from eyespot.formats.imports.tables import facts_in, widest
-from eyespot.gallery import disk, row_store
+from eyespot.gallery import disk, word_table
 from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.integrity import add_missing_digests
 from eyespot.gallery.picture_index import PictureIndex
@@ -60,6 +60,7 @@ class ImportSource:
     parts: list[Part]
     layout: Layout
     notes: list[str] = field(default_factory=list)
+    space: Space | None = None  # where the export of a gallery says so
 
     def __post_init__(self) -> None:
         for place in (self.folder, *(part.vectors for part in self.parts)):
@@ -99,7 +100,7 @@ def take_in(
             open_things.callback(known.close)
             imported = _Import(gallery, known, source, encoder).run(copy, progress)
             add_missing_digests(gallery)
-            imported.notes += row_store.complete_if_room(gallery, progress)
+            imported.notes += word_table.complete_if_room(gallery, progress)
             return imported
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(f"cannot write to {gallery} {trouble(error, elsewhere=ELSEWHERE)}") from error
@@ -121,7 +122,10 @@ class _Import:
                     f"{part.vectors} has vectors of {self.mapped[part].shape[1]} components and {first.vectors} of "
                     f"{dim}; import them from folders of their own"
                 )
-        self.space = Space(encoder, "imported", "unknown", "unknown", dim)
+        self.space = source.space or Space(encoder, "imported", "unknown", "unknown", dim)
+        if (self.space.encoder, self.space.dim) != (encoder, dim):
+            said = f"{self.space.dim} numbers by {self.space.encoder}, not {dim} by {encoder}"
+            raise UsageError(f"{source.folder} says its vectors are {said}; import them with -e {self.space.encoder}")
         self.stem = disk.stem_of(self.space)
         self.facts = {}
         for part in source.parts:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.groups.near_duplicates import HASHES, Families, read_hashes, read_numbers
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
+from eyespot.gallery.row_store import open_rows
 from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
@@ -147,6 +148,8 @@ class Groups:
         found = np.full(int(self._view.starts[-1]), ALONE, np.int64)
         numbers: dict[str, int] = {}
         for start, shard in zip(self._view.starts.tolist(), self._view.shards, strict=False):
+            if (batch := open_rows(shard)) is not None and VIDEO_ID not in batch.schema.names:
+                continue
             videos = items_table.read_items(shard, [VIDEO_ID])  # a column that is not there is not read
             if VIDEO_ID not in videos.column_names:
                 continue

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from shlex import quote
 from typing import IO, NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.remote.downloads import ByteProgress, Downloads, part_of
-from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, OURS, File, Manifest
+from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, OURS, DamagedManifest, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
 from eyespot.models.web import public
 from eyespot.storage.atomic import FULL, new_file, put_folder
@@ -32,6 +34,7 @@ STATE = disk.FETCHED
 LOG = f"{STATE}l"  # a line for each file that has come since the state was written: `.fetched.jsonl`
 ORIGIN = ".origin.json"  # the address, the parts that are whole, and the name of the next one
 PUBLISHED = ".published-{}.json"  # `gallery.json` as it was when these parts came
+_LOG = logging.getLogger("eyespot.gallery.remote")
 _COMING = ".coming"  # at the end of a segment's hidden name, while its files are on their way
 
 
@@ -41,21 +44,35 @@ def copies() -> Path:
     return cache / "eyespot" / "galleries"
 
 
-def fetch(url: str, into: Path | None = None, progress: Progress = no_progress, part: str = EVERYTHING) -> Path:
+def fetch(
+    url: str,
+    into: Path | None = None,
+    progress: Progress = no_progress,
+    part: str = EVERYTHING,
+    tell: Callable[[str], None] = _LOG.warning,
+) -> Path:
     """The local copy of a published gallery, brought up to date: only what has changed comes over the network.
 
     `into` is its folder, one of the user's cache for None. `part` comes if it has not yet: everything, FACTS, a space
     by its stem, or `indexes/STEM`; others stay away until `complete` or a `view` of the gallery needs them. Every file
-    is checked against its digest. What was made in the copy (judgements, thumbnails, indexes) stays. Raises
+    is checked against its digest. What was made in the copy (judgements, thumbnails, indexes) stays. Where the address
+    cannot be reached, a copy that is whole serves as it is, and `tell` gets a sentence with its date. Raises
     `UsageError` if nothing is published there, `EyespotError` if it cannot be had whole.
     """
     store = store_at(url)
-    found = store.read(MANIFEST)
-    if found is None:
-        raise UsageError(f"no gallery is published at {store.shown}; do so with: eyespot publish {store.shown}")
-    manifest = Manifest.of(found[0], store.shown)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", store.shown).strip("-")[-40:]
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
+    try:
+        found = store.read(MANIFEST)
+        if found is None:
+            raise UsageError(f"no gallery is published at {store.shown}; do so with: eyespot publish {store.shown}")
+    except (EyespotError, UsageError) as error:
+        if isinstance(error, DamagedManifest) or (then := _date_of_whole(copy, store.shown, part)) is None:
+            raise
+        why = str(error).partition(";")[0]
+        tell(f"{why}; the copy here answers as of {then:%Y-%m-%d %H:%M}")
+        return copy
+    manifest = Manifest.of(found[0], store.shown)
     if not _is_current(copy, manifest, found[0], part):  # else several may read at once
         with locked(copy):
             origin = read_origin(copy)
@@ -63,6 +80,21 @@ def fetch(url: str, into: Path | None = None, progress: Progress = no_progress, 
             parts = origin.parts if origin else {manifest.part_of(name) for name in fetched_files(copy)}
             Fetch(store, manifest, copy, progress).run(parts | manifest.parts_of(part), found[0])
     return copy
+
+
+def _date_of_whole(copy: Path, shown: str, part: str) -> datetime | None:
+    """When a copy was brought up to date; None if it lacks something of this part, or was on its way then."""
+    with suppress(EyespotError, OSError):
+        if (origin := read_origin(copy)) is not None:
+            text = origin.text(copy)
+            if _is_current(copy, Manifest.of(text, shown), text, part):
+                return date_of(copy, origin)
+    return None
+
+
+def date_of(copy: Path, origin: CopyOrigin) -> datetime:
+    """When a copy was last brought up to date with its address, in this machine's time. OSError if that is lost."""
+    return datetime.fromtimestamp((copy / origin.published).stat().st_mtime)
 
 
 def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:

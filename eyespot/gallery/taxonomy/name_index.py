@@ -7,16 +7,18 @@ fast; the files are read from one end to the other once, when they are given.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from eyespot.gallery import disk
+from eyespot.gallery.taxonomy.borne_names import MOST_TAXA, marks
 from eyespot.gallery.taxonomy.name_tables import (
     LONGEST,
     Found,
@@ -28,16 +30,15 @@ from eyespot.gallery.taxonomy.name_tables import (
     name_words,
     read_names,
 )
+from eyespot.gallery.word_table import complete_if_room
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import make_folder, put_file, trouble
-from eyespot.storage.locks import in_turn
+from eyespot.storage.locks import in_turn, locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 NAME = disk.NAMES
 BATCH = 50_000  # rows
 _AGAIN = "move it away, and give the names again: eyespot names FILE"
-MOST_TAXA = 200  # of one name
-REMEMBERED = 100_000  # runs of words that name nothing
 LISTED_FAILURES = 10_000  # malformed rows that are listed; more are counted
 Answer = TypeVar("Answer")
 
@@ -148,8 +149,11 @@ def _rewritten(gallery: Path) -> Iterator[sqlite3.Connection]:
                 )
                 table.execute("BEGIN")
                 yield table
+                table.execute(f"PRAGMA user_version = {secrets.randbits(31)}")
                 table.execute("COMMIT")
             put_file(Path(temporary), place)
+            with suppress(EyespotError), locked(gallery):  # else who writes there now does it in the end
+                complete_if_room(gallery)
         except (OSError, sqlite3.DatabaseError) as error:
             raise EyespotError(f"{place} cannot be changed {trouble(error, damaged=_AGAIN)}") from None
         finally:
@@ -227,7 +231,7 @@ class NameIndex:
         def known(table: sqlite3.Connection) -> int:
             for length in range(min(LONGEST, len(words)), 0, -1):
                 some = [word for part in words[:length] for word in name_words(part)]
-                if some and table.execute(_KNOWN.format(_marks(forms(some))), forms(some)).fetchone():
+                if some and table.execute(_KNOWN.format(marks(forms(some))), forms(some)).fetchone():
                     return length
             return 0
 
@@ -237,19 +241,15 @@ class NameIndex:
 _KNOWN = "SELECT 1 FROM names WHERE folded IN ({}) LIMIT 1"
 
 
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
 def _taxa(table: sqlite3.Connection, names: Sequence[str]) -> list[NamedTaxon]:
     question = (
         "SELECT DISTINCT t.id, t.own FROM names n JOIN taxa t ON t.id = n.taxon WHERE n.folded IN ({}) ORDER BY t.id"
     )
-    found = dict(table.execute(question.format(_marks(names)), names).fetchmany(MOST_TAXA))
+    found = dict(table.execute(question.format(marks(names)), names).fetchmany(MOST_TAXA))
     if own := [id for id, is_own in found.items() if is_own]:
-        also = f"SELECT DISTINCT folded FROM names WHERE taxon IN ({_marks(own)})"
+        also = f"SELECT DISTINCT folded FROM names WHERE taxon IN ({marks(own)})"
         equal = [name for (name,) in table.execute(also, own)][:MOST_TAXA]
-        found |= dict(table.execute(question.format(_marks(equal)), equal).fetchmany(MOST_TAXA))
+        found |= dict(table.execute(question.format(marks(equal)), equal).fetchmany(MOST_TAXA))
     named = []
     for id in found:
         (file,) = table.execute(
@@ -258,64 +258,3 @@ def _taxa(table: sqlite3.Connection, names: Sequence[str]) -> list[NamedTaxon]:
         its = table.execute("SELECT name FROM names WHERE taxon = ? GROUP BY folded ORDER BY min(place), rowid", (id,))
         named.append(NamedTaxon(id, file, [name for (name,) in its]))
     return named
-
-
-# -- what a gallery bears -------------------------------------------------------------------------------------
-
-
-class BorneNames:
-    """Collects the names that stand in texts, and says under which taxa they belong.
-
-    Only names are remembered, and never texts: most words of a gallery, such as the numbers of its files, name nothing.
-    """
-
-    def __init__(self, table: sqlite3.Connection) -> None:
-        self.table = table
-        self._phrases: dict[str, list[int]] = {}
-        first = "SELECT DISTINCT substr(folded, 1, instr(folded || ' ', ' ') - 1), instr(folded, ' ') > 0 FROM names"
-        starts = table.execute(first).fetchall()
-        self._whole = {word for word, goes_on in starts if not goes_on}  # names of one word
-        self._opens = {word for word, goes_on in starts if goes_on}  # first words of the others
-        self._parents: dict[int, int | None] = {}
-        self._nothing: set[str] = set()  # the runs of words last seen that name nothing
-
-    def read(self, text: str) -> None:
-        """Look up each run of words of a text that may be a name."""
-        words = name_words(text)
-        for at, word in enumerate(words):
-            if word in self._opens:
-                for end in range(at + 1, min(at + LONGEST, len(words)) + 1):
-                    self._look_up(words[at:end])
-            elif not self._whole.isdisjoint(forms([word])):
-                self._look_up([word])
-
-    def _look_up(self, words: Sequence[str]) -> None:
-        phrase = " ".join(words)
-        if phrase in self._phrases or phrase in self._nothing or (len(phrase) <= 2 and phrase.isascii()):
-            return
-        names = forms(words)
-        question = f"SELECT DISTINCT taxon FROM names WHERE folded IN ({_marks(names)}) LIMIT {MOST_TAXA}"
-        if taxa := [taxon for (taxon,) in self.table.execute(question, names)]:
-            self._phrases[phrase] = taxa
-            return
-        if len(self._nothing) >= REMEMBERED:
-            self._nothing.clear()
-        self._nothing.add(phrase)
-
-    def rows(self) -> Iterator[tuple[int, str]]:
-        """Each taxon with a name that stands in some text for it, or for something that belongs to it."""
-        for phrase, taxa in self._phrases.items():
-            for taxon in dict.fromkeys(above for one in taxa for above in self._above(one)):
-                yield taxon, phrase
-
-    def _above(self, taxon: int) -> list[int]:
-        """The taxon and all that it belongs to."""
-        line: list[int] = []
-        here: int | None = taxon
-        while here is not None and here not in line:
-            line.append(here)
-            if here not in self._parents:
-                row = self.table.execute("SELECT parent FROM taxa WHERE id = ?", (here,)).fetchone()
-                self._parents[here] = row and row[0]
-            here = self._parents[here]
-        return line

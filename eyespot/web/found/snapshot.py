@@ -234,7 +234,8 @@ class Snapshot:
         if weakest is not None and best is not None and best < weakest:
             caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.view.without_vector:
-            caveats.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
+            called = self.collection.gallery.called(self.view.stem)
+            caveats.append(f"{without} pictures have no vectors of {called} and were not searched")
         means = self.collection.backend
         if self.why_missed:
             caveats.append(f"photos that were added since are not searched yet: {self.why_missed}")
