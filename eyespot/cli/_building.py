@@ -64,7 +64,7 @@ def rmir_audit(
     lines = []
     for check in checks:
         interval = f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})"
-        lines.append(f"{check.kind:<10} {check.agreed} of {check.cases} agreed, {interval}")
+        lines.append(f"{check.verdict:<9} {check.kind:<10} {check.agreed} of {check.cases} right, {interval}")
     lower = "too few decisions to compare reliability by them"
     if groups:
         counts = f"{groups.accepted} accepted, {groups.rejected} rejected"

@@ -17,6 +17,7 @@ from eyespot.curate.rmir.audit import (
     LAST,
     PANEL,
     VERDICTS,
+    Sealed,
     agreed,
     agreements,
     compared,
@@ -28,7 +29,14 @@ from eyespot.curate.rmir.audit import (
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import card_content, write_set
 from eyespot.curate.rmir.panel import confidence, negativeness, reliability, settle_votes
-from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check, shortcuts
+from eyespot.curate.rmir.quality import (
+    effective_judges,
+    order_check,
+    panel_checks,
+    shortcut_check,
+    shortcuts,
+    validity_check,
+)
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import QualityCheck, wilson, worst
 from eyespot.pipelines.human_review import Queue
@@ -101,11 +109,12 @@ def test_a_small_demonstration_is_red_and_one_query_tells_nothing_of_shortcuts(d
 
 
 def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: FinishedSteps) -> None:
-    """They agree with the panel but in one case, and accept every second last hit."""
+    """They agree with the panel but in one target, and accept every second last hit."""
     panel = {one["id"]: bool(settle_votes(one, 3)[0]) for one in demonstrated.triplets}
     unread, queue, last = audit_check(copied, demonstrated), *(Queue(copied / "audit" / n) for n in (VERDICTS, LAST))
-    for number, (id, case) in enumerate(queue.cases.items()):
-        queue.decide(case, "accept" if panel[id] is (number > 0) else "drop", "ada")
+    wrong_target = next(id for id in queue.cases if panel[id])
+    for id, case in queue.cases.items():
+        queue.decide(case, "accept" if panel[id] and id != wrong_target else "drop", "ada")
     for number, case in enumerate(last.cases.values()):
         last.decide(case, "accept" if number % 2 else "drop", "ada")
 
@@ -113,9 +122,10 @@ def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: Fini
 
     check, count = audit_check(copied, demonstrated), len(queue.cases)
     assert unread.level == "red" and check.level != "red"
-    assert f"{count - 1} of {count} " in check.text and f" 0 of {count} " in check.text
+    wrong, accepted = 1, sum(panel[id] for id in queue.cases)
+    assert f"{wrong} of {accepted} targets are wrong" in check.text and f" 0 of {count} " in check.text
     text = (copied / "set" / "README.md").read_text(encoding="utf-8")
-    assert f"| all | {count - 1} | {count} |" in text and "Wilson's interval, 95%" in text
+    assert f"| accepted | all | {accepted - 1} | {accepted} |" in text and "Wilson's interval, 95%" in text
     assert "Cohen's d" in text and text.index("## Checks") < text.index("## What became of the records")
 
 
@@ -280,13 +290,36 @@ def test_who_says_what_the_panel_says_agrees_always_and_who_says_yes_on_the_targ
     right = {one["id"] for one in demonstrated.records("confident") if one["answers"]}
 
     decided(audit / VERDICTS, panel)
-    found = {one.kind: one for one in agreements(demonstrated, audit)}
+    found = {(one.verdict, one.kind): one for one in agreements(demonstrated, audit)}
     decided(audit / VERDICTS, dict.fromkeys(cases, True))
-    yes = {one.kind: one for one in agreements(demonstrated, audit)}
+    yes = {one.verdict: one for one in agreements(demonstrated, audit) if one.kind == "all"}
 
-    assert found["all"].agreed == found["all"].cases == len(cases)
-    assert found["all"].cases == sum(one.cases for kind, one in found.items() if kind != "all")
-    assert yes["all"].agreed == len(right.intersection(cases)) > 0
+    assert all(one.agreed == one.cases for one in found.values())
+    assert found["accepted", "all"].cases + found["refused", "all"].cases == len(cases)
+    assert yes["accepted"].agreed == yes["accepted"].cases == len(right.intersection(cases)) > 0
+    assert yes["refused"].agreed == 0 < yes["refused"].cases
+
+
+@pytest.mark.parametrize(
+    ("wrong", "missed", "level", "text"),
+    [
+        (
+            40,
+            6,
+            "red",
+            "About 40 of 100 targets are wrong (31% to 50%)",
+        ),  # the pooled share, 154 of 200, is that of the paper
+        (8, 0, "green", "About 8 of 100 targets are wrong (4% to 15%); about 0% of the answers"),
+        (8, 20, "red", "about 66% of the answers among judged photos are missed"),  # 0.2 * 900 beside 0.92 * 100
+    ],
+)
+def test_the_audit_speaks_of_wrong_targets_and_missed_answers(wrong: int, missed: int, level: str, text: str) -> None:
+    panel = {f"{yes}{n}": Sealed(f"{yes}{n}", "causal", "", yes, None, []) for yes in (True, False) for n in range(100)}
+    people = {f"True{n}": n >= wrong for n in range(100)} | {f"False{n}": n < missed for n in range(100)}
+
+    check = validity_check(agreed(panel, people), {True: 100, False: 900}, {"cases": 200, "open": 0})
+
+    assert check is not None and check.level == level and text in check.text
 
 
 def test_last_hits_are_grouped_by_what_the_person_says(audit: Path, demonstrated: FinishedSteps) -> None:
