@@ -325,6 +325,12 @@ def audit_tables(made: FinishedSteps, audit: Path | None) -> Iterator[CardTable]
     )
     columns = ["verdict of the panel", "kind", "right", "cases", "share", "interval"]
     yield CardTable("A person's audit: is the panel right?", columns, rows, note)
+    people = Queue(audit / VERDICTS).agreement()
+    if people["cases"]:
+        values = ["–" if people[name] is None else f"{people[name]:.3f}" for name in ("kappa", "alpha")]
+        columns = ["people", "cases that several decided", "still disputed", "Cohen's kappa", "Krippendorff's alpha"]
+        counts = [len(people["people"]), people["cases"], people["disputed"], *values]
+        yield CardTable("A person's audit: how far do people agree?", columns, [counts], people["why"])
     groups = last_hits(made, audit)
     if groups is not None:
         values = [f"{number:.3g}" for number in (groups.difference, groups.t, groups.p, groups.effect)]
