@@ -37,6 +37,7 @@ CUTOFFS = (1, 10, 20, 50)
 K = 20  # the first places that Recall@20 looks at
 LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
 RANDOM = "a random order"
+DESCRIBED = "the target's description"  # an upper end: what can be found once everything has been reasoned
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
         sums_both = words + pictures
         unit: Vectors = sums_both / np.maximum(np.linalg.norm(sums_both, axis=1, keepdims=True), 1e-6)
         both = unit
-    return {"question alone": words, "picture alone": pictures, "both": both}
+    targets = world.texts([one["target"] for one in queries], space)
+    return {"question alone": words, "picture alone": pictures, "both": both, DESCRIBED: targets}
 
 
 def _recalls(
@@ -183,11 +185,16 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
 
 
 def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
-    """Whether half of a query finds more targets than a random order, and as many as both halves."""
+    """Whether half of a query finds more targets than a random order, and as many as both halves.
+
+    Where both halves find no more than a random order, the target's description tells a hard set, in which it finds
+    more, from one that nobody can answer with this encoder.
+    """
     found = {one.way: one.by_query[K] for one in shortcuts}
     if RANDOM not in found or len(found[RANDOM]) < 2:  # of one query no interval is known
         return QualityCheck("Shortcuts", "red", "There are too few queries to try them on.")
     baseline, both, parts = found.pop(RANDOM), found.pop("both"), list[str]()
+    described = Estimate.of(np.subtract(found.pop(DESCRIBED, baseline), baseline).tolist())
     level: Level = "green"
     for way, values in found.items():
         over = Estimate.of(np.subtract(values, baseline).tolist())
@@ -197,7 +204,14 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
             level = "red" if short.low <= 0 else "amber" if level == "green" else level
     if np.mean(baseline) > 0.5:
         level = "red"
+    parts.append(f"{DESCRIBED} {100 * described.mean:+.1f} points")
     text = f"R@{K} beside that of a random order, {np.mean(baseline):.1%}: {', '.join(parts)}."
+    if Estimate.of(np.subtract(both, baseline).tolist()).low <= 0:
+        if described.low > 0:
+            text += " Both together find no more than that, and the description does: the set is hard."
+        else:
+            text += " Neither both together nor the description find more: this encoder cannot answer the set."
+            level = "red" if level == "red" else "amber"
     return QualityCheck("Shortcuts", level, text)
 
 

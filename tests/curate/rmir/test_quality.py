@@ -28,8 +28,17 @@ from eyespot.curate.rmir.audit import (
 )
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import card_content, write_set
-from eyespot.curate.rmir.panel import confidence, negativeness, reliability, settle_votes
+from eyespot.curate.rmir.panel import (
+    SHARED_TARGET,
+    SplitSettings,
+    confidence,
+    negativeness,
+    reliability,
+    settle_votes,
+    split,
+)
 from eyespot.curate.rmir.quality import (
+    Shortcut,
     effective_judges,
     order_check,
     panel_checks,
@@ -37,11 +46,12 @@ from eyespot.curate.rmir.quality import (
     shortcuts,
     validity_check,
 )
-from eyespot.pipelines import Record
+from eyespot.pipelines import Context, Record, Records
 from eyespot.pipelines.data_card import QualityCheck, wilson, worst
 from eyespot.pipelines.human_review import Queue
+from eyespot.pipelines.outcomes import line_of
 from eyespot.runs import rmir
-from eyespot.types import RankedImage, Run, UsageError
+from eyespot.types import RankedImage, Run, UsageError, no_progress
 from tests.wording import raises
 from tests.worlds import disagreeing
 
@@ -96,6 +106,36 @@ def test_effective_number_of_judges(votes: list[str], count: int | None) -> None
     given = [dict(zip(SEATS, line, strict=True)) for line in votes]
     found = effective_judges(given, SEATS)
     assert 1 <= found <= 5 and (count is None or found == pytest.approx(count))
+
+
+@pytest.mark.parametrize(
+    ("described", "level", "text"), [(0.9, "green", "the set is hard"), (0.2, "amber", "cannot answer the set")]
+)
+def test_a_set_that_nobody_can_answer_is_told_from_a_hard_one(described: float, level: str, text: str) -> None:
+    """Both halves find what a random order finds; the description of the target finds more, or not."""
+    wobble = [0.01 * (at % 3 - 1) for at in range(30)]
+    ways = {"question alone": 0.2, "picture alone": 0.2, "both": 0.2, "the target's description": described}
+    found = [Shortcut(way, {20: [share + one for one in wobble]}) for way, share in ways.items()]
+
+    check = shortcut_check([*found, Shortcut("a random order", {20: [0.2] * 30})])
+
+    assert check.level == level and text in check.text
+
+
+def test_a_target_of_the_test_may_be_no_target_in_training(per_query: FinishedSteps, tmp_path: Path) -> None:
+    """The least reliable query trains, and gets a target of the most reliable one, which tests."""
+    *_, first = ordered = sorted(per_query.queries, key=lambda one: float(one["tsr"]))
+    queries = [first, {**ordered[0], "targets": [*ordered[0]["targets"], *first["targets"]]}]
+    (tmp_path / "queries.jsonl").write_bytes(b"".join(map(line_of, queries)))
+    given = Records(tmp_path / "queries.jsonl", len(queries))
+    context = Context("split", 0, lambda _prompt: {}, no_progress, {"judged": per_query.records("judged")})
+
+    def came(apart: bool) -> list[object]:
+        settings = SplitSettings(ordered[0]["tsr"], apart_targets=apart)
+        return [getattr(one, "reason", "") for one in split(given, context, settings, per_query.pipe.lists)]
+
+    assert ordered[0]["tsr"] < first["tsr"]
+    assert (came(False), came(True)) == (["", ""], ["", SHARED_TARGET])
 
 
 def test_a_small_demonstration_is_red_and_one_query_tells_nothing_of_shortcuts(demonstrated: FinishedSteps) -> None:
