@@ -205,7 +205,7 @@ def test_where_there_is_no_agreement_it_says_why(queue: Queue, choices: dict[str
     assert queue.agreement()["why"] == why and queue.agreement()["kappa"] is None
 
 
-def test_a_second_look_in_sight_settles_and_a_blind_one_is_an_opinion(queue: Queue) -> None:
+def test_a_decision_in_sight_of_another_settles_and_a_blind_one_is_an_opinion(queue: Queue) -> None:
     for case, blind in ((CASES[0], False), (CASES[1], True)):
         seen = queue.decide_seeing(None, case, "accept", "ada", blind=blind).digest
         for _ in range(2):  # a click that comes twice counts once
