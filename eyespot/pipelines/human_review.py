@@ -162,11 +162,11 @@ class Queue:
 
     def standing(self) -> dict[str, ReviewDecision]:
         """The decision that counts for each case that is decided, as the case is now; none where people differ."""
-        given = {id: self._counting(opinions) for id, opinions in self.opinions().items()}
+        given = {id: self.settled_by(opinions) for id, opinions in self.opinions().items()}
         return {id: one for id in self.cases if (one := given.get(id)) is not None}
 
     @staticmethod
-    def _counting(opinions: Sequence[ReviewDecision]) -> ReviewDecision | None:
+    def settled_by(opinions: Sequence[ReviewDecision]) -> ReviewDecision | None:
         """The last that settles the case, else the last if all are the same."""
         settled = [one for one in opinions if one.settles]
         same = len({(one.choice, digest_of_json(one.texts)) for one in opinions}) == 1
