@@ -54,24 +54,26 @@ def rmir_audit(
     json: bool = json_option(),
 ) -> None:
     """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
-    from eyespot.curate.rmir.audit import agreements, last_hits
+    from eyespot.curate.rmir.audit import VERDICTS, agreements, last_hits
     from eyespot.curate.rmir.making import AUDIT, finished_steps
     from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.pipelines import read_recipe
+    from eyespot.pipelines.human_review import Queue
 
     made = finished_steps(RmirPipeline(read_recipe(recipe), out, gallery))
     checks, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
     lines = []
     for check in checks:
         interval = f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})"
-        lines.append(f"{check.kind:<10} {check.agreed} of {check.cases} agreed, {interval}")
+        lines.append(f"{check.verdict:<9} {check.kind:<10} {check.agreed} of {check.cases} right, {interval}")
     lower = "too few decisions to compare reliability by them"
     if groups:
         counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
         statistics = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
         lower = f"{counts}: reliability is {groups.difference:.2f} lower before the accepted ({statistics})"
     rows = [{**check._asdict(), "share": check.share} for check in checks]
-    fields = {"agreement": rows, "last_hits": groups and groups._asdict()}
+    people = Queue(out / AUDIT / VERDICTS).agreement()
+    fields = {"agreement": rows, "people": people, "last_hits": groups and groups._asdict()}
     print_result(fields, [*lines, f"last hits  {lower}"], json)
 
 

@@ -79,6 +79,7 @@ def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
 def review(
     queue: Path = typer.Argument(help="The queue: a .jsonl file written by a step of a pipeline."),
     who: str | None = typer.Option(None, "--as", help="Your name.", show_default="the name of your account"),
+    second: bool = typer.Option(False, "--second", help="Decide also on what others decided, without their choices."),
     json: bool = json_option(),
 ) -> None:
     """Review the cases a pipeline is in doubt about: accept, edit (m) or drop; each decision is saved at once."""
@@ -88,18 +89,24 @@ def review(
 
     opened = Queue(queue)
     _building.tell_lapsed([queue])
-    _review(opened, who or getpass.getuser())
-    counts = opened.counts()
-    line = "  ".join(f"{count} {what}" for what, count in counts.items())
-    print_result({"queue": str(queue), "decisions": str(opened.decided), **counts}, [line], json)
+    _review(opened, who or getpass.getuser(), second)
+    counts, agreement = opened.counts(), opened.agreement()
+    lines = ["  ".join(f"{count} {what}" for what, count in counts.items())]
+    if agreement["cases"]:
+        values = [f"{name} {agreement[name]:.2f}" for name in ("kappa", "alpha") if agreement[name] is not None]
+        numbers = f"{agreement['cases']} cases decided by several people, {agreement['disputed']} of them disputed"
+        lines.append("; ".join(filter(None, [numbers, *values, agreement["why"]])))
+    fields = {"queue": str(queue), "decisions": str(opened.decided), **counts, "agreement": agreement}
+    print_result(fields, lines, json)
 
 
-def _review(queue: Queue, who: str) -> None:
+def _review(queue: Queue, who: str, second: bool) -> None:
     """Show what is open, one case after the other, until all are decided or the person leaves.
 
     Each decision is on the disk before the next case is shown; `b` shows the one before once more.
     """
-    cases, at = queue.open(), 0
+    cases, at = queue.open(who if second else None), 0
+    chosen = {} if second else queue.opinions()
     while at < len(cases):
         case = cases[at]
         print(f"\n{at + 1} of {len(cases)}  {escaped(case.id)}\n  {escaped(case.why)}", file=sys.stderr)
@@ -107,13 +114,16 @@ def _review(queue: Queue, who: str) -> None:
             conclude(f"  picture  {picture}")
         for name, text in case.texts.items():
             conclude(f"  {name}: {text}")
+        others = [one for one in chosen.get(case.id, []) if one.who != who]
+        for one in others:
+            conclude(f"  {escaped(one.who)}: {one.choice}")
         try:
-            at = max(0, at + _decide(queue, case, who))
+            at = max(0, at + _decide(queue, case, who, bool(others)))
         except EOFError:
             return
 
 
-def _decide(queue: Queue, case: Case, who: str) -> int:
+def _decide(queue: Queue, case: Case, who: str, settles: bool) -> int:
     """The person's decision goes to the queue; returns how far to go on: one case, or one back."""
     while True:
         key = _read_answer(f"{KEYS}: ").lower()[:1]
@@ -123,7 +133,7 @@ def _decide(queue: Queue, case: Case, who: str) -> int:
             return 1 if key == "s" else -1
         if key in ("a", "d"):
             why = _read_answer("  why (Enter for nothing): ") if key == "d" else ""
-            queue.decide(case, "drop" if key == "d" else "accept", who, note=why)
+            queue.decide(case, "drop" if key == "d" else "accept", who, note=why, settles=settles)
             return 1
         if key == "m":
             if not case.texts:
@@ -131,7 +141,7 @@ def _decide(queue: Queue, case: Case, who: str) -> int:
             lines = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
             texts = {name: text for name, text in lines.items() if text and text != case.texts[name]}
             if texts:
-                queue.decide(case, "mend", who, texts=texts)
+                queue.decide(case, "mend", who, texts=texts, settles=settles)
                 return 1
 
 

@@ -1,14 +1,15 @@
 """A review queue: what a person must confirm, and what they decided; plain lines of JSON, for a terminal or a page.
 
 `NAME.jsonl` holds the cases and is written whole by the step that doubts. Decisions are appended to
-`NAME.decisions.jsonl` and are on the disk when they are given; of several on one case the last counts, and all stay.
-A case that has changed since it was decided is open again, and so is one whose decision was withdrawn.
+`NAME.decisions.jsonl` and are on the disk when they are given; of several by one person on one case the last counts,
+and all stay. A case on which people differ is open until somebody who sees what they chose settles it. A case that has
+changed since it was decided is open again, and so is one whose decision was withdrawn.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from typing import IO, Any, Literal, get_args
 
 from eyespot.pipelines.outcomes import Drop, Failed, Keep, Outcome, Record, line_of
 from eyespot.pipelines.step import digest_of_json
+from eyespot.runs.agreement import Ratings, cohen_kappa, krippendorff_alpha
 from eyespot.storage.atomic import append_line, make_folder, write_whole
 from eyespot.storage.locks import in_turn
 from eyespot.storage.tables import rows_of
@@ -58,6 +60,7 @@ class ReviewDecision:
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     texts: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    settles: bool = False  # given in sight of what others chose, so it decides and tells nothing of agreement
 
     @cached_property
     def digest(self) -> str:
@@ -91,7 +94,7 @@ class Queue:
         self.cases = {case.id: case for case in (_case(path, line, row) for line, row in rows_of(path))}
 
     def decide(self, case: Case, choice: Choice, who: str, **more: Any) -> ReviewDecision:
-        """Keep what somebody chose; it is on the disk when this returns. `more`: mended `texts`, a `note`.
+        """Keep what somebody chose; it is on the disk when this returns. `more`: mended `texts`, a `note`, `settles`.
 
         Raises `UsageError` for texts that the case does not have, and for mending that mends none.
         """
@@ -100,18 +103,25 @@ class Queue:
             append_line(file, line_of(asdict(decision)))
         return decision
 
-    def decide_seeing(self, seen: str | None, case: Case, choice: Choice, who: str, **more: Any) -> ReviewDecision:
+    def decide_seeing(
+        self, seen: str | None, case: Case, choice: Choice, who: str, *, blind: bool = False, **more: Any
+    ) -> ReviewDecision:
         """The same for one of many people: `seen` is the digest of the decision they saw stand, None for an open case.
 
         Gives what then stands. What stands already as it is said is not kept a second time, so a click that comes twice
-        counts once. Raises `Overtaken`, and keeps nothing, if another decision stands by now.
+        counts once. Who sees the decision of another, which is not so where it is `blind`, settles the case. Raises
+        `Overtaken`, and keeps nothing, if another decision stands by now.
         """
         decision = self._decision(case, choice, who, more)
         with self._appending() as file:
-            stands = self.standing().get(case.id)
-            if stands is not None and replace(stands, at=decision.at) == decision:  # the same, but for the time
-                return stands
+            stands, given = self.standing().get(case.id), self.opinions().get(case.id, [])
+            for one in given:  # the same, but for the time
+                if replace(one, at=decision.at, settles=False) == decision and (
+                    one == stands or (blind and not stands)
+                ):
+                    return one
             _check_seen(seen, stands)
+            decision = replace(decision, settles=not blind and any(one.who != who for one in given))
             append_line(file, line_of(asdict(decision)))
         return decision
 
@@ -122,8 +132,10 @@ class Queue:
         """
         with self._appending() as file:
             stands = self.standing().get(case.id)
-            if stands is not None:
-                _check_seen(seen, stands)
+            given = {one.digest for one in self.opinions().get(case.id, ()) if one.who == who}
+            if stands is not None or seen in given:
+                if seen not in given:
+                    _check_seen(seen, stands)
                 append_line(file, line_of(asdict(ReviewDecision(case.id, WITHDRAWN, who, case.digest))))
 
     def _decision(self, case: Case, choice: Choice, who: str, more: Mapping[str, Any]) -> ReviewDecision:
@@ -149,24 +161,65 @@ class Queue:
         return [_decision(self.decided, number, line) for number, line in enumerate(whole.splitlines(), 1)]
 
     def standing(self) -> dict[str, ReviewDecision]:
-        """The decision that counts for each case that is decided, as the case is now."""
-        decided = self._last()
-        return {id: decided[id] for id, case in self.cases.items() if id in decided and decided[id].case == case.digest}
+        """The decision that counts for each case that is decided, as the case is now; none where people differ."""
+        given = {id: self.settled_by(opinions) for id, opinions in self.opinions().items()}
+        return {id: one for id in self.cases if (one := given.get(id)) is not None}
+
+    @staticmethod
+    def settled_by(opinions: Sequence[ReviewDecision]) -> ReviewDecision | None:
+        """The last that settles the case, else the last if all are the same."""
+        settled = [one for one in opinions if one.settles]
+        same = len({(one.choice, digest_of_json(one.texts)) for one in opinions}) == 1
+        return settled[-1] if settled else opinions[-1] if same else None
+
+    def opinions(self) -> dict[str, list[ReviewDecision]]:
+        """By case, as it is now, the last decision of each person, in their order.
+
+        Who withdraws takes back their decision, or where they have none all of them.
+        """
+        found: dict[str, dict[str, ReviewDecision]] = {}
+        for one in self.decisions():
+            if one.id in self.cases and one.case == self.cases[one.id].digest:
+                given = found.setdefault(one.id, {})
+                if given.pop(one.who, None) is None and one.choice == WITHDRAWN:
+                    given.clear()
+                if one.choice != WITHDRAWN:
+                    given[one.who] = one
+        return {id: list(given.values()) for id, given in found.items() if given}
+
+    def agreement(self) -> dict[str, Any]:
+        """How far people agree who decided on the same cases without sight of each other.
+
+        `people`, `cases` (decided by several), `disputed` (of these still open), `kappa` (Cohen's, of two people),
+        `alpha` (Krippendorff's), each None where `why` says so.
+        """
+        blind = {id: [one for one in given if not one.settles] for id, given in self.opinions().items()}
+        several = {id: given for id, given in blind.items() if len(given) > 1}
+        ratings = Ratings.of((id, one.who, one.choice) for id, given in several.items() for one in given)
+        fields: dict[str, Any] = {"people": sorted(ratings.raters), "cases": len(several), "kappa": None, "alpha": None}
+        fields |= {"disputed": len(several.keys() - self.standing().keys()), "why": ""}
+        if not several:
+            return fields | {"why": "no case was decided by two people"}
+        if len(ratings.values) < 2:
+            return fields | {"why": f"all chose {ratings.values[0]}, so agreement by chance is not known"}
+        fields["alpha"] = krippendorff_alpha(ratings).value
+        if len(ratings.raters) > 2:
+            return fields | {"why": f"kappa is for two people, and there are {len(ratings.raters)}"}
+        return fields | {"kappa": cohen_kappa(ratings).value}
 
     def lapsed(self) -> list[str]:
         """The cases that were decided and have changed since, by their ids; they are open again."""
-        decided, standing = self._last(), self.standing()
-        return [id for id in self.cases if id in decided and id not in standing]
+        last, opinions = {decision.id: decision for decision in self.decisions()}, self.opinions()
+        decided = {id for id, decision in last.items() if decision.choice != WITHDRAWN}
+        return [id for id in self.cases if id in decided and id not in opinions]
 
-    def _last(self) -> dict[str, ReviewDecision]:
-        """The last decision on each case, but for those that were withdrawn."""
-        last = {decision.id: decision for decision in self.decisions()}
-        return {id: decision for id, decision in last.items() if decision.choice != WITHDRAWN}
-
-    def open(self) -> list[Case]:
-        """What is still to be decided, in the order of the queue."""
-        standing = self.standing()
-        return [case for case in self.cases.values() if case.id not in standing]
+    def open(self, second: str | None = None) -> list[Case]:
+        """What is still to be decided, in the order of the queue; with `second` what this person has not decided."""
+        if second is None:
+            done = set(self.standing())
+        else:
+            done = {id for id, given in self.opinions().items() if any(one.who == second for one in given)}
+        return [case for case in self.cases.values() if case.id not in done]
 
     def counts(self) -> dict[str, int]:
         """How many cases there are, how many of them are open, and how many stand as each choice."""

@@ -245,7 +245,7 @@ def decide(shelf: Shelves, served: Chosen, who: Who, body: DecisionRequest) -> R
         else:
             if served.panel is not None and body.choice == "mend":
                 raise UsageError("an audit is answered with yes or no; accept or drop the case")
-            more = {"texts": body.texts, "note": body.note}
+            more: dict[str, Any] = {"texts": body.texts, "note": body.note, "blind": served.panel is not None}
             seen = served.queue.decide_seeing(body.seen, case, body.choice, who, **more).digest
     except Overtaken as error:
         blind = "this case was answered or opened again since you saw it; look again and answer again"

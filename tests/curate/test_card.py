@@ -30,6 +30,7 @@ from eyespot.pipelines.data_card import (
     CardTable,
     SampleRecord,
     card_of,
+    licence_check,
     wording,
     write_card,
 )
@@ -241,3 +242,12 @@ def test_what_cannot_be_compared_is_refused() -> None:
     for wrong in ({"k": 1}, {"temperature": 0.0}, {"eta": 0.0}, {"eta": 1.5}):
         with pytest.raises(UsageError):
             Discriminability(**wrong)
+
+
+def test_licences_that_are_unclear_are_none_and_those_that_forbid_something_are_counted() -> None:
+    given = ["CC BY 4.0", "CC BY-NC 4.0", "CC BY-NC-ND 2.0", "unclear: no page", "Unknown", "", None, "Public domain"]
+    check = licence_check(given)
+    assert check.level == "amber" and check.text.startswith(
+        "4 of 8 photos have a licence; 2 are unclear; 2 are NC; 1 are ND"
+    )
+    assert licence_check(["CC0", "CC BY"]).level == "green"

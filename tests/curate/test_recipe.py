@@ -26,7 +26,7 @@ from eyespot.pipelines import (
     read_recipe,
     run,
 )
-from eyespot.pipelines.human_review import Case, Queue, decisions_digest, reviewed, write_queue
+from eyespot.pipelines.human_review import Case, Choice, Queue, decisions_digest, reviewed, write_queue
 from eyespot.types import UsageError
 from tests.command import run_eyespot
 from tests.wording import raises
@@ -159,14 +159,59 @@ def queue(tmp_path: Path) -> Queue:
 
 def test_the_last_decision_counts_and_all_stay(queue: Queue) -> None:
     queue.decide(CASES[0], "accept", "ada")
-    queue.decide(CASES[0], "drop", "bob", note="it is one")
+    queue.decide(CASES[0], "drop", "ada", note="it is one")
     queue.decide(CASES[1], "mend", "ada", texts={"caption": "two blue cups"})
 
     again = Queue(queue.path)
 
-    assert [(one.who, one.choice) for one in again.decisions()] == [("ada", "accept"), ("bob", "drop"), ("ada", "mend")]
+    assert [(one.who, one.choice) for one in again.decisions()] == [("ada", "accept"), ("ada", "drop"), ("ada", "mend")]
     assert again.standing()["face"].note == "it is one" and again.open() == [CASES[2]]
     assert again.counts() == {"cases": 3, "open": 1, "accept": 0, "mend": 1, "drop": 1}
+
+
+def test_people_who_differ_leave_a_case_open_until_somebody_settles_it(queue: Queue) -> None:
+    """Both decisions stay, and tell how far people agree; what was chosen in sight of others does not."""
+    for case, (ada, bob) in zip(CASES[:3], (("accept", "drop"), ("drop", "drop"), ("accept", "accept")), strict=True):
+        queue.decide(case, ada, "ada")
+        queue.decide(case, bob, "bob")
+    before = queue.agreement(), set(queue.standing()), queue.open()
+
+    queue.decide(CASES[0], "drop", "cy", settles=True)
+
+    # They agree on 2 of 3; by chance on 4 of 9 (2/3 · 1/3 + 1/3 · 2/3)
+    assert (before[0]["kappa"], before[0]["disputed"]) == (pytest.approx(0.4), 1)
+    assert CASES[0].id not in before[1] and CASES[0] in before[2]
+    assert queue.standing()[CASES[0].id].who == "cy" and [one.who for one in queue.opinions()[CASES[0].id]] == [
+        *("ada", "bob", "cy")
+    ]
+    assert queue.agreement() == before[0] | {"disputed": 0}
+    assert not {one.id for one in queue.open("ada")} & {one.id for one in CASES[:3]}
+
+
+@pytest.mark.parametrize(
+    ("choices", "why"),
+    [
+        ({"ada": "accept"}, "no case was decided by two people"),
+        ({"ada": "accept", "bob": "accept"}, "all chose accept, so agreement by chance is not known"),
+        ({"ada": "accept", "bob": "drop", "cy": "drop"}, "kappa is for two people, and there are 3"),
+    ],
+)
+def test_where_there_is_no_agreement_it_says_why(queue: Queue, choices: dict[str, Choice], why: str) -> None:
+    for who, choice in choices.items():
+        queue.decide(CASES[0], choice, who)
+    assert queue.agreement()["why"] == why and queue.agreement()["kappa"] is None
+
+
+def test_a_decision_in_sight_of_another_settles_and_a_blind_one_is_an_opinion(queue: Queue) -> None:
+    for case, blind in ((CASES[0], False), (CASES[1], True)):
+        seen = queue.decide_seeing(None, case, "accept", "ada", blind=blind).digest
+        for _ in range(2):  # a click that comes twice counts once
+            queue.decide_seeing(seen, case, "drop", "bob", blind=blind)
+
+    assert queue.standing()[CASES[0].id].who == "bob" and CASES[1].id not in queue.standing()
+    assert len(queue.decisions()) == 4
+    queue.withdraw_seeing(queue.opinions()[CASES[1].id][1].digest, CASES[1], "bob")
+    assert queue.standing()[CASES[1].id].who == "ada"
 
 
 @pytest.mark.parametrize(

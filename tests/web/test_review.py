@@ -216,7 +216,7 @@ def test_an_audit_tells_nothing_of_others_before_its_end(blind: TestClient, sett
 @pytest.mark.parametrize(
     ("answers", "at", "shown", "zebras"),
     [
-        ("yyyn", 1, ["75 %", "30 to 95 %"], 1),  # 3 of 4, by Wilson; they differ on one
+        ("yyyn", 1, ["34 to 100 %", "50 %"], 1),  # 2 of 2 accepted, 1 of 2 refused, by Wilson; they differ on one
         ("nnyy", 2, ["<strong>0.40</strong> lower"], 2),  # means of 0.9 and 0.7, and of 0.5 and 0.3
     ],
 )

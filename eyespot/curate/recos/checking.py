@@ -1,4 +1,4 @@
-"""The steps `grammar` and `review`, which look at captions, and `complete`, which drops ambiguous ones."""
+"""The steps `verify`, `grammar` and `review`, which check captions, and `complete`, which drops ambiguous ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from eyespot.curate.recos.captions import CAPTIONS, REPEATED
+from eyespot.curate.recos.captions import CAPTIONS, DECLINED, REPEATED, CaptionWriter
 from eyespot.curate.recos.confusing import changed
-from eyespot.curate.recos.pictures import AMBIGUOUS, Sources, same_words, wordings
+from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, Sources, same_words, wordings
+from eyespot.curate.recos.subtasks import subtask
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of
 from eyespot.rooms import needs
 
 UNGRAMMATICAL = "ungrammatical"
@@ -67,6 +69,57 @@ def checked(record: Record, _context: Context, checker: Checker, how: Grammar) -
     if errors and how.at_fault == "drop":
         return Drop(record, UNGRAMMATICAL, "; ".join(errors))
     return Keep({**record, "doubts": [*record.get("doubts", []), *errors]} if errors else record)
+
+
+UNTRUE, NOT_UNIQUE = "not true of its picture", "true of the similar picture too"
+UNSEARCHABLE, UNFIT = "nobody could search for it", "its picture does not fit the sub-task"
+
+
+class CaptionVerdict(AnswerForm):
+    """What a model finds of a caption beside its picture, and beside the similar one of v1."""
+
+    reasoning: str
+    true_of_first: bool
+    true_of_second: bool
+    searchable: bool
+    fits: bool
+
+
+@dataclass(frozen=True)
+class Verifying:
+    """The version whose captions a model judges, and how many requests are sent at the same time."""
+
+    version: str = "v0"
+    workers: int = 4
+
+
+def verified(record: Record, context: Context, judge: CaptionWriter, how: Verifying) -> Outcome:
+    """The caption of a photo if a model finds it true of its picture, and in v1 false of the picture it confuses with.
+
+    Captions of drawn pictures are true by their generator, and are not judged.
+    """
+    if not _is_caption(record, how.version) or record["source"] == DRAWN:
+        return Keep(record)
+    shown = [PromptPicture(record["image"], str(judge.sources.place(record)))]
+    if record["version"] == "v1":
+        other = {**record, "path": record["of_path"]}
+        shown.append(PromptPicture(record["of"], str(judge.sources.place(other))))
+    about = subtask(record["subtask"])
+    words = filled(judge.template, subtask=about.name, about=about.about, caption=record["text"])
+    reply = ask_model(context, prompt_of(judge.model, words, CaptionVerdict, shown), CaptionVerdict)
+    if reply.answer is None:
+        return Drop(record, DECLINED, reply.declined)
+    fault = fault_found(reply.answer, len(shown))
+    return Drop(record, fault, f"{record['text']} ({reply.answer.reasoning})") if fault else Keep(record)
+
+
+def fault_found(verdict: CaptionVerdict, pictures: int) -> str:
+    """Why a caption is dropped that was judged beside this many pictures; "" if it is not."""
+    if not verdict.true_of_first:
+        return UNTRUE
+    if pictures > 1 and verdict.true_of_second:
+        return NOT_UNIQUE
+    return UNFIT if not verdict.fits else "" if verdict.searchable else UNSEARCHABLE
 
 
 CONFIRMED, CHANGED, UNSEEN = "confirmed", "changed", "unseen"

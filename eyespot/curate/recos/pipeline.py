@@ -16,6 +16,7 @@ from eyespot.curate.recos.demonstration import writer
 from eyespot.curate.recos.pictures import Sources
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, Step
 from eyespot.pipelines.human_review import decisions_digest
+from eyespot.pipelines.prompts import expected
 from eyespot.types import UsageError
 
 REVIEW = "review"
@@ -146,6 +147,19 @@ def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 3, needs=("collect",), **fields)
 
 
+def verify_step(pipe: RecosPipeline, declared: Declared) -> Step:
+    """Shows a model each caption of a photo with its picture, and drops what is not true of it."""
+    how = declared.fitted(checking.Verifying)
+    by, fields = _writer(pipe, declared, "verify")
+    if str(by.model.get("use")).partition(":")[0] == DEMONSTRATION:
+        raise UsageError("the step verify needs a model that sees pictures; the demonstration works from labels alone")
+    pictures = 1 if how.version == "v0" else 2
+    fields |= {"expects": expected(by.model, pictures, by.template), "asking": pipe.wanted[1] * CAPTIONS}
+    about = f"Shows a model each caption of {how.version} of a photo, and drops what is not true of its picture alone."
+    work = MapStep(lambda record, context: checking.verified(record, context, by, how), how.workers)
+    return declared.made(work, about=about, **fields)
+
+
 def grammar_step(_pipe: RecosPipeline, declared: Declared) -> Step:
     """Looks for grammar errors in captions."""
     how = declared.fitted(checking.Grammar)
@@ -204,8 +218,8 @@ def distinct_step(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 2)
 
 
-_STEPS = (draw_step, render_step, collect_step, caption_step, discriminate_step, grammar_step, review_step)
-_LATER = (complete_step, pair_step, confuse_step, expand_step, hash_step, distinct_step)
+_STEPS = (draw_step, render_step, collect_step, caption_step, discriminate_step, verify_step, grammar_step)
+_LATER = (review_step, complete_step, pair_step, confuse_step, expand_step, hash_step, distinct_step)
 MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
     make.__name__.removesuffix("_step"): make for make in (*_STEPS, *_LATER)
 }

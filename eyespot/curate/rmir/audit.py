@@ -31,6 +31,7 @@ from eyespot.types import UsageError
 VERDICTS, LAST, PANEL = "verdicts.jsonl", "last-hits.jsonl", "panel.jsonl"
 WHY = "{question} Does the second picture answer this about the first? accept: yes, drop: no"
 ALL = "all"
+ACCEPTED, REFUSED = "accepted", "refused"
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,12 @@ def _shuffled(triplets: Iterable[Record], seed: int, what: str) -> list[Record]:
 
 
 class AuditAgreement(NamedTuple):
-    """How often person and panel agree on judgements of a kind, with a 95% interval (Wilson)."""
+    """How often people agree with one verdict of the panel on queries of a kind, with a 95% interval (Wilson).
 
+    Of what was accepted this is the precision of targets; of what was refused, the rest are answers that were missed.
+    """
+
+    verdict: str
     kind: str
     agreed: int
     cases: int
@@ -102,17 +107,21 @@ class TwoGroups(NamedTuple):
 
 
 def agreements(made: FinishedSteps, folder: Path) -> list[AuditAgreement]:
-    """The person's decisions so far beside the panel's, for each kind that has any and together."""
+    """People's decisions so far beside the panel's, by verdict, for each kind that has any and together."""
     verdicts = said_in(folder / VERDICTS)
     return agreed(_sealed(made, (one for one in made.triplets if one["id"] in verdicts)), verdicts)
 
 
 def agreed(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> list[AuditAgreement]:
     """The same from what both said, by the ids of cases."""
-    both = [(panel[id].kind, panel[id].answers is yes) for id, yes in verdicts.items() if id in panel]
-    groups = {kind: [same for of, same in both if kind in (of, ALL)] for kind in (*KINDS, ALL)}
-    counts = [(kind, sum(same), len(same)) for kind, same in groups.items() if same]
-    return [AuditAgreement(kind, hits, cases, *wilson(hits, cases)) for kind, hits, cases in counts]
+    found = []
+    for verdict, accepted in ((ACCEPTED, True), (REFUSED, False)):
+        both = [(panel[id].kind, yes) for id, yes in verdicts.items() if id in panel and panel[id].answers is accepted]
+        for kind in (*KINDS, ALL):
+            cases = [yes is accepted for of, yes in both if kind in (of, ALL)]
+            hits = sum(cases)
+            found += [AuditAgreement(verdict, kind, hits, len(cases), *wilson(hits, len(cases)))] if cases else []
+    return found
 
 
 def last_hits(made: FinishedSteps, folder: Path) -> TwoGroups | None:
@@ -134,12 +143,6 @@ def said_in(queue: Path) -> dict[str, bool]:
     if not queue.exists():
         raise UsageError(f"there is no {queue}; make the set first, with: eyespot build rmir RECIPE --out FOLDER")
     return {id: decision.choice != "drop" for id, decision in Queue(queue).standing().items()}
-
-
-def read_queue(queue: Path) -> tuple[int, int]:
-    """How many cases a queue has, and how many of them a person decided."""
-    opened = Queue(queue)
-    return len(opened.cases), len(opened.standing())
 
 
 # -- what the panel said ----------------------------------------------------------------------------------------------

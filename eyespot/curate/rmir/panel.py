@@ -196,7 +196,7 @@ def _by_query(triplets: Records, answers: bool) -> Mapping[str, list[Any]]:
 
 
 TEST, TRAIN = "test", "train"
-SHARED = "its input asks in the test too"
+SHARED, SHARED_TARGET = "its input asks in the test too", "a target of it is one in the test too"
 
 
 @dataclass(frozen=True)
@@ -205,13 +205,14 @@ class SplitSettings:
 
     `votes` "retrieved" takes the list as it was found, with all its votes; "confident" only what stage 5 kept. `pool`:
     the targets of all queries, or all photos of the seed set that nobody doubts. `apart` drops queries for training
-    whose input picture also asks in the test.
+    whose input picture also asks in the test, `apart_targets` those of which a target is one in the test.
     """
 
     threshold: float = 0.5
     votes: Literal["retrieved", "confident"] = "retrieved"
     pool: Literal["targets", "seeds"] = "targets"
     apart: bool = True
+    apart_targets: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,12 +228,16 @@ def split(queries: Records, context: Context, settings: SplitSettings, lists: Li
     """Each query with its `tsr` and `split`."""
     hits = ranked(counted(context.earlier, settings), lists.space)
     scores = {one["id"]: tail_reliability(hits.get(one["id"], []), lists.judges, lists.depth) for one in queries}
-    test = {one["image"] for one in queries if scores[one["id"]] > settings.threshold}
+    tests = [one for one in queries if scores[one["id"]] > settings.threshold]
+    inputs = {one["image"] for one in tests}
+    targets = {target for one in tests for target in one["targets"]}
     for one in queries:
         score = scores[one["id"]]
         record = {**one, "tsr": score, "split": TEST if score > settings.threshold else TRAIN}
-        if settings.apart and record["split"] == TRAIN and one["image"] in test:
+        if settings.apart and record["split"] == TRAIN and one["image"] in inputs:
             yield Drop(record, SHARED, f"reliability {score:.3f}")
+        elif settings.apart_targets and record["split"] == TRAIN and not targets.isdisjoint(one["targets"]):
+            yield Drop(record, SHARED_TARGET, f"reliability {score:.3f}")
         else:
             yield Keep(record)
 

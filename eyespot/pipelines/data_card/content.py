@@ -47,11 +47,20 @@ def level_of(value: float, amber: float, green: float) -> Level:
 
 
 def licence_check(licences: Sequence[str | None]) -> QualityCheck:
-    """Whether the licence of every photo is known."""
-    known = sum(bool(licence) for licence in licences)
-    rest = "" if known == len(licences) else "; photos without one may be shared by their owner only"
-    level: Level = "green" if known == len(licences) else "amber"
-    return QualityCheck("Licences", level, f"{known:,} of {len(licences):,} photos have a licence{rest}.")
+    """Whether the licence of every photo is known, and how many forbid commercial use (NC) or changes (ND).
+
+    A text that says "unclear", "unknown" or "none" is no licence.
+    """
+    given = [licence.casefold() for licence in licences if licence and licence.strip()]
+    named = [licence for licence in given if not re.match(r"\W*(unclear|unknown|none\b|n/a|\?)", licence)]
+    rest = "" if len(named) == len(licences) else "; photos without one may be shared by their owner only"
+    parts = [f"{len(given) - len(named):,} are unclear"] if len(given) > len(named) else []
+    for what, words in (("NC", r"\bnc\b|non-?commercial"), ("ND", r"\bnd\b|no-?deriv")):
+        count = sum(re.search(words, licence) is not None for licence in named)
+        parts += [f"{count:,} are {what}"] if count else []
+    level: Level = "green" if len(named) == len(licences) else "amber"
+    counts = "; ".join([f"{len(named):,} of {len(licences):,} photos have a licence", *parts])
+    return QualityCheck("Licences", level, f"{counts}{rest}.")
 
 
 def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:

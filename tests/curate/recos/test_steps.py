@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from PIL import Image
 
 from eyespot.curate.recos import captions, checking, confusing
 from eyespot.curate.recos.captions import Captions, CaptionWriter, Discriminability, Rewriting, template
-from eyespot.curate.recos.checking import confirm
+from eyespot.curate.recos.checking import CaptionVerdict, confirm
 from eyespot.curate.recos.confusing import token_edits
 from eyespot.curate.recos.making import notes
 from eyespot.curate.recos.pictures import Collecting, Sources, SubtaskPictures, labels_of, writing_of
-from eyespot.pipelines import BatchStep, Drop, Keep, Record, RunOptions, Step, drops, run
+from eyespot.pipelines import BatchStep, Drop, Keep, MapStep, Prompt, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.human_review import Queue
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
@@ -35,11 +36,13 @@ def caption(id: str, text: str, **more: Any) -> dict[str, Any]:
     return {"id": id, "image": image, "text": text, "version": "v0", "subtask": "colour", "source": "own", **more}
 
 
-def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str, str]]:
+def through(
+    records: Iterable[Record], step: Step, out: Path, options: RunOptions = RunOptions()
+) -> list[tuple[str, str]]:
     """The ids that come out of a step with "", and those it drops with the reason."""
     render = Step("render", BatchStep(lambda _records, _context: []))
     source = Step("source", BatchStep(lambda _records, _context: map(Added, records)))
-    done = run([render, source, step], out, RunOptions())[-1]
+    done = run([render, source, step], out, options)[-1]
     survivors = [(record["id"], "") for record in done.records]
     return survivors + [(one.record["id"], one.reason) for one in drops(done.folder)]
 
@@ -228,6 +231,47 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them_and_a_prompt_may_
     assert prompt("openai:m", mine)["words"] == 'Write 5, as in {"captions": ["A {colour} bus."]}'
 
 
+def judge_by_truth(prompt: Prompt, _meter: object) -> dict[str, Any]:
+    """A caption names its picture; each answer errs in 5 %."""
+    text = prompt["words"].rpartition("Caption: ")[2].strip()
+    errs = Random(text + str(prompt["pictures"]))
+    first, *second = (f"{id}." in text for id in prompt["pictures"])
+    found = {"true_of_first": first, "true_of_second": any(second), "searchable": "Tower" not in text}
+    answer = {name: yes ^ (errs.random() < 0.05) for name, yes in (found | {"fits": "odd" not in text}).items()}
+    return {"reasoning": "compared", **answer}
+
+
+@pytest.mark.parametrize("version", ["v0", "v1"])
+def test_a_judge_leaves_at_most_three_of_a_hundred_planted_faults(tmp_path: Path, version: str) -> None:
+    """Of 600 captions 60 are of another picture (in v1 the similar one), 30 name a tower, 30 are of an odd picture."""
+    records = []
+    for at in range(600):
+        fault = {0: "false", 1: "Tower" if at % 20 == 1 else "odd"}.get(at % 10, "")
+        named = f"p{at + (1000 if version == 'v1' else 1)}" if fault == "false" else f"p{at}"
+        lookalike = {"of": f"p{at + 1000}", "of_path": "y.jpg"} if version == "v1" else {}
+        more = {"path": "x.jpg", "version": version, **lookalike}
+        records.append(caption(f"p{at}/1", f"{fault} bird {named}.", **more))
+    drawn = caption("drawn/1", "A sum of p3.", path="d.jpg", source="drawn", version=version)
+    other = caption("other/1", "false bird", version="v1" if version == "v0" else "v0")
+    judge = CaptionWriter({"use": "script"}, template("verify"), Sources(tmp_path, {}))
+    work = MapStep(lambda record, context: checking.verified(record, context, judge, checking.Verifying(version)))
+
+    options = RunOptions(client=judge_by_truth)
+    came = dict(through([*records, drawn, other], Step("verify", work), tmp_path / "out", options))
+
+    planted = {one["id"] for one in records if not one["text"].startswith(" ")}
+    left = {id for id, reason in came.items() if not reason}
+    assert len(planted) == 120 and len(planted & left) <= 0.03 * len(left)
+    assert {"drawn/1", "other/1"} <= left and len(left) > 0.75 * 480
+    assert {checking.UNTRUE, checking.UNFIT, checking.UNSEARCHABLE} <= set(came.values())
+    assert (
+        checking.fault_found(
+            CaptionVerdict(reasoning="", true_of_first=True, true_of_second=True, searchable=True, fits=True), 2
+        )
+        == checking.NOT_UNIQUE
+    )
+
+
 # -- recipes ----------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +283,7 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them_and_a_prompt_may_
         ("collect", "[steps.subtasks.colour]\nquery = 3"),
         ("collect", 'galleries = { drawn = "x" }'),
         ("caption", ""),
+        ("caption", 'model = "writer"\n[[steps]]\nstep = "verify"\nmodel = "writer"'),  # rules see no picture
         ("caption", 'model = "writer"\nprompts = { cap = "recipe.toml" }'),
         ("discriminate", 'model = "writer"\nat_limit = "maybe"'),
         ("discriminate", 'model = "writer"\nk = 1'),

@@ -15,6 +15,7 @@ from eyespot.curate.rmir.audit import (
     LAST,
     PANEL,
     VERDICTS,
+    Sealed,
     agreed,
     agreements,
     compared,
@@ -25,13 +26,30 @@ from eyespot.curate.rmir.audit import (
 )
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import card_content, write_set
-from eyespot.curate.rmir.panel import confidence, negativeness, reliability, settle_votes
-from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check, shortcuts
-from eyespot.pipelines import Record
+from eyespot.curate.rmir.panel import (
+    SHARED_TARGET,
+    SplitSettings,
+    confidence,
+    negativeness,
+    reliability,
+    settle_votes,
+    split,
+)
+from eyespot.curate.rmir.quality import (
+    Shortcut,
+    effective_judges,
+    order_check,
+    panel_checks,
+    shortcut_check,
+    shortcuts,
+    validity_check,
+)
+from eyespot.pipelines import Context, Record, Records
 from eyespot.pipelines.data_card import QualityCheck, wilson, worst
 from eyespot.pipelines.human_review import Queue
+from eyespot.pipelines.outcomes import line_of
 from eyespot.runs import rmir
-from eyespot.types import RankedImage, Run, UsageError
+from eyespot.types import RankedImage, Run, UsageError, no_progress
 from tests.wording import raises
 from tests.worlds import disagreeing
 
@@ -88,6 +106,36 @@ def test_effective_number_of_judges(votes: list[str], count: int | None) -> None
     assert 1 <= found <= 5 and (count is None or found == pytest.approx(count))
 
 
+@pytest.mark.parametrize(
+    ("described", "level", "text"), [(0.9, "green", "the set is hard"), (0.2, "amber", "cannot answer the set")]
+)
+def test_a_set_that_nobody_can_answer_is_told_from_a_hard_one(described: float, level: str, text: str) -> None:
+    """Both halves find what a random order finds; the description of the target finds more, or not."""
+    wobble = [0.01 * (at % 3 - 1) for at in range(30)]
+    ways = {"question alone": 0.2, "picture alone": 0.2, "both": 0.2, "the target's description": described}
+    found = [Shortcut(way, {20: [share + one for one in wobble]}) for way, share in ways.items()]
+
+    check = shortcut_check([*found, Shortcut("a random order", {20: [0.2] * 30})])
+
+    assert check.level == level and text in check.text
+
+
+def test_a_target_of_the_test_may_be_no_target_in_training(per_query: FinishedSteps, tmp_path: Path) -> None:
+    """The least reliable query trains, and gets a target of the most reliable one, which tests."""
+    *_, first = ordered = sorted(per_query.queries, key=lambda one: float(one["tsr"]))
+    queries = [first, {**ordered[0], "targets": [*ordered[0]["targets"], *first["targets"]]}]
+    (tmp_path / "queries.jsonl").write_bytes(b"".join(map(line_of, queries)))
+    given = Records(tmp_path / "queries.jsonl", len(queries))
+    context = Context("split", 0, lambda _prompt: {}, no_progress, {"judged": per_query.records("judged")})
+
+    def came(apart: bool) -> list[object]:
+        settings = SplitSettings(ordered[0]["tsr"], apart_targets=apart)
+        return [getattr(one, "reason", "") for one in split(given, context, settings, per_query.pipe.lists)]
+
+    assert ordered[0]["tsr"] < first["tsr"]
+    assert (came(False), came(True)) == (["", ""], ["", SHARED_TARGET])
+
+
 def test_a_small_demonstration_is_red_and_one_query_tells_nothing_of_shortcuts(demonstrated: FinishedSteps) -> None:
     checks = card_content(demonstrated).checks
     alone = FinishedSteps(demonstrated.pipe, demonstrated.done)
@@ -99,11 +147,12 @@ def test_a_small_demonstration_is_red_and_one_query_tells_nothing_of_shortcuts(d
 
 
 def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: FinishedSteps) -> None:
-    """They agree with the panel but in one case, and accept every second last hit."""
+    """They agree with the panel but in one target, and accept every second last hit."""
     panel = {one["id"]: bool(settle_votes(one, 3)[0]) for one in demonstrated.triplets}
     unread, queue, last = audit_check(copied, demonstrated), *(Queue(copied / "audit" / n) for n in (VERDICTS, LAST))
-    for number, (id, case) in enumerate(queue.cases.items()):
-        queue.decide(case, "accept" if panel[id] is (number > 0) else "drop", "ada")
+    wrong_target = next(id for id in queue.cases if panel[id])
+    for id, case in queue.cases.items():
+        queue.decide(case, "accept" if panel[id] and id != wrong_target else "drop", "ada")
     for number, case in enumerate(last.cases.values()):
         last.decide(case, "accept" if number % 2 else "drop", "ada")
 
@@ -111,9 +160,10 @@ def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: Fini
 
     check, count = audit_check(copied, demonstrated), len(queue.cases)
     assert unread.level == "red" and check.level != "red"
-    assert f"{count - 1} of {count} " in check.text and f" 0 of {count} " in check.text
+    wrong, accepted = 1, sum(panel[id] for id in queue.cases)
+    assert f"{wrong} of {accepted} targets are wrong" in check.text and f" 0 of {count} " in check.text
     text = (copied / "set" / "README.md").read_text(encoding="utf-8")
-    assert f"| all | {count - 1} | {count} |" in text and "Wilson's interval, 95%" in text
+    assert f"| accepted | all | {accepted - 1} | {accepted} |" in text and "Wilson's interval, 95%" in text
     assert "Cohen's d" in text and text.index("## Checks") < text.index("## What became of the records")
 
 
@@ -262,13 +312,36 @@ def test_who_agrees_with_the_panel_agrees_always(audit: Path, demonstrated: Fini
     right = {one["id"] for one in demonstrated.records("confident") if one["answers"]}
 
     decided(audit / VERDICTS, panel)
-    found = {one.kind: one for one in agreements(demonstrated, audit)}
+    found = {(one.verdict, one.kind): one for one in agreements(demonstrated, audit)}
     decided(audit / VERDICTS, dict.fromkeys(cases, True))
-    yes = {one.kind: one for one in agreements(demonstrated, audit)}
+    yes = {one.verdict: one for one in agreements(demonstrated, audit) if one.kind == "all"}
 
-    assert found["all"].agreed == found["all"].cases == len(cases)
-    assert found["all"].cases == sum(one.cases for kind, one in found.items() if kind != "all")
-    assert yes["all"].agreed == len(right.intersection(cases)) > 0
+    assert all(one.agreed == one.cases for one in found.values())
+    assert found["accepted", "all"].cases + found["refused", "all"].cases == len(cases)
+    assert yes["accepted"].agreed == yes["accepted"].cases == len(right.intersection(cases)) > 0
+    assert yes["refused"].agreed == 0 < yes["refused"].cases
+
+
+@pytest.mark.parametrize(
+    ("wrong", "missed", "level", "text"),
+    [
+        (
+            40,
+            6,
+            "red",
+            "About 40 of 100 targets are wrong (31% to 50%)",
+        ),  # the pooled share, 154 of 200, is that of the paper
+        (8, 0, "green", "About 8 of 100 targets are wrong (4% to 15%); about 0% of the answers"),
+        (8, 20, "red", "about 66% of the answers among judged photos are missed"),  # 0.2 * 900 beside 0.92 * 100
+    ],
+)
+def test_the_audit_speaks_of_wrong_targets_and_missed_answers(wrong: int, missed: int, level: str, text: str) -> None:
+    panel = {f"{yes}{n}": Sealed(f"{yes}{n}", "causal", "", yes, None, []) for yes in (True, False) for n in range(100)}
+    people = {f"True{n}": n >= wrong for n in range(100)} | {f"False{n}": n < missed for n in range(100)}
+
+    check = validity_check(agreed(panel, people), {True: 100, False: 900}, {"cases": 200, "open": 0})
+
+    assert check is not None and check.level == level and text in check.text
 
 
 def test_last_hits_are_grouped_by_what_the_person_says(audit: Path, demonstrated: FinishedSteps) -> None:
