@@ -41,12 +41,15 @@ OWNERS = """
 
 @dataclass(frozen=True)
 class LabelTask:
-    """A picture that is labelled for a query: y, n or d for doubt by each person, in seconds since 1970 if known."""
+    """A picture that is labelled for a query: y, n, d for doubt or None for a mark taken back, by each person.
+
+    `dates` are in seconds since 1970, where they are known.
+    """
 
     query: str
     text: str
     image: str
-    marks: Mapping[str, str] = field(default_factory=dict)
+    marks: Mapping[str, str | None] = field(default_factory=dict)
     dates: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -135,8 +135,7 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
     from pyarrow import csv
 
     mark = "\t" if b"\t" in data[:CHUNK].lstrip(b"\r\n").partition(b"\n")[0] else " "
-    blank = np.frombuffer(data, np.uint8) == ord(" ")  # (bytes,); `in` finds two blanks in twice the time
-    if mark == " " and (b"\t" in data or (blank[1:] & blank[:-1]).any()):
+    if mark == " " and (b"\t" in data or _has_two_blanks(data)):
         return None
     names, wanted = [str(at) for at in range(kind.full)], ["0", "2", "4" if kind.full == 6 else "3"]
     types = dict(zip(wanted, (pa.string(), pa.string(), pa.float64()), strict=True))  # query, image, value
@@ -149,9 +148,21 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
         )
     except pa.ArrowInvalid:
         return None
-    query, image = (_ids(table[name].dictionary_encode().combine_chunks(), mark) for name in wanted[:2])
+    query, image = (_ids(table[name].combine_chunks().dictionary_encode(), mark) for name in wanted[:2])
     value: NDArray[Any] = table[wanted[2]].to_numpy()  # (rows,)
     return (query, image, value) if (np.abs(value) < kind.limit).all() and query and image else None
+
+
+def _has_two_blanks(data: bytes) -> bool:
+    """Whether two blanks touch: piece by piece, what the processor's cache holds, an eighth of the time of `in`."""
+    blank = np.empty(CHUNK + 1, np.bool_)
+    whole = np.frombuffer(data, np.uint8)
+    for start in range(0, len(whole), CHUNK):
+        piece = whole[start : start + CHUNK + 1]
+        found = np.equal(piece, ord(" "), out=blank[: len(piece)])
+        if (found[1:] & found[:-1]).any():
+            return True
+    return False
 
 
 def _ids(column: Any, mark: str) -> IdColumn | None:

@@ -221,15 +221,15 @@ class AnnotationStore(AnnotationTables):
 
         What is said already is not kept a second time, so a click that is sent twice counts once. `kind` is empty, or
         `ADJUDICATION` for the word that settles a dispute. Of marks with `dates` (seconds since 1970) those change
-        nothing that are older than what is known of their photo, or have none. Raises `UsageError` for any other mark
-        and a bad name.
+        nothing that are older than the last mark of their photo or its withdrawal, or have none. Raises `UsageError`
+        for any other mark and a bad name.
         """
         if wrong := [mark for mark in marks.values() if mark is not None and mark not in MARKS]:
             raise UsageError(f"a mark is y, n or d for doubt, not {wrong[0]!r}")
         blank = Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None, at=time.time())
         with self._marking:
-            known = self._known(blank, marks)
-            before = {image: mark_of(judgement) for image, judgement in known.items()}
+            known = self.judgements.known_or_withdrawn(blank.query, marks, blank.judge, blank.prompt)
+            before = {image: mark_of(last) for image, last in known.items() if last.verdict is not None}
             changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
             if dates is not None:
                 older = {image for image in known if dates.get(image, 0.0) <= known[image].at}

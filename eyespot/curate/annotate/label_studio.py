@@ -25,7 +25,7 @@ from eyespot.types import UsageError
 MARKS = {choice: mark for mark, choice in CHOICES.items()}
 UNDATED = datetime.min.replace(tzinfo=UTC)
 # By query and photo the marks of each person, with their dates
-_Marks = dict[tuple[str, str], dict[str, list[tuple[datetime, str]]]]
+_Marks = dict[tuple[str, str], dict[str, list[tuple[datetime, str | None]]]]
 
 
 @dataclass
@@ -43,8 +43,10 @@ def tasks_of(store: AnnotationStore) -> list[LabelTask]:
     for id, wanted in store.queries().items():
         by_person = everybody(store, id)
         for photo in store.all_candidates(id):
-            marks = {who: mark_of(words[photo.image]) for who, words in by_person.items() if photo.image in words}
-            made.append(LabelTask(id, wanted.text, photo.image, marks))
+            last = {who: words[photo.image] for who, words in by_person.items() if photo.image in words}
+            dates = {who: judgement.at for who, judgement in last.items()}
+            marks = {who: mark_of(judgement) for who, judgement in last.items()}
+            made.append(LabelTask(id, wanted.text, photo.image, marks, dates))
     return made
 
 
@@ -52,7 +54,7 @@ def read(path: Path) -> LabelExport:
     """The tasks of an export; `UsageError` if it is none, or has tasks that eyespot did not make.
 
     Only the control of `labels.xml` is read. Of several marks of one person on one photo the newest counts by its date,
-    of equal dates the last.
+    of equal dates the last; a cancelled annotation takes the mark back.
     """
     listed = json_of(path)
     if not isinstance(listed, list):
@@ -67,6 +69,8 @@ def read(path: Path) -> LabelExport:
         for annotation, control, choices in _results(entry):
             if control != CONTROL:
                 others[control] += 1
+            elif annotation.get("was_cancelled"):
+                by_person.setdefault(_person(annotation), []).append((_date(annotation), None))
             elif len(choices) == 1 and choices[0] in MARKS:
                 by_person.setdefault(_person(annotation), []).append((_date(annotation), MARKS[choices[0]]))
             else:
@@ -100,13 +104,15 @@ def _task(path: Path, at: int, entry: Any) -> LabelTask:
 
 
 def _results(entry: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, list[Any]]]:
-    """Each annotation that was not cancelled, with a control and what was chosen there.
+    """Each annotation with a control and what was chosen there, nothing if it was cancelled.
 
     JSON-MIN has a task for each annotation, and of a control only its value.
     """
     for annotation in (entry.get("annotations") or []) if "data" in entry else [entry]:
-        results = [] if annotation.get("was_cancelled") else annotation.get("result") or []
-        if CONTROL in annotation:
+        results = annotation.get("result") or []
+        if annotation.get("was_cancelled"):
+            results = [{}]
+        elif CONTROL in annotation:
             value = annotation[CONTROL]
             results = [{"value": value if isinstance(value, dict) else {"choices": value}}]
         for result in results:
@@ -157,6 +163,6 @@ def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str])
             of_person = {task.image: task for task in of_query if who in task.marks}
             dates = {image: task.dates[who] for image, task in of_person.items() if who in task.dates}
             marks += store.mark(query, who, {image: task.marks[who] for image, task in of_person.items()}, dates=dates)
-            now = store.last_judgements(query, who)
-            older += sum(mark_of(now[image]) != task.marks[who] for image, task in of_person.items())
+            now = {image: mark_of(last) for image, last in store.last_judgements(query, who).items()}
+            older += sum(now.get(image) != task.marks[who] for image, task in of_person.items())
     return {"tasks": len(tasks), "queries": len(new), "listed": listed, "marks": marks, "older": older}

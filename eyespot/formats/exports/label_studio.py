@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -84,11 +85,15 @@ def write_tasks(path: Path, tasks: Iterable[tuple[LabelTask, Mapping[str, Any]]]
                 "from_name": CONTROL,
                 "to_name": "image",
                 "type": "choices",
-                "value": {"choices": [CHOICES[mark]]},
+                "value": {"choices": [CHOICES[mark]] if mark else []},
                 "meta": {"text": [who]},
             }
             person = {"id": people.setdefault(who, len(people) + 1), "email": who, "first_name": who, "last_name": ""}
-            entries.append({"id": annotations, "completed_by": person, "was_cancelled": False, "result": [result]})
+            entry = {"id": annotations, "completed_by": person, "was_cancelled": mark is None, "result": [result]}
+            if who in task.dates:
+                date = datetime.fromtimestamp(task.dates[who], UTC).isoformat()
+                entry |= {"created_at": date, "updated_at": date}
+            entries.append(entry)
         own = {"image_id": task.image, "query_id": task.query, "query": task.text}
         listed.append({"id": number, "data": {**data, **own}, "annotations": entries, "predictions": []})
     text = json.dumps(listed, ensure_ascii=False, indent=1)

@@ -142,6 +142,30 @@ def test_of_two_exports_the_newest_mark_counts_whichever_comes_last(tmp_path: Pa
         assert words(at) == {"label-studio 1": {"a": "y", "b": "n"}}
 
 
+def test_a_mark_taken_back_after_an_export_does_not_return(view: View, ids: list[str], tmp_path: Path) -> None:
+    with desk(tmp_path, ids) as at:
+        tasks = exported(view, at, tmp_path / "out")
+        at.mark("q", "ada", {ids[0]: None})
+        dated = json.loads((tmp_path / "out" / "tasks.json").read_text())
+        for name in ("created_at", "updated_at"):
+            del tasks[0]["annotations"][0][name]
+        for entries in (dated, tasks):
+            (tmp_path / "out" / "tasks.json").write_text(json.dumps(entries))
+            done = label_studio.take_in(at, label_studio.read(tmp_path / "out" / "tasks.json").tasks, set(ids))
+            assert (done["marks"], done["older"]) == (0, 1)
+        assert ids[0] not in words(at)["ada"]
+
+
+def test_a_newer_cancelled_annotation_takes_the_mark_back(tmp_path: Path) -> None:
+    yes, cancelled = by(1, YES, updated_at="2024-02-02"), by(1, was_cancelled=True, updated_at="2024-02-03")
+    with AnnotationStore(tmp_path / "ledger.sqlite") as at:
+        for entries, counts in (([yes], (1, 0)), ([yes, cancelled], (1, 0)), ([yes], (0, 1))):
+            (tmp_path / "tasks.json").write_text(json.dumps([task(*entries)]))
+            done = label_studio.take_in(at, label_studio.read(tmp_path / "tasks.json").tasks, {"a"})
+            assert (done["marks"], done["older"]) == counts
+        assert words(at) == {"label-studio 1": {}}
+
+
 @pytest.mark.parametrize(
     "payload",
     [
