@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, warn
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.settings.estimate import EstimateSettings
+from eyespot.storage.atomic import make_folder
+
+if TYPE_CHECKING:
+    from eyespot.search.estimates.study import CollectionEstimate
 
 
 def run(
@@ -22,8 +27,9 @@ def run(
     """Estimate how many photos of each month, place or species show something, with intervals."""
     import eyespot
     from eyespot.search.estimates.study import estimate_collection, refuse_nothing
-    from eyespot.search.estimates.wording import group_line, pair_sentence
 
+    for place in filter(None, (csv, html)):
+        make_folder(place.parent)
     collection = eyespot.open(searched_here(gallery, settings.encoder), settings.encoder)
     made = estimate_collection(collection, collection.query(" ".join(query)), settings)
     if csv:
@@ -34,13 +40,18 @@ def run(
         fields = {"groups": made.table, "pairs": made.pair_table, "advice": made.advice, "methods": made.methods}
         print_json({**fields, "missing": made.missing, "design": made.found.plan.as_json()["strata"]})
     else:
-        for one in made.groups.values():
-            print_line(escaped(group_line(one)))
-        for pair in made.pairs:
-            if sentence := pair_sentence(made.found, pair):
-                print_line(escaped(sentence))
-        print_line(escaped(f"\n{made.methods}"))
+        _print(made)
     for sentence in made.advice:
         warn(sentence)
     exit_if_failed(made.missing)
     refuse_nothing(made)
+
+
+def _print(made: CollectionEstimate) -> None:
+    from eyespot.search.estimates.wording import group_line, pair_sentence
+
+    lines = [*map(group_line, made.groups.values()), *(pair_sentence(made.found, pair) for pair in made.pairs)]
+    for line in filter(None, lines):
+        print_line(escaped(line))
+    print_line("")
+    print_line(escaped(made.methods))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from eyespot.settings.fields import ENCODER, JUDGES, Texts, setting
 from eyespot.settings.judge import BudgetSettings, JudgeOptions, LedgerSetting, PricesSetting
@@ -45,9 +44,8 @@ class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSetti
     borrow: bool = setting(
         "Assume that the ranking works alike in all groups, where a group has few looks.", default=False
     )
-    claim: Literal["agreement", "strict"] = setting(
-        "Which pairs of groups are called different: where separate and shared curves agree, or by Holm's rule.",
-        default="agreement",
+    strict: bool = setting(
+        "Call pairs of groups different by Holm's rule, and not where separate and shared curves agree.", default=False
     )
     together: bool = setting("Draw bands that hold for all groups at once.", default=False)
     seed: int = setting("The seed of the draw.", default=0, ge=0)

@@ -28,7 +28,7 @@ def svg(found: GroupedEstimate, together: bool = False) -> str:
     content = {"groups": groups, "ends": ends, "top": top, "most": max(one.units for one in groups) or 1}
     legend = "bands that hold for all groups at once, 95 %" if together else "each group's own 95 % interval"
     template = environment().get_template("estimate_bars.svg")
-    return template.render(**content, legend=legend, note=group_note, wide=max(34, min(72, 900 // len(groups))))
+    return template.render(**content, legend=legend, note=group_note, wide=max(36, min(96, 900 // len(groups))))
 
 
 def cells(found: GroupedEstimate) -> dict[str, Any] | None:

@@ -105,12 +105,10 @@ class CollectionEstimate:
         plan, photos = self.found.plan, np.array(self.frame.photos)
         rows = []
         for at, one in enumerate(self.groups.values()):
-            spans = {"relevant": one.relevant, "share": one.share, "together": one.together}
-            ends = {
-                f"{name}_{end}": getattr(span, end) for name, span in spans.items() for end in ("median", "low", "high")
-            }
-            ends["share"] = ends.pop("share_median")
-            del ends["together_median"]
+            ends = {f"relevant_{end}": getattr(one.relevant, end) for end in ("median", "low", "high")}
+            ends["share"] = one.share.median
+            ends |= {f"share_{end}": getattr(one.share, end) for end in ("low", "high")}
+            ends |= {f"together_{end}": getattr(one.together, end) for end in ("low", "high")}
             known = ends if one.basis else dict.fromkeys(ends)
             head = {"group": one.label, "units": one.units, "photos": int(photos[plan.members[at]].sum())}
             rows.append(head | {"looked_at": one.judged, "yes": one.yes, "basis": one.basis} | known)
@@ -167,7 +165,7 @@ class CollectionEstimate:
 def again(folder: Path) -> CollectionEstimate:
     """The answer that was written to a folder, made again of `looks.csv` and `design.json`."""
     design = json.loads((folder / DESIGN).read_text("utf-8"))
-    said = [row["verdict"] for row in rows_of(folder / LOOKS)]
+    said = [row["verdict"] for _line, row in rows_of(folder / LOOKS)]
     verdicts = np.array([np.nan if one in (None, "") else float(one) for one in said])
     study = Study(**{name: tuple(one) if isinstance(one, list) else one for name, one in design["study"].items()})
     found = _estimated(GroupPlan.of_json(design["plan"]), verdicts, design["choices"])
@@ -178,8 +176,8 @@ def _estimated(plan: GroupPlan, verdicts: Reals, choices: dict[str, Any]) -> Gro
     answers = choices.get("answers")
     given = None if answers is None else np.array([np.nan if one is None else one for one in answers])
     accuracy = Accuracy(*choices["accuracy"])
-    strict = choices["claim"] == "strict"
-    return estimate(plan, verdicts, accuracy=accuracy, borrow=choices["borrow"], strict=strict, answers=given)
+    how = {name: choices[name] for name in ("borrow", "strict")}
+    return estimate(plan, verdicts, accuracy=accuracy, answers=given, **how)
 
 
 # -- judging ----------------------------------------------------------------------------------------------------
@@ -310,7 +308,7 @@ def _to_recheck(plan: GroupPlan, verdicts: Reals, number: int) -> Ints:
 def _choices(settings: EstimateSettings, accuracy: Accuracy, answers: list[float | None] | None) -> dict[str, Any]:
     """What the answer depends on besides the plan and the verdicts, as a file holds it."""
     given = [accuracy.sensitivity, accuracy.specificity, accuracy.relevant, accuracy.irrelevant]
-    names = ("borrow", "claim", "together")
+    names = ("borrow", "strict", "together")
     return {**{name: getattr(settings, name) for name in names}, "accuracy": given, "answers": answers}
 
 

@@ -127,5 +127,6 @@ def group_note(one: GroupEstimate) -> str:
 
 def group_line(one: GroupEstimate) -> str:
     """One line of a table on the terminal."""
-    share = "" if not one.basis else f"{one.share.median:6.1%}  {one.share.low:6.1%} to {one.share.high:6.1%}"
+    shown = one.basis and (one.yes or one.basis == "whole")  # of none seen there is a most, and no middle
+    share = f"{one.share.median:6.1%}  {one.share.low:6.1%} to {one.share.high:6.1%}" if shown else ""
     return f"{one.label!s:>12}  {share:26}  {one.sentence}{' (borrowed)' if one.basis == 'borrowed' else ''}"
