@@ -7,7 +7,7 @@ into one list, so that whoever judges learns nothing of the group. Rounds of 60,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -65,6 +65,11 @@ class GroupPlan:
     def sample(self, group: int, units: Ints) -> RankSample:
         """These units of a group as a sample of its ranks."""
         return RankSample(self.edges[group], self.ranks[units])
+
+    def until(self, looks: int) -> GroupPlan:
+        """The plan up to the last round that is whole after so many looks."""
+        rounds = tuple(total for total in self.rounds if total <= looks)
+        return replace(self, rounds=rounds, units=self.units[: max(rounds, default=0)])
 
     def as_json(self) -> dict[str, Any]:
         """The design as a file holds it: with `group` and the verdicts it gives the same answer again."""

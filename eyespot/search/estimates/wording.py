@@ -120,6 +120,11 @@ def _correction(found: GroupedEstimate) -> str:
     )
 
 
+def group_note(one: GroupEstimate) -> str:
+    """How many of the units that were looked at are relevant, and how many there are."""
+    return f"{one.yes} of {one.judged} / {one.units:,}"
+
+
 def group_line(one: GroupEstimate) -> str:
     """One line of a table on the terminal."""
     share = "" if not one.basis else f"{one.share.median:6.1%}  {one.share.low:6.1%} to {one.share.high:6.1%}"
