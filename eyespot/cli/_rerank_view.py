@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
-from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import FEW
 from eyespot.types import RankedImage, Run, Tokens, without_code
 
@@ -120,20 +119,9 @@ def accuracy_of(settings: SearchSettings) -> Accuracy | None:
     """How often the judge of a calibration is right; None without one, `SettingsConflict` for what is no accuracy."""
     if settings.calibrate is None:
         return None
-    from eyespot.search.calibration import Accuracy
+    from eyespot.search.parts import accuracy_named
 
-    if settings.accuracy is None:
-        return Accuracy()
-    try:
-        sensitivity, specificity, *counts = (float(part) for part in settings.accuracy.split(","))
-        relevant, irrelevant = map(int, counts) if counts else (None, None)
-    except ValueError:
-        raise SettingsConflict(
-            "{accuracy} takes two shares, as in 0.9,0.85, or with the numbers of pictures they were measured on, "
-            "as in 0.9,0.85,50,50, not {given!r}",
-            given=settings.accuracy,
-        ) from None
-    return Accuracy(sensitivity, specificity, relevant, irrelevant)
+    return accuracy_named(settings.accuracy)
 
 
 def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:

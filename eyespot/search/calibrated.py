@@ -11,7 +11,7 @@ it may be a `covariate`: `with_covariate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -264,25 +264,31 @@ def with_covariate(made: Calibration, query: Query, ledger: Judgements) -> Calib
     """
     if not made.judge.startswith(PERSON):
         return made
-    digest, hits = query_digest(query), made.run[query.id][: made.curve.hits]
+    hits = made.run[query.id][: made.curve.hits]
     ids = [made.run.facts.get(hit.image, {}).get("id", "") for hit in hits]
-    models = [model for model in ledger.judge_counts(digest) if not model.judge.startswith(PERSON)]
-    answers: dict[str, Reals] = {}  # of each model, the fullest under one prompt
-    for model in models:
+    if (found := fullest_answers(query, ids, made.run, ledger)) is None:
+        return made
+    judge, given = found
+    if made_ranking(judge, made.run):
+        return replace(made, covariate=Covariate(judge, _answered(given), OWN_ENCODER, made.count, 0.0))
+    helped = assisted(made.curve, given)
+    covariate = Covariate(judge, _answered(given), helped.code, helped.alone, helped.narrowed)
+    return replace(made, curve=helped.curve, covariate=covariate)
+
+
+def fullest_answers(query: Query, ids: Sequence[str], run: Run, ledger: Judgements) -> tuple[str, Reals] | None:
+    """The model with the most answers on these pictures, and them, (ids,); one that made the ranking comes last."""
+    digest, answers = query_digest(query), dict[str, Reals]()  # of each model, the fullest under one prompt
+    for model in ledger.judge_counts(digest):
+        if model.judge.startswith(PERSON):
+            continue
         judgements = ledger.known(digest, ids, model.judge, model.prompt)
         verdicts = (judgements[id].verdict if id in judgements else None for id in ids)
-        given = np.array([np.nan if verdict is None else min(1.0, points(verdict)) for verdict in verdicts])  # (hits,)
+        given = np.array([np.nan if verdict is None else min(1.0, points(verdict)) for verdict in verdicts])  # (ids,)
         if _answered(given) > _answered(answers.get(model.judge, np.zeros(0))):
             answers[model.judge] = given
-    ranked = sorted(answers, key=lambda judge: (made_ranking(judge, made.run), -_answered(answers[judge])))
-    if not ranked:
-        return made
-    judge = ranked[0]
-    if made_ranking(judge, made.run):
-        return replace(made, covariate=Covariate(judge, _answered(answers[judge]), OWN_ENCODER, made.count, 0.0))
-    found = assisted(made.curve, answers[judge])
-    covariate = Covariate(judge, _answered(answers[judge]), found.code, found.alone, found.narrowed)
-    return replace(made, curve=found.curve, covariate=covariate)
+    ranked = sorted(answers, key=lambda judge: (made_ranking(judge, run), -_answered(answers[judge])))
+    return (ranked[0], answers[ranked[0]]) if ranked else None
 
 
 def _answered(answers: Reals) -> int:

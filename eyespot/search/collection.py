@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.word_index import WordIndex
     from eyespot.search.adapted import SearchBackend
+    from eyespot.search.estimates.study import CollectionEstimate
     from eyespot.search.feedback import Feedback
     from eyespot.search.label_learning import Contrast
     from eyespot.search.searchable import Scan
@@ -202,6 +203,19 @@ class Collection:
         if len({one.id for one in wanted}) < len(wanted):
             wanted = [replace(one, id=f"q{number}") for number, one in enumerate(wanted, 1)]
         return [Hits(run) for run in self._answers(wanted, settings, mask, feedback)]
+
+    def estimate(self, query: Searched = None, *, judge: Any = None, **options: Any) -> CollectionEstimate:
+        """How many photos of each group are relevant, with 95 % intervals, by verdicts on a few dozen of them.
+
+        `judge` is one by its name (`person:ada`) or a function of a query's text and a picture's path; the options are
+        those of `eyespot estimate`, by the names of `EstimateSettings`: `by`, `looks`, `where`, `compare`, …
+        """
+        from eyespot.search.estimates.study import estimate_collection
+        from eyespot.settings.estimate import EstimateSettings
+
+        named = {} if judge is None or callable(judge) else {"judge": judge}
+        settings = EstimateSettings.read(**options, **named)
+        return estimate_collection(self, self.query(query), settings, judge if callable(judge) else None)
 
     def _answers(self, queries: list[Query], settings: SearchSettings, mask: Mask, feedback: Any) -> Iterator[Run]:
         """The run of each query: of all together, unless their own feedback moves them, or words choose the rows."""

@@ -16,6 +16,7 @@ from eyespot.types import Note, UsageError
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
     from eyespot.llms.prices import Prices
+    from eyespot.search.calibration import Accuracy
     from eyespot.search.feedback import Feedback
     from eyespot.search.judge_rerank import JudgeRerank
     from eyespot.search.query_rewriting import Reworded
@@ -203,3 +204,21 @@ def prices_of(settings: JudgeOptions) -> Prices:
     from eyespot.llms.prices import read_prices
 
     return read_prices(None if settings.prices is None else Path(settings.prices))
+
+
+def accuracy_named(text: str | None) -> Accuracy:
+    """How often a judge is right: SENS,SPEC, or SENS,SPEC,N,M; always for None. `SettingsConflict` for other texts."""
+    from eyespot.search.calibration import Accuracy
+
+    if text is None:
+        return Accuracy()
+    try:
+        sensitivity, specificity, *counts = (float(part) for part in text.split(","))
+        relevant, irrelevant = map(int, counts) if counts else (None, None)
+    except ValueError:
+        raise SettingsConflict(
+            "{accuracy} takes two shares, as in 0.9,0.85, or with the numbers of pictures they were measured on, "
+            "as in 0.9,0.85,50,50, not {given!r}",
+            given=text,
+        ) from None
+    return Accuracy(sensitivity, specificity, relevant, irrelevant)

@@ -99,7 +99,7 @@ class Curve:
     def count(self, k: int | None = None) -> Count:
         """How many of the first k hits are relevant, or of all."""
         k = self.within(k)
-        counts = np.sort(self._counts(k))
+        counts = np.sort(self.counts(k))
         low, high = _interval(counts)
         return Count(float(self.probability[:k].sum()), low, high, int(counts[len(counts) // 2]))
 
@@ -115,7 +115,7 @@ class Curve:
         if not len(enough):
             raise NothingFound(f"no first hits are expected to reach a precision of {precision:g}; ask for a lower one")
         k = int(enough[-1]) + 1
-        low, high = _interval(self._counts(k))
+        low, high = _interval(self.counts(k))
         return Cut(k, float(self.scores[k - 1]), float(expected[k - 1]), low / k, high / k)
 
     def unbiased(self, k: int | None = None) -> float:
@@ -147,8 +147,8 @@ class Curve:
             raise UsageError(f"the first {k} hits cannot be counted; the ranking has {self.hits}")
         return k or self.hits
 
-    def _counts(self, k: int) -> Ints:
-        """How many of the first k are relevant in each draw, (draws,)."""
+    def counts(self, k: int) -> Ints:
+        """How many of the first k are relevant in each draw of what may be so, (draws,), in no random order."""
         judged = self.posterior.judged[self.sample.ranks <= k].sum(axis=0)
         if self.hidden is not None:
             return np.asarray(judged + self.hidden.relevant[:k].sum(axis=0))
@@ -164,12 +164,20 @@ class Curve:
         return np.asarray(judged + whole + begun)
 
 
-def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Accuracy(), seed: int = 0) -> Curve:
+def fit(
+    scores: Any,
+    sample: RankSample,
+    verdicts: Any,
+    accuracy: Accuracy = Accuracy(),
+    seed: int = 0,
+    *,
+    draws: int = DRAWS,
+) -> Curve:
     """The curve of one query's ranking.
 
     `scores` (hits,), best first; `verdicts` (n,) on the hits of `sample`: 0, 1, or the probability that the hit is
-    relevant, and NaN where the judge gave none. The same seed gives the same curve. Raises `UsageError` for scores
-    that do not descend, verdicts that do not fit the sample, and no verdict at all.
+    relevant, and NaN where the judge gave none; `draws` of what may be so. The same seed gives the same curve. Raises
+    `UsageError` for scores that do not descend, verdicts that do not fit the sample, and no verdict at all.
     """
     scores = np.asarray(scores, dtype=np.float64).reshape(-1)
     if not len(scores) or not np.isfinite(scores).all() or (np.diff(scores) > 0).any():
@@ -192,8 +200,8 @@ def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Acc
         for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
             path = _chain.filtered(logs, steps)
             models.append(_Model(steps, possible, path, path.evidence + float(np.log(slope.belief))))
-    draws = _chain.apportioned([model.evidence for model in models], DRAWS, rng)
-    parts = [_drawn(sample, model, n, rng) for model, n in zip(models, draws.tolist(), strict=True) if n]
+    each_draws = _chain.apportioned([model.evidence for model in models], draws, rng)
+    parts = [_drawn(sample, model, n, rng) for model, n in zip(models, each_draws.tolist(), strict=True) if n]
     share, unjudged, judged = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
     posterior = Posterior(share, unjudged, judged)
     return Curve(scores, sample, verdicts, accuracy, seed, posterior)

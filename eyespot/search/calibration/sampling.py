@@ -86,15 +86,25 @@ def plan(hits: int, verdicts: int, seed: int = 0) -> RankSample:
     """
     if hits < 1 or verdicts < 1:
         raise UsageError("a calibration needs at least one hit and one verdict")
-    # Strata of equal width in log-rank, and no more of them than have two verdicts each
-    strata = max(1, min(round(STRATA_PER_DECADE * np.log10(hits)), verdicts // 2))
-    inner = np.ceil(hits ** (np.arange(1, strata) / strata)).astype(np.int64)
-    edges = np.unique(np.concatenate([[1], inner, [hits + 1]]))
+    edges = strata(hits, verdicts)
     nothing = RankSample(edges, np.zeros(0, np.int64))
-    sizes = np.diff(edges)
-    # How many hits of each stratum to judge, (strata,): one at least
-    taken = np.ones_like(sizes)
+    return nothing.joined(nothing.drawn(allocated(nothing.sizes, verdicts), np.random.default_rng(seed)))
+
+
+def strata(hits: int, verdicts: int) -> Ints:
+    """The first rank of each stratum and the rank after the last: of equal width in log-rank, two verdicts each."""
+    number = max(1, min(round(STRATA_PER_DECADE * np.log10(hits)), verdicts // 2))
+    inner = np.ceil(hits ** (np.arange(1, number) / number)).astype(np.int64)
+    return np.unique(np.concatenate([[1], inner, [hits + 1]]))
+
+
+def allocated(sizes: Ints, verdicts: int, *, power: float = 0.5, least: int = 1) -> Ints:
+    """How many hits of each stratum to judge, (strata,): by its size to this power, so many at least, never too many.
+
+    More verdicts only add to what fewer get.
+    """
+    taken = np.minimum(sizes, least)
     while taken.sum() < min(verdicts, sizes.sum()):
-        need = np.where(taken < sizes, sizes**0.5 / (taken + 0.5), -1)  # the highest average comes next
+        need = np.where(taken < sizes, sizes**power / (taken + 0.5), -1)  # the highest average comes next
         taken[np.argmax(need)] += 1
-    return nothing.joined(nothing.drawn(taken, np.random.default_rng(seed)))
+    return taken

@@ -1,0 +1,246 @@
+"""Does a 95 % interval for the share of each group hold the true share, and how much narrower is it than a plain one?
+
+Worlds of known truth are ranked, looked at by plan, judged, and estimated, many times with fresh draws. Real ones: the
+lists of INQUIRE-Search that experts marked, two seasons of a species and diet each, and milkweed by month. Made ones:
+groups of unlike size and share, a head of look-alikes, groups without any, twelve months, judges that err at a stated
+rate, and a model whose answers are right, or wrong in one group.
+
+The peer is a plain random sample of each group with as many looks, and the beta-binomial interval of Jeffreys' prior. A
+ratio is our mean width over the peer's; the goal is .9 over all worlds, with a coverage of .93 in each and of .87 in
+every group. `claims` is the share of runs with a wrong claim on a pair of groups of the same share (goal: .07 over
+twelve equal months), `power` the share of pairs that differ by .1 or more and are told apart.
+
+    python bench/estimate.py [--quick] [--json]
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.harness import SHARED, Command, Measurement, Reals, say
+from eyespot.search.calibration import Accuracy
+from eyespot.search.estimates import GroupedEstimate, estimate, plan_groups
+
+Ints = NDArray[np.int64]
+
+PEER = "a plain random sample"
+LOOKS = (60, 120, 240)
+LISTS = SHARED / "data" / "inquire_search"
+LOOKED_AT = {"cs1": 500, "cs4": 200}  # rows of a list: what stands below has no mark because nobody looked
+COVERED, LEAST, WIDTH, WRONG = 0.93, 0.87, 0.9, 0.07
+EFFORT = (60, 70, 120, 220, 420, 520, 560, 480, 300, 130, 70, 50)
+SEASON = 0.01 + 0.34 * np.exp(1.8 * (np.cos(2 * np.pi * (np.arange(12) - 6) / 12) - 1))
+
+
+class World(NamedTuple):
+    """Units in rank order: the group of each, whether it is relevant, and what a model answers, if any does."""
+
+    group: Ints
+    relevant: Ints
+    answers: Reals | None = None
+
+
+class Kind(NamedTuple):
+    """How a world is made for a seed, and how often its judge is right."""
+
+    make: Callable[[np.random.Generator], World]
+    judge: Accuracy = Accuracy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covered(Measurement):
+    """Shares of runs, over all groups with an interval."""
+
+    covered: float
+    lowest: float  # group
+    together: float  # runs in which the bands of all groups hold
+    claims: float  # runs with a wrong claim
+    power: float  # of pairs that differ by .1 or more
+
+    @property
+    def met(self) -> bool:
+        """A standard error of each share is allowed for."""
+        error = (0.05 * 0.95 / self.n) ** 0.5
+        held = self.covered >= COVERED - error and self.lowest >= LEAST - 2 * error and self.together >= COVERED - error
+        return held and self.claims <= WRONG + 2 * error
+
+    @property
+    def verdict(self) -> str:
+        """The end of the line for people."""
+        return f"; goal {COVERED}, {LEAST} and {WRONG}: {'met' if self.met else 'MISSED'}"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:<44}: covers {self.covered:.3f} (lowest group {self.lowest:.2f}, all at once "
+            f"{self.together:.3f}), width {self.ratio:.2f}; wrong claims {self.claims:.2f}, power {self.power:.2f}"
+            f"{self.verdict}"
+        )
+
+
+# -- worlds -----------------------------------------------------------------------------------------------------------
+
+
+def made(sizes: tuple[int, ...], shares: Reals, *, heads: int | None = None, model: str = "") -> Kind:
+    """Groups with exactly these shares, ranked by a score with some information.
+
+    In the group `heads` a quarter of what is irrelevant stands above all. A `model` is right in 90 of 100 cases, or
+    answers at random in the first group ("blind").
+    """
+
+    def make(rng: np.random.Generator) -> World:
+        group, relevant = np.repeat(np.arange(len(sizes)), sizes), np.zeros(sum(sizes), np.int64)
+        for at, share in enumerate(shares):
+            relevant[rng.choice(np.flatnonzero(group == at), round(share * sizes[at]), replace=False)] = 1
+        score = 1.5 * relevant + rng.standard_normal(len(relevant))
+        if heads is not None:
+            score += 3.5 * ((group == heads) & (relevant == 0) & (rng.random(len(relevant)) < 0.25))
+        order = np.argsort(-score)
+        group, relevant = group[order], relevant[order]
+        if not model:
+            return World(group, relevant)
+        right = rng.random(len(group)) < np.where((group == 0) & (model == "blind"), 0.5, 0.9)
+        return World(group, relevant, np.where(right, relevant, 1 - relevant) * 0.8 + 0.1)
+
+    return Kind(make)
+
+
+def erring(kind: Kind, rate: float) -> Kind:
+    """The same world under a judge that errs so often either way, which is stated."""
+    return kind._replace(judge=Accuracy(1 - rate, 1 - rate))
+
+
+MADE = {
+    "shares .10 and .20": made((1500, 500), np.array([0.1, 0.2])),
+    "shares .05 and .15": made((800, 800), np.array([0.05, 0.15])),
+    "the same share": made((1500, 500), np.array([0.15, 0.15])),
+    "look-alikes head one group": made((700, 600), np.array([0.2, 0.3]), heads=1),
+    "six groups, three without any": made((400,) * 6, np.array([0.1, 0.15, 0.05, 0, 0, 0])),
+    "twelve months": made(EFFORT, SEASON),
+    "twelve equal months": made((200,) * 12, np.full(12, 0.15)),
+    "a judge errs in 5 %": erring(made((1500, 500), np.array([0.1, 0.2])), 0.05),
+    "a judge errs in 15 %": erring(made((1500, 500), np.array([0.1, 0.2])), 0.15),
+    "a model is right": made((1500, 500), np.array([0.1, 0.2]), model="right"),
+    "a model is blind in one group": made((1500, 500), np.array([0.1, 0.2]), model="blind"),
+}
+
+
+def marked() -> dict[str, Kind]:
+    """The real lists: seasons of a species and diet merged by rank, milkweed by month; none without the data."""
+    tables: dict[str, dict[str, list[dict[str, str]]]] = {}
+    for path in sorted(LISTS.glob("*.csv")):
+        text = path.read_text(encoding="utf-8")
+        rows = list(csv.DictReader(text.splitlines(), delimiter=";" if ";" in text.partition("\n")[0] else ","))
+        stem, _, season = path.stem.rpartition("_")
+        tables.setdefault(stem, {})[season] = rows[: LOOKED_AT[path.name[:3]]]
+    found = {}
+    for stem, lists in tables.items():
+        if stem.startswith("cs4"):
+            found |= {
+                f"{stem} {stage} by month": _real(rows, [row["month"] for row in rows]) for stage, rows in lists.items()
+            }
+        else:
+            merged = sorted((at, season, row) for season, rows in lists.items() for at, row in enumerate(rows))
+            found[stem] = _real([row for _, _, row in merged], [season for _, season, _ in merged])
+    return {name: kind for name, kind in found.items() if kind.make(np.random.default_rng(0)).relevant.sum() >= 3}
+
+
+def _real(rows: list[dict[str, str]], groups: list[str]) -> Kind:
+    _, group = np.unique(groups, return_inverse=True)
+    relevant = np.array([row["marked"].lower() in ("1", "true") for row in rows]).astype(np.int64)
+    return Kind(lambda _rng: World(group, relevant))
+
+
+# -- the measurement --------------------------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """One estimate: for each group with an interval whether it holds, its width and the peer's; claims on pairs."""
+
+    held: dict[int, bool]
+    together: bool
+    width: float
+    peer: float
+    wrong: bool
+    told: list[bool]
+
+
+def ran(kind: Kind, looks: int, seed: int) -> Run:
+    """A world judged by plan with one seed."""
+    rng = np.random.default_rng([seed, looks])
+    world = kind.make(rng)
+    plan = plan_groups(world.group, looks, seed)
+    relevant = world.relevant[plan.units] == 1
+    said = rng.random(len(relevant)) < np.where(relevant, kind.judge.sensitivity, 1 - kind.judge.specificity)
+    found = estimate(plan, said, accuracy=kind.judge, answers=world.answers)
+    sizes = np.bincount(world.group)
+    shares = np.bincount(world.group, world.relevant) / sizes
+    known = {label: one for label, one in found.groups.items() if one.basis}
+    near = 1e-9
+    held = {label: one.share.low - near <= shares[label] <= one.share.high + near for label, one in known.items()}
+    bands = all(one.together.low - near <= shares[label] <= one.together.high + near for label, one in known.items())
+    width = float(np.mean([one.share.high - one.share.low for one in known.values()]))
+    peer = float(np.mean([plain(int(sizes[label]), one.judged, shares[label], rng) for label, one in known.items()]))
+    return Run(held, bands, width, peer, *_claims(found, shares))
+
+
+def _claims(found: GroupedEstimate, shares: Reals) -> tuple[bool, list[bool]]:
+    gaps = [(pair.apart_together, shares[pair.first] - shares[pair.second]) for pair in found.pairs]
+    wrong = any(sign and (abs(gap) < 0.001 or sign * gap < 0) for sign, gap in gaps)
+    return wrong, [bool(sign) for sign, gap in gaps if abs(gap) >= 0.1 - 1e-9]
+
+
+def plain(size: int, looks: int, share: float, rng: np.random.Generator) -> float:
+    """The width of the interval of a plain random sample, of the share."""
+    relevant = round(size * share)
+    yes = int(rng.hypergeometric(relevant, size - relevant, min(looks, size)))
+    rest = rng.binomial(size - looks, rng.beta(yes + 0.5, looks - yes + 0.5, 1000))
+    low, high = np.percentile(rest, [2.5, 97.5])
+    return float(high - low) / size
+
+
+def measured(name: str, kind: Kind, looks: int, n: int) -> Covered:
+    """The world with n seeds."""
+    runs = [ran(kind, looks, seed) for seed in range(n)]
+    labels = sorted({label for run in runs for label in run.held})
+    each = [float(np.mean([run.held[label] for run in runs if label in run.held])) for label in labels]
+    ratios = np.array([run.width / run.peer for run in runs if run.peer])
+    told = [one for run in runs for one in run.told]
+    ratio, low, high = (
+        np.mean([run.width for run in runs]) / np.mean([run.peer for run in runs]),
+        *np.percentile(ratios, [10, 90]),
+    )
+    return Covered(
+        f"{name}, {looks} looks", float(ratio), PEER, float(low), float(high), n, None,
+        covered=float(np.mean(each)), lowest=min(each), together=float(np.mean([run.together for run in runs])),
+        claims=float(np.mean([run.wrong for run in runs])), power=float(np.mean(told)) if told else float("nan"),
+    )  # fmt: skip
+
+
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    """Each world with each number of looks, then the mean width over all."""
+    if not LISTS.exists():
+        say(f"without the lists of INQUIRE-Search: {LISTS} is missing")
+    found: list[Covered] = []
+    for name, kind in {**MADE, **marked()}.items():
+        for looks in LOOKS:
+            if looks / 12 < 8 and "month" in name:  # below eight looks no group has an interval
+                continue
+            found.append(measured(name, kind, looks, 20 if options.quick else 200))
+            yield found[-1]
+    ratio = float(np.mean([one.ratio for one in found]))
+    yield Measurement("estimate/width over all worlds", ratio, PEER, ratio, ratio, len(found), WIDTH)
+
+
+if __name__ == "__main__":
+    Command(__doc__, quick="a tenth of the runs").run(measurements)

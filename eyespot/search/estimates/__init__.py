@@ -1,0 +1,25 @@
+"""Answers by group: how many photos of each month, place or species are relevant, from a few dozen verdicts.
+
+plan = plan_groups(months, looks=120)  # the month of each unit, best-ranked first
+found = estimate(plan, [judge(unit) for unit in plan.units])  # 0, 1, or NaN for what nobody can tell
+found.groups[7].share  # median, low, high
+
+Units are photos, or bursts and observations that count once. Which are judged is drawn by plan, so that the intervals
+hold whatever the ranking is like. docs/estimates.md begins with what to type.
+"""
+
+from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate, estimate
+from eyespot.search.estimates.pairs import GroupPair, Interval, looks_needed
+from eyespot.search.estimates.planning import UNKNOWN, GroupPlan, plan_groups
+
+__all__ = [
+    "UNKNOWN",
+    "GroupEstimate",
+    "GroupPair",
+    "GroupPlan",
+    "GroupedEstimate",
+    "Interval",
+    "estimate",
+    "looks_needed",
+    "plan_groups",
+]

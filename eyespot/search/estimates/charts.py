@@ -1,0 +1,73 @@
+"""The figures of an estimate, drawn by templates: bars over the effort, cells on a map, pairs in a triangle."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from eyespot.html import environment, render
+from eyespot.search.estimates.wording import group_note, pair_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate
+    from eyespot.search.estimates.wording import Study
+
+CELL = re.compile(r"(-?[\d.]+),(-?[\d.]+)")  # the south-west corner, latitude first
+STEPS = ((0.1, 1.0), (0.2, 0.75), (0.4, 0.5), (1.1, 0.25))  # up to this width of an interval: so opaque
+BLUES = ("#deebf7", "#9ecae1", "#4292c6", "#2171b5", "#08306b")  # ColorBrewer
+
+
+def svg(found: GroupedEstimate, together: bool = False) -> str:
+    """Bars of the shares, with intervals or bands for all at once, over the units of each group; an <svg> element."""
+    groups = list(found.groups.values())
+    ends = {one.label: one.together if together else one.share for one in groups}
+    highest = max([one.high for one in ends.values() if one.high == one.high] or [1.0])
+    top = next(top for top in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if top >= min(highest, 1.0))
+    content = {"groups": groups, "ends": ends, "top": top, "most": max(one.units for one in groups) or 1}
+    legend = "bands that hold for all groups at once, 95 %" if together else "each group's own 95 % interval"
+    template = environment().get_template("estimate_bars.svg")
+    return template.render(**content, legend=legend, note=group_note, wide=max(36, min(96, 900 // len(groups))))
+
+
+def cells(found: GroupedEstimate) -> dict[str, Any] | None:
+    """What a map draws, if the groups are cells: corners, colours by the share and by its lower bound, opacity."""
+    placed = [(match, one) for one in found.groups.values() if (match := CELL.fullmatch(str(one.label)))]
+    if not placed:
+        return None
+    corners = [(float(match[1]), float(match[2])) for match, _ in placed]
+    gaps = [
+        b - a
+        for axis in zip(*corners, strict=True)
+        for a, b in zip(sorted(set(axis)), sorted(set(axis))[1:], strict=False)
+    ]
+    size, north, west = min(gaps, default=1.0), max(y for y, _ in corners), min(x for _, x in corners)
+    drawn = [
+        {"x": round((x - west) / size), "y": round((north - y) / size), "one": one, **_colours(one)}
+        for (y, x), (_, one) in zip(corners, placed, strict=True)
+    ]
+    return {"cells": drawn, "wide": 1 + max(one["x"] for one in drawn), "high": 1 + max(one["y"] for one in drawn)}
+
+
+def _colours(one: GroupEstimate) -> dict[str, Any]:
+    if not one.basis:
+        return {"share": "none", "low": "none", "opacity": 1}
+    opacity = next(opacity for width, opacity in STEPS if one.share.high - one.share.low < width)
+    shares = {"share": one.share.median, "low": one.share.low}
+    return {name: BLUES[min(4, int(5 * value))] for name, value in shares.items()} | {"opacity": opacity}
+
+
+def page(found: GroupedEstimate, study: Study, advice: Sequence[str], together: bool) -> str:
+    """The page of an answer: figures, table, claims and the methods paragraph; it needs no script."""
+    from eyespot.search.estimates.wording import methods
+
+    names = [one.label for one in found.groups.values() if one.basis]
+    signs = {
+        (pair.first, pair.second): "▲" if pair.apart_together > 0 else "▼" if pair.apart_together else "·"
+        for pair in found.pairs
+    }
+    claims = [sentence for pair in found.pairs if (sentence := pair_sentence(found, pair))]
+    content = {"title": study.query, "footer": "", "groups": found.groups.values(), "advice": advice, "claims": claims}
+    content |= {"bars": svg(found, together), "map": cells(found), "names": names, "signs": signs, "note": group_note}
+    return render("estimate.html", **content, methods=methods(found, study), column=study.column)

@@ -1,0 +1,108 @@
+"""Two groups beside each other: by how much they differ, whether that can be claimed, how many more looks it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVEL = 0.95
+POWER = 2.8  # standard errors between 0 and a difference that is found with power .8 at 95 %
+ALIKE = 1.1  # a factor between two parts of groups that were looked at: up to here shares are comparable
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A median and the ends of a 95 % interval, 2.5 % beyond either."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, draws: Reals) -> Interval:
+        """That of draws (n,): whole numbers stay whole."""
+        ordered = np.sort(draws)
+        outside = int((1 - LEVEL) / 2 * len(ordered))
+        return cls(*(ordered[at].item() for at in (len(ordered) // 2, outside, -1 - outside)))
+
+    def over(self, total: int) -> Interval:
+        """As parts of so many."""
+        return Interval(self.median / total, self.low / total, self.high / total)
+
+    @property
+    def apart(self) -> int:
+        """1 where the interval is above 0, -1 where it is below, else 0."""
+        return int(self.low > 0) - int(self.high < 0)
+
+
+@dataclass(frozen=True)
+class GroupPair:
+    """Two groups: the difference and the ratio of their rates, first to second.
+
+    Where nothing relevant was seen in a group only one end of the ratio is known. `apart` is 1 or -1 where the interval
+    of the difference is above or below 0, and 0 else; `apart_together` is the claim that holds beside those of all
+    other pairs. `needed` is between how many looks in both groups, in all, a difference of this size is told apart at
+    (power .8), `inf` where no number of looks does it or no upper end is known; None below 30 looks in a group.
+    """
+
+    first: Any
+    second: Any
+    difference: Interval
+    ratio: Interval
+    apart: int
+    apart_together: int
+    needed: tuple[float, float] | None
+
+
+def looks_needed(difference: float, *, of_looks: float, of_photos: float, looks: int, units: int) -> float:
+    """How many looks in all tell two shares with this difference apart, with power .8 at 95 %; `inf` if none do.
+
+    `of_looks` is the variance that `looks` looks leave and more of them lessen, `of_photos` that which stays because
+    the photos are a sample themselves; `units` in both groups.
+    """
+    room = (difference / POWER) ** 2 - of_photos
+    if room <= 0:
+        return inf
+    return units / (1 + room / max(of_looks, 1e-12) * (units - looks) / looks) if looks < units else float(units)
+
+
+def advised(share: Reals, units: Ints, looks: Ints) -> tuple[float, float]:
+    """The same as a range, from both ends of the 80 % interval of the difference; share (2, draws) of both groups."""
+    difference, mean = share[0] - share[1], share.mean(axis=1)
+    variance = {"of_looks": float(difference.var()), "of_photos": float((mean * (1 - mean) / units).sum())}
+    low, high = np.quantile(difference, (0.1, 0.9))
+    every = {"looks": int(looks.sum()), "units": int(units.sum()), **variance}
+    least = looks_needed(max(abs(low), abs(high)), **every)
+    return least, inf if low <= 0 <= high else looks_needed(min(abs(low), abs(high)), **every)
+
+
+def by_holm(tails: Sequence[float]) -> NDArray[np.bool_]:
+    """Which of these two-sided tail probabilities may be claimed together at 5 % (Holm 1979)."""
+    order = np.argsort(tails)
+    passed = np.asarray(tails)[order] <= (1 - LEVEL) / (len(order) - np.arange(len(order)))
+    claimed = np.zeros(len(order), bool)
+    claimed[order] = np.logical_and.accumulate(passed)
+    return claimed
+
+
+def bands(draws: Reals, units: Ints) -> Reals:
+    """Ends of the counts of all groups that hold together with 95 %, (2, groups); draws (groups, n), units (groups,).
+
+    The largest deviation in log-odds over all groups (Besag et al. 1995), and never narrower than each interval.
+    """
+    odds = np.log((draws + 0.5) / (units[:, None] - draws + 0.5))
+    mean, spread = odds.mean(axis=1), odds.std(axis=1) + 1e-9
+    largest = np.quantile((np.abs(odds - mean[:, None]) / spread[:, None]).max(axis=0), LEVEL)
+    ends = 1 / (1 + np.exp(-(mean + np.array([[-1], [1]]) * largest * spread)))  # (2, groups)
+    low, high = ends * (units + 1) - 0.5
+    alone = [Interval.of(one) for one in draws]
+    low = np.minimum(np.floor(low + 1e-6), [one.low for one in alone]).clip(0)
+    return np.stack([low, np.maximum(np.ceil(high - 1e-6), [one.high for one in alone]).clip(None, units)])

@@ -1,0 +1,164 @@
+"""One curve for all groups: what the groups that are judged most say of those that are judged least.
+
+The log-odds of a unit are those of its cell of log-rank in the whole ranking, as in the product's curve, plus a level
+of its group and a deviation of its group in this half-decade of ranks; how far levels and deviations go is drawn too.
+Each is drawn in turn, exactly on a grid, given the others (Gibbs), in several chains at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from eyespot.search.calibration import Accuracy, _chain
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+CHAINS, BURN = 20, 100
+WIDE = 28  # steps of log-odds that a level or a deviation may go either way: 7
+OFFSETS = np.arange(-WIDE, WIDE + 1)
+LEVELS = np.array([0.1, 0.5, 1.0, 2.0, 3.0])  # what the standard deviation of levels may be, alike
+DEVIATIONS, BELIEFS = np.array([0.05, 0.4, 0.8, 1.6, 3.0]), np.array([0.1, 0.15, 0.25, 0.25, 0.25])
+
+
+def shared_draws(
+    tables: tuple[Ints, Ints, Ints], *, hits: int, accuracy: Accuracy, draws: int, rng: np.random.Generator
+) -> Ints:
+    """Draws of the relevant units of each group, (groups, draws), of a ranking of so many hits.
+
+    The tables, (groups, cells) each, say how many units there are, how many are judged, and how many of these have a
+    yes.
+    """
+    units, judged, yes = tables
+    sampler = _Sampler(judged, yes, hits, accuracy)
+    for _ in range(BURN):
+        sampler.turn(rng)
+    free = np.broadcast_to(units - judged, (CHAINS, *units.shape))
+    found = []
+    for _ in range(-(-draws // CHAINS)):
+        sampler.turn(rng)
+        share = sampler.shares(units.shape[0], rng)  # (chains, groups, cells)
+        relevant = rng.binomial(free, share).sum(axis=2)
+        if accuracy.exact:
+            relevant += yes.sum(axis=1)
+        else:
+            for count, right in ((yes, accuracy.sensitivity), (judged - yes, 1 - accuracy.sensitivity)):
+                wrong = 1 - accuracy.specificity if count is yes else accuracy.specificity
+                true = right * share / (right * share + wrong * (1 - share))
+                relevant += rng.binomial(np.broadcast_to(count, true.shape), true).sum(axis=2)
+        found.append(relevant)
+    return np.concatenate(found).T[:, :draws]
+
+
+def _normal(spreads: Reals) -> Reals:
+    """The log-probability of each offset under each standard deviation, (spreads, offsets)."""
+    logs = -0.5 * (OFFSETS[None] * _chain.STEP / spreads[:, None]) ** 2
+    return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
+
+
+def _drawn(logs: Reals, rng: np.random.Generator) -> Ints:
+    """A draw from each last axis, by its log-weights."""
+    rising = np.cumsum(np.exp(logs - logs.max(axis=-1, keepdims=True)), axis=-1)
+    uniform = rng.random(rising.shape[:-1])[..., None] * rising[..., -1:]
+    return np.minimum((rising < uniform).sum(axis=-1), rising.shape[-1] - 1)
+
+
+@dataclass
+class _Offsets:
+    """One kind of offset of the log-odds (levels, or deviations): where it acts, how far it may go, where it is."""
+
+    acts: Ints  # (n,) the offset of each judged place
+    prior: Reals  # (spreads, offsets)
+    beliefs: Reals  # (spreads,) in logs
+    value: Ints  # (chains, offsets), in steps
+    spread: Ints  # (chains,)
+
+    @classmethod
+    def of(cls, acts: Ints, spreads: Reals, beliefs: Reals) -> _Offsets:
+        zeros = np.zeros((CHAINS, int(acts.max()) + 1), np.int64)
+        return cls(acts, _normal(spreads), np.log(beliefs), zeros, np.ones(CHAINS, np.int64))
+
+    @property
+    def here(self) -> Ints:
+        """The offset of each judged place, (chains, n)."""
+        return self.value[:, self.acts]
+
+    def draw(self, logs: Reals, rng: np.random.Generator) -> None:
+        """Draw them by how likely the verdicts of each place are at each offset, (chains, n, offsets)."""
+        into = (self.acts == np.arange(self.value.shape[1])[:, None]).astype(np.float32)  # (offsets, n)
+        self.value = OFFSETS[_drawn(into @ logs + self.prior[self.spread][:, None], rng)]
+        self.spread = _drawn(self.prior[:, self.value + WIDE].sum(axis=2).T + self.beliefs, rng)
+
+
+class _Sampler:
+    """The state of all chains, and one turn of it."""
+
+    def __init__(self, judged: Ints, yes: Ints, hits: int, accuracy: Accuracy) -> None:
+        group, cell = np.nonzero(judged)  # the places that were judged, (n,) each
+        self.steps = np.stack(_chain.grid(hits).steps)  # (slopes, states, states)
+        self.states = self.steps.shape[1]
+        odds = -np.log(hits) + _chain.STEP * np.arange(-2 * WIDE, self.states + 2 * WIDE)
+        self.share = 1 / (1 + np.exp(-odds))
+        said_yes = accuracy.sensitivity * self.share + (1 - accuracy.specificity) * (1 - self.share)
+        counts = yes[group, cell][:, None], (judged - yes)[group, cell][:, None]
+        logs = (counts[0] * np.log(said_yes) + counts[1] * np.log1p(-said_yes)).astype(np.float32)  # (n, odds)
+        self.place = np.arange(len(group))
+        self.of_states, self.of_offsets = (sliding_window_view(logs, n, axis=1) for n in (self.states, len(OFFSETS)))
+        self.cell, cells = cell, judged.shape[1]
+        self.into = (cell == np.arange(cells)[:, None]).astype(np.float32)  # (cells, n)
+        self.bands = np.arange(cells) * 2 // _chain.CELLS_PER_DECADE
+        each_band = group * (self.bands[-1] + 1) + self.bands[cell]
+        self.seen_bands, band = np.unique(each_band, return_inverse=True)
+        self.seen_groups, acts = np.unique(group, return_inverse=True)
+        self.level = _Offsets.of(acts, LEVELS, np.full(len(LEVELS), 1 / len(LEVELS)))
+        self.deviation = _Offsets.of(band, DEVIATIONS, BELIEFS)
+        self.theta = np.zeros((CHAINS, cells), np.int64)
+
+    def turn(self, rng: np.random.Generator) -> None:
+        """Draw the curve, then each group's level, then the deviations."""
+        start = self.level.here + self.deviation.here + 2 * WIDE
+        self.theta = self._curve(self.into @ self.of_states[self.place, start], rng)
+        for one, other in ((self.level, self.deviation), (self.deviation, self.level)):
+            start = self.theta[:, self.cell] + other.here + WIDE
+            one.draw(self.of_offsets[self.place, start], rng)
+
+    def _curve(self, logs: Reals, rng: np.random.Generator) -> Ints:
+        """The state of each cell, (chains, cells), by forward filtering and backward sampling; logs of its verdicts."""
+        like = np.exp(logs - logs.max(axis=2, keepdims=True))  # (chains, cells, states)
+        known = np.empty((like.shape[1], len(self.steps), CHAINS, self.states))
+        before = np.full(known.shape[1:], 1 / self.states)
+        evidence = np.log([slope.belief for slope in _chain.SLOPES])[:, None] + np.zeros(CHAINS)
+        for cell in range(len(known)):
+            joint = before * like[:, cell]
+            total = joint.sum(axis=2, keepdims=True)
+            evidence += np.log(total[..., 0])
+            known[cell] = joint / total
+            before = known[cell] @ self.steps
+        slope, chain = _drawn(evidence.T, rng), np.arange(CHAINS)
+        known, uniform = known[:, slope, chain], rng.random((len(known), CHAINS, 1))  # (cells, chains, states)
+        into = self.steps.transpose(0, 2, 1)  # (slopes, to, from)
+        drawn, weight = np.empty((CHAINS, len(known)), np.int64), known[-1]
+        for cell in range(len(known) - 1, -1, -1):
+            rising = np.cumsum(weight, axis=1)
+            drawn[:, cell] = np.minimum((rising < uniform[cell] * rising[:, -1:]).sum(axis=1), self.states - 1)
+            weight = known[cell - 1] * into[slope, drawn[:, cell]]
+        return drawn
+
+    def shares(self, groups: int, rng: np.random.Generator) -> Reals:
+        """The share in each cell of each group, (chains, groups, cells); what was not judged anywhere by its prior."""
+        bands = int(self.bands[-1]) + 1
+        every = []
+        for offsets, seen, size in (
+            (self.level, self.seen_groups, groups),
+            (self.deviation, self.seen_bands, groups * bands),
+        ):
+            prior = offsets.prior[offsets.spread][:, None]  # (chains, 1, offsets)
+            value = OFFSETS[_drawn(np.broadcast_to(prior, (CHAINS, size, len(OFFSETS))), rng)]
+            value[:, seen] = offsets.value
+            every.append(value)
+        deviation = every[1].reshape(CHAINS, groups, bands)[:, :, self.bands]
+        return np.asarray(self.share[self.theta[:, None] + every[0][:, :, None] + deviation + 2 * WIDE])

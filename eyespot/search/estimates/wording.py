@@ -1,0 +1,132 @@
+"""What an estimate is said to hold, in words: what limits it, what would help, and the paragraph for a paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate
+    from eyespot.search.estimates.pairs import GroupPair
+
+PHOTOS_ONLY = "share of the photos, not of the animals"
+SKIPPED = 0.1  # of a group's looks without a verdict: from here on it is said
+CLAIMED = {
+    "pointwise": "two groups were called different if the 95 % interval of the difference of their rates excluded 0",
+    "agreement": "two groups were called different if the 95 % intervals of the difference of rates from separate and "
+    "from shared curves both excluded 0, on the same side",
+    "strict": "two groups were called different by Holm's rule over all pairs, at 5 % together",
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was asked of which photos: what a methods paragraph names besides the design."""
+
+    photos: int
+    query: str
+    of: str = ""  # the gallery, its digest and filter
+    ranked_by: str = ""
+    column: str = "group"
+    units: str = "photos counted one by one"
+    judges: tuple[str, ...] = ()
+    agreement: str = ""
+
+
+def advice(found: GroupedEstimate) -> tuple[str, ...]:
+    """What limits the answer, and what would make it better."""
+    said = [PHOTOS_ONLY]
+    for one in found.groups.values():
+        if one.beyond:
+            said.append(
+                f"{one.label}: nobody looked below rank {one.units - one.beyond:,}: of {one.beyond:,} photos there, "
+                "any number may be relevant, so the share is at least what is shown"
+            )
+        planned = one.judged + one.skipped
+        if planned and one.skipped / planned > SKIPPED:
+            said.append(f"{one.label}: {one.skipped} of {planned} looks have no verdict and count as not looked at")
+        if one.basis == "own" and one.units > 2000 and one.judged >= 20 and one.yes <= 1:
+            said.append(f"{one.label}: so few among so many take a better query or filter, not more looks")
+    said += [text for pair in found.pairs if (text := _more_looks(found, pair))]
+    if len({one.units - one.beyond for one in found.groups.values() if one.beyond}) and not found.pairs:
+        said.append("shares are not compared: the groups were looked at to different parts of their ranks")
+    return tuple(said)
+
+
+def pair_sentence(found: GroupedEstimate, pair: GroupPair) -> str:
+    """What is claimed of two groups, with the relevant photos seen in each; the empty text where nothing is."""
+    if not pair.apart_together:
+        return ""
+    first, second = found.groups[pair.first], found.groups[pair.second]
+    more, less = (first, second) if pair.apart_together > 0 else (second, first)
+    low, high = sorted(abs(end) for end in (pair.difference.low, pair.difference.high))
+    return (
+        f"{more.label} has more than {less.label}: by {low:.0%} to {high:.0%} of the photos ({more.yes} relevant seen "
+        f"in {more.judged} looks, {less.yes} in {less.judged})"
+    )
+
+
+def _more_looks(found: GroupedEstimate, pair: GroupPair) -> str:
+    if pair.needed is None:
+        return ""
+    low, high = pair.needed
+    names = f"{pair.first} and {pair.second}"
+    if low == inf:
+        return f"{names}: no number of looks at these photos can tell them apart; it takes more photos"
+    looks = sum(found.groups[label].judged for label in (pair.first, pair.second))
+    least = max(round(low), looks)
+    ends = f"{least} or more" if high == inf else f"{least} to {max(round(high), least)}"
+    return f"{names}: telling them apart takes {ends} looks in both together, by what is seen so far"
+
+
+def methods(found: GroupedEstimate, study: Study | None = None) -> str:
+    """The paragraph for a paper, every number filled in."""
+    plan, groups = found.plan, list(found.groups.values())
+    study = study or Study(len(plan.group), "the query")
+    judged, skipped = sum(one.judged for one in groups), sum(one.skipped for one in groups)
+    units = len(plan.group)
+    joined = f" ({units:,} after joining copies and bursts)" if study.photos != units else ""
+    by = f" ({study.ranked_by})" if study.ranked_by else ""
+    each = sorted({one.judged + one.skipped for one in groups if one.units})
+    spread = f"{each[0]}" if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
+    who = ", ".join(study.judges) or "one observer"
+    depth = "" if plan.depth is None else f" Only the first {plan.depth:,} ranks of each group were sampled."
+    borrowed = [str(one.label) for one in groups if one.basis == "borrowed"]
+    curves = "[own ranks]" if not borrowed else f"[levels and shapes shared over groups for {', '.join(borrowed)}]"
+    corrected = _correction(found)
+    rounds = f" The result was read after {len(plan.rounds)} rounds at most." if len(plan.rounds) > 1 else ""
+    return (
+        f"We ranked {study.photos:,} photos{joined}{study.of} by their similarity to {study.query!r}{by}. Within each "
+        f"{study.column}, photos were stratified by rank (two strata per decade); {len(plan.units):,} were drawn at "
+        f"random without replacement, {spread} per {study.column}, by the square root of stratum size (seed "
+        f"{plan.seed}), and judged by {who}, blind to {study.column}, place, date and rank; {judged:,} got a verdict, "
+        f"{skipped:,} could not be judged.{rounds}{depth}{study.agreement} The share of photos showing it was estimated"
+        f" per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay, fall, jump "
+        f"or rise {curves}, with 95 % intervals, and bands simultaneous over {len(groups)} groups; "
+        f"{CLAIMED[found.rule]}. {corrected} Shares are of photos, not of animals; they do not correct for "
+        f"photographers' choice of what to photograph ({study.units}). Data: looks.csv, design.json."
+    )
+
+
+def _correction(found: GroupedEstimate) -> str:
+    accuracy = found.accuracy
+    if accuracy.exact:
+        return "The intervals cover sampling of photos and chance in their number, not the observer's errors."
+    of = "" if accuracy.relevant is None else f", measured on {accuracy.relevant} and {accuracy.irrelevant} photos"
+    return (
+        f"Verdicts were corrected for a sensitivity of {accuracy.sensitivity:g} and a specificity of "
+        f"{accuracy.specificity:g}{of}, taken to be the same in all groups."
+    )
+
+
+def group_note(one: GroupEstimate) -> str:
+    """How many of the units that were looked at are relevant, and how many there are."""
+    return f"{one.yes} of {one.judged} / {one.units:,}"
+
+
+def group_line(one: GroupEstimate) -> str:
+    """One line of a table on the terminal."""
+    shown = one.basis and (one.yes or one.basis == "whole")  # of none seen there is a most, and no middle
+    share = f"{one.share.median:6.1%}  {one.share.low:6.1%} to {one.share.high:6.1%}" if shown else ""
+    return f"{one.label!s:>12}  {share:26}  {one.sentence}{' (borrowed)' if one.basis == 'borrowed' else ''}"

@@ -1,0 +1,112 @@
+"""Answers of a gallery: planted truth by group, blind looks, runs that end early, files that give the answer again."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eyespot
+from eyespot.ledger.judgements import Judgements
+from eyespot.search.estimates.study import again
+from eyespot.types import UsageError
+from tests.command import refuses, run_eyespot
+from tests.wording import raises
+from tests.worlds import copy_of_sample_gallery
+
+RENEWABLE, WINDMILLS = "categorization/renewable", 14
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> eyespot.Collection:
+    return eyespot.open(copy_of_sample_gallery(tmp_path / "gallery"))
+
+
+def is_windmill(_text: str, path: Path) -> float:
+    return float("windmill" in str(path))
+
+
+def test_an_answer_holds_the_planted_truth_and_copies_count_once(photos: eyespot.Collection) -> None:
+    found = photos.estimate("a windmill", by="category", looks=120, judge=is_windmill)
+
+    ours = found.groups[RENEWABLE]
+    assert (ours.units, ours.basis) == (28, "own") and ours.relevant.low <= WINDMILLS <= ours.relevant.high
+    assert all(one.relevant.low == 0 for label, one in found.groups.items() if label != RENEWABLE)
+    assert sum(row["photos"] for row in found.table) == 208 > sum(row["units"] for row in found.table)
+    assert found.compare(RENEWABLE, "categorization/tools").apart == 1
+    assert "120 were drawn" in found.methods and "208 photos (205 after" in found.methods
+
+
+def test_more_looks_begin_with_those_that_are_there_and_nobody_is_asked_twice(photos: eyespot.Collection) -> None:
+    seen: list[str] = []
+
+    def judge(text: str, path: Path) -> float:
+        seen.append(str(path))
+        return is_windmill(text, path)
+
+    first, same, more = (photos.estimate("a windmill", by="category", looks=n, judge=judge) for n in (60, 60, 120))
+
+    assert len(seen) == len({*seen}) == 120 and first.table == same.table
+    assert more.found.plan.units[:60].tolist() == first.found.plan.units.tolist() and more.missing == 0
+
+
+def test_a_run_that_a_budget_ends_says_what_is_missing_and_goes_on(tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+    line = ("estimate", "a windmill", "--judge", "encoder:starter", "--accuracy", "0.9,0.9", "--looks", "60", "--json")
+    begun = run_eyespot(*line, "--budget-calls", "0", cwd=tmp_path)
+    whole = run_eyespot(*line, cwd=tmp_path)
+
+    assert (begun.returncode, whole.returncode) in ((0, 0), (3, 0)) and json.loads(whole.stdout)["missing"] == 0
+
+
+def test_verdicts_are_stored_without_a_rank(photos: eyespot.Collection) -> None:
+    photos.estimate("a windmill", by="category", looks=60, judge=is_windmill)
+
+    with Judgements(photos.gallery.path / "ledger.sqlite") as ledger:
+        rows = [row.judgement for row in ledger.rows()]
+    assert len(rows) == 60 and {row.rank for row in rows} == {None}
+
+
+def test_the_command_writes_files_that_give_the_answer_again_to_the_digit(tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+    line = ("estimate", "a", "windmill", "--by", "category", "--judge", "encoder:starter", "--accuracy", "0.9,0.9")
+    files = ("--csv", "out/groups.csv", "--html", "out/page.html")
+    done = [run_eyespot(*line, "--looks", "60", *files, "--json", cwd=tmp_path) for _ in range(2)]
+
+    assert [one.returncode for one in done] == [0, 0] and done[0].stdout == done[1].stdout
+    made, told = again(tmp_path / "out"), json.loads(done[0].stdout)
+    assert json.loads(json.dumps(made.table)) == told["groups"] and made.methods == told["methods"]
+    rows = list(csv.DictReader((tmp_path / "out" / "groups.csv").open(encoding="utf-8")))
+    assert [row["group"] for row in rows] == [row["group"] for row in told["groups"]]
+    page = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
+    assert "<svg" in page and "<script" not in page and made.methods[:60] in page
+    assert "We ranked 208 photos" in run_eyespot(*line, "--looks", "60", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--by", "category", "--judge", "encoder:starter"),
+        ("--by", "nothing", "--judge", "encoder:starter", "--accuracy", "0.9,0.9"),
+        ("--by", "cell:0.01", "--judge", "encoder:starter", "--accuracy", "0.9,0.9"),
+        ("--by", "category"),
+        ("--by", "category", "--compare", "a,b", "--judge", "encoder:starter", "--accuracy", "0.9,0.9"),
+    ],
+    ids=["no accuracy", "no column", "a cell too fine", "no terminal", "no such groups"],
+)
+def test_what_cannot_be_estimated_is_refused(words: tuple[str, ...], tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+
+    refuses("estimate", "a windmill", *words, cwd=tmp_path)
+
+
+def test_photos_without_a_value_are_a_group_of_their_own_and_a_gallery_that_grew_is_said(photos: Any) -> None:
+    found = photos.estimate("a windmill", by="month", looks=60, judge=is_windmill)
+
+    assert list(found.groups) == [*range(1, 13), "unknown"] and found.pairs == ()
+    assert found.groups["unknown"].units == 205 and found.groups[1].sentence == "no photos"
+    with raises(UsageError):
+        photos.estimate("a windmill", by="category", unit="nothing", judge=is_windmill)
