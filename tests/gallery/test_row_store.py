@@ -147,9 +147,7 @@ def test_a_damaged_file_is_not_used(tmp_path: Path, name: str, at: float) -> Non
 
 
 @pytest.mark.long
-def test_shards_and_segments_have_them_and_whoever_fetches_them_and_older_ones_get_them(
-    gallery: Path, tmp_path: Path
-) -> None:
+def test_shards_have_them_and_whoever_fetches_them_and_older_ones_get_them(gallery: Path, tmp_path: Path) -> None:
     assert len(list(gallery.glob("shards/*/items.arrow"))) == len(disk.shard_paths(gallery))
     before = facts_of(gallery)
 
