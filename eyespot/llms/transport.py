@@ -1,84 +1,124 @@
-"""One HTTP request out, one JSON object back, through a vendor's own SDK.
+"""One HTTP request out, one JSON object back, in the protocols of OpenAI and Anthropic.
 
-The SDK knows its keys, headers, proxies and certificates. Its retries are off and redirects are not followed: a call
-here sends one request, so that counts are true.
+Answers come through `eyespot.models.web`: of bounded length, in bounded time, without the credentials that were sent. A
+call here sends one request, and redirects are not followed, so that counts are true.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from http.client import HTTPException
+from importlib import import_module
 from typing import Any
+from urllib.error import URLError
 
 from eyespot.llms.errors import RetryableError, Unreachable, of_status
+from eyespot.models import web
 from eyespot.types import UsageError
 
-NO_REDIRECTS: Any = {"follow_redirects": False}
+MOST = 1 << 24  # bytes of an answer; probabilities of all tokens of long thoughts reach 12 MB
+PLACEHOLDERS = ("none", "EMPTY", "ollama", "lm-studio")  # what people write where a server needs no key
+SHORTEST = 6  # characters of a secret: shorter ones stand in any text
 
 
 @dataclass(frozen=True)
 class Transport:
-    """A client of the `openai` or the `anthropic` SDK, which have the same interface, and the SDK's module."""
+    """The way to a server: its address, perhaps with a user, a password and a query, and what each request says."""
 
-    sdk: Any
-    client: Any
-    timeout: float  # seconds without a byte
+    url: str
+    headers: Mapping[str, str]
+    timeout: float  # seconds without a byte; an answer may take `web.PATIENCE` times that
 
     @property
     def address(self) -> str:
-        """Where requests go."""
-        return str(self.client.base_url).rstrip("/")
+        """Where requests go, for sentences: without credentials."""
+        return web.public(self.url).rstrip("/")
 
     def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The server's answer; `path` is relative to the address, or a whole URL.
 
-        Raises `RetryableError` (an answer is lost, cut or not JSON; the server is busy), `Unreachable`, `StatusError`.
+        Raises `RetryableError` (an answer is lost, cut, too long or not JSON; the server is busy), `Unreachable`,
+        `StatusError`.
         """
-        return self._exchanged(lambda: self.client.post(path, body=body, cast_to=str, options=NO_REDIRECTS))
+        return self._exchanged(path, json.dumps(body).encode())
 
     def get(self, path: str) -> Mapping[str, Any]:
         """What the server has under this path; raises what `post` raises."""
-        return self._exchanged(lambda: self.client.get(path, cast_to=str, options=NO_REDIRECTS))
+        return self._exchanged(path, None)
 
-    def _exchanged(self, exchange: Callable[[], str]) -> Mapping[str, Any]:
+    @cached_property
+    def _sent(self) -> re.Pattern[str]:
+        keys = {self.headers.get(name, "").removeprefix("Bearer ") for name in ("Authorization", "X-Api-Key")}
+        return web.secrets(self.url, *keys.difference(PLACEHOLDERS), least=SHORTEST)
+
+    def _exchanged(self, path: str, data: bytes | None) -> Mapping[str, Any]:
+        address, mark, query = self.url.partition("?")
+        url = path if "://" in path else f"{address.rstrip('/')}/{path.lstrip('/')}{mark}{query}"
         try:
-            text = exchange()
-        except self.sdk.APITimeoutError:
-            raise RetryableError(f"no answer within {self.timeout:g} seconds") from None
-        except self.sdk.APIConnectionError as error:
-            cause = error.__cause__
-            if cause is None or "Connect" in type(cause).__name__:
-                raise Unreachable(f"{self.address} cannot be reached ({cause or error})") from None
-            raise RetryableError(f"the answer broke off ({cause})") from None
-        except self.sdk.APIStatusError as error:
-            raise of_status(error.status_code, error.response.text, error.response.headers) from None
+            status, headers, found = web.exchange(url, self.headers, data, silence=self.timeout, most=MOST)
+        except (OSError, HTTPException, ValueError, web.HostBusy, web.TooMuch) as error:
+            raise self._lost(error) from None
+        text = found.decode("utf-8-sig", "replace")
+        if not 200 <= status < 300:
+            raise of_status(status, self._sent.sub("***", text), headers)
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             raise RetryableError("the answer is no JSON object; perhaps it was cut")
-        return answer
+        clean: Mapping[str, Any] = self._redacted(answer) if self._sent.search(text) else answer
+        return clean
+
+    def _lost(self, error: Exception) -> RetryableError:
+        """What it means that no whole answer came."""
+        cause = getattr(error, "reason", error)
+        why = self._sent.sub("***", str(cause) or type(cause).__name__)
+        if isinstance(cause, TimeoutError):
+            return RetryableError(f"no answer within {self.timeout:g} seconds")
+        if isinstance(error, web.TooMuch):
+            return RetryableError(f"the answer is packed or longer than {MOST >> 20} MB ({why})")
+        if isinstance(error, URLError | ValueError) and not isinstance(cause, BrokenPipeError | ConnectionResetError):
+            return Unreachable(f"{self.address} cannot be reached ({why})")
+        return RetryableError(f"the answer broke off ({why})")
+
+    def _redacted(self, value: Any) -> Any:
+        """The value without the credentials, in all of its texts."""
+        if isinstance(value, dict):
+            return {self._redacted(name): self._redacted(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [self._redacted(one) for one in value]
+        return self._sent.sub("***", value) if isinstance(value, str) else value
 
 
 def openai(url: str | None, key: str | None, timeout: float) -> Transport:
     """OpenAI, or a server with its protocol at `url`; `UsageError` if there is neither an address nor a key."""
-    import openai as sdk
-
     if url is None and key is None:
         raise UsageError("set OPENAI_API_KEY, or OPENAI_BASE_URL to a local server's address, http://localhost:8000/v1")
-    if url:  # people leave out /v1, and every local server has it
-        bare = url.rstrip("/")
-        url = bare if bare.count("/") > 2 else f"{bare}/v1"
-    client = sdk.OpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=timeout)
-    return Transport(sdk, client, timeout)
+    address, mark, query = (url or "https://api.openai.com").partition("?")
+    bare = address.rstrip("/")  # people leave out /v1, and every local server has it
+    address = bare if bare.count("/") > 2 else f"{bare}/v1"
+    headers = {"Authorization": f"Bearer {key or PLACEHOLDERS[0]}"}
+    if url is None:  # who pays, where a key is of several
+        who = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+        headers |= {name: os.environ[variable] for name, variable in who.items() if os.environ.get(variable)}
+    return _transport(address + mark + query, headers, timeout)
 
 
 def anthropic(url: str | None, key: str | None, timeout: float) -> Transport:
     """Anthropic, or a server with its protocol at `url`; `UsageError` if there is neither an address nor a key."""
-    import anthropic as sdk
-
     if url is None and key is None:
         raise UsageError("set ANTHROPIC_API_KEY to your key for Anthropic's models")
-    return Transport(sdk, sdk.Anthropic(base_url=url, api_key=key or "none", max_retries=0, timeout=timeout), timeout)
+    headers = {"X-Api-Key": key or PLACEHOLDERS[0], "Anthropic-Version": "2023-06-01"}
+    return _transport(url or "https://api.anthropic.com", headers, timeout)
+
+
+def _transport(url: str, headers: Mapping[str, str], timeout: float) -> Transport:
+    import_module("tenacity")  # of the extra [llm], whose lack shows before anything is sent
+    clean = {name: value.strip() for name, value in headers.items()}  # as of a key in a file, which has a last line end
+    return Transport(url, {"Content-Type": "application/json", **clean}, timeout)

@@ -7,10 +7,14 @@ query of an address are sent, and stand in no text that comes back.
 from __future__ import annotations
 
 import base64
+import re
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from math import inf
 from pathlib import Path
 from socket import SHUT_RDWR
 from string import punctuation
@@ -34,8 +38,9 @@ from eyespot.types import EyespotError, Progress, no_progress
 
 PIECE = 1 << 20
 SILENCE = 60.0  # seconds without a byte
-START = 120.0  # seconds for the head of an answer, and for bytes that come slower than SLOWEST
+START = 120.0  # seconds for an answer, beside those for bytes that come no slower than SLOWEST
 SLOWEST = 1 << 12  # bytes a second
+PATIENCE = 10  # times as long as it may be silent, a small answer may take
 UNSTATED = 1 << 34  # bytes of an answer whose length nobody states
 WAY = "fetch it while online"
 _REFUSED = {  # the hub's X-Error-Code, or a status → what it means, and what to do
@@ -75,18 +80,32 @@ def public(url: str) -> str:
     return head + slashes + place.rpartition("@")[2] + slash + path if slashes else url
 
 
-def redacted(text: str, *sent: str) -> str:
-    """What somebody else wrote, with *** for the credentials in these addresses and headers that were sent."""
-    secrets = set[str | None]()
+def secrets(*sent: str, least: int = 1) -> re.Pattern[str]:
+    """What the credentials in these addresses and headers look like in a text, those of `least` characters or more.
+
+    Also quoted as in addresses, escaped as in JSON, and in base64 as a server sees user and password.
+    """
+    found = set[str]()
     for one in sent:
         with suppress(ValueError):
-            parts = urlsplit(one)
-            found = [parts.username, parts.password, parts.query, *(value for _, value in parse_qsl(parts.query))]
-            found += [unquote(part) for part in found if part]
-            secrets |= set(found) if "://" in one else {one.removeprefix("Bearer ")}
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(str(secret), "***")
-    return text
+            parts = urlsplit(one if "://" in one else "")
+            login = unquote(parts.netloc.rpartition("@")[0])
+            values = [parts.username, parts.password, parts.query, *(value for _, value in parse_qsl(parts.query))]
+            found |= {login, base64.b64encode(login.encode()).decode(), *filter(None, values)}
+            found |= set() if "://" in one else {one.removeprefix("Bearer ")}
+    found |= {change(one) for one in found for change in (unquote, quote, lambda text: quote(text, safe=""))}
+    spelled = sorted((one for one in found if len(one) >= least), key=len, reverse=True)
+    return re.compile("|".join("".join(map(_escaped, one)) for one in spelled) or "(?!)")
+
+
+def _escaped(character: str) -> str:
+    plain = re.escape(character)
+    return rf"(?:{plain}|\\(?:{plain}|u(?i:{ord(character):04x})))"
+
+
+def redacted(text: str, *sent: str) -> str:
+    """What somebody else wrote, with *** for the credentials in these addresses and headers that were sent."""
+    return secrets(*sent).sub("***", text)
 
 
 def is_address(text: str) -> bool:
@@ -110,39 +129,96 @@ class _Redirects(HTTPRedirectHandler):
         return made
 
 
-class _Bounded(HTTPConnection):
-    """A connection that is cut where the head of an answer takes too long: each byte of it may come in time."""
+class _Answer(HTTPResponse):
+    """An answer, head and body, that is cut where the whole takes too long: each byte of it may come in time."""
 
-    def getresponse(self) -> HTTPResponse:
-        timer = Timer(START, self._cut)
-        timer.daemon = True
-        timer.start()
-        try:
-            return super().getresponse()
-        finally:
-            timer.cancel()
+    def __init__(self, sock: Any, *args: Any, start: float, slowest: float, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self._line, self._end, self._slowest, self._late = sock, time.monotonic() + start, slowest, False
+        self._watch(start)
+
+    def _watch(self, seconds: float) -> None:
+        self._timer = Timer(seconds, self._cut)
+        self._timer.daemon = True
+        self._timer.start()
 
     def _cut(self) -> None:
-        with suppress(OSError, AttributeError):
-            self.sock.shutdown(SHUT_RDWR)
+        if (left := self._end - time.monotonic()) > 0:  # bytes have come meanwhile
+            self._watch(left)
+            return
+        self._late = True
+        with suppress(OSError):
+            self._line.shutdown(SHUT_RDWR)
 
+    def read1(self, n: int = -1) -> bytes:
+        piece = super().read1(n)
+        self._end += len(piece) / self._slowest
+        if self._late:  # else the end of the line would be that of an answer without a length
+            raise TimeoutError("the answer takes too long")
+        return piece
 
-class _BoundedTls(_Bounded, HTTPSConnection):
-    pass
+    def close(self) -> None:
+        self._timer.cancel()
+        super().close()
 
 
 class _Connections(HTTPSHandler):
+    """Connections whose answers take at most `start` seconds, and one more for each `slowest` bytes."""
+
     http_request = HTTPSHandler.https_request
 
+    def __init__(self, start: float, slowest: float) -> None:
+        super().__init__(context=_certificates())
+        self.answers = partial(_Answer, start=start, slowest=slowest)
+
     def http_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(_Bounded, req)
+        return self.do_open(partial(self._made, HTTPConnection), req)
 
     def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(_BoundedTls, req)
+        return self.do_open(partial(self._made, HTTPSConnection, context=self._context), req)
+
+    def _made(self, kind: Any, host: str, **options: Any) -> Any:
+        connection = kind(host, **options)
+        connection.response_class = self.answers
+        return connection
 
 
-# Not those of files and FTP: a redirect leads to neither
-HANDLERS = ProxyHandler, _Connections, _Redirects, HTTPDefaultErrorHandler, HTTPErrorProcessor, UnknownHandler
+@cache  # reading those of the system takes longer than many an answer
+def _certificates() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _opener(*handlers: Any) -> OpenerDirector:
+    opener = OpenerDirector()
+    for handler in (ProxyHandler(), UnknownHandler(), *handlers):
+        opener.add_handler(handler)
+    return opener
+
+
+def _request(url: str, headers: Mapping[str, str], data: bytes | None = None) -> Request:
+    """A request whose user and password, which stand in its address, go as HTTP wants them."""
+    parts = urlsplit(url)
+    login, _, host = parts.netloc.rpartition("@")
+    about = {"User-Agent": "eyespot", "Accept-Encoding": "identity", **headers}
+    if login:  # RFC 7617: a user and a password, which may be empty
+        both = unquote(login if ":" in login else f"{login}:")
+        about["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
+    path, query = (quote(part, safe=punctuation) for part in (parts.path, parts.query))  # as a browser shows them
+    return Request(parts._replace(netloc=host, path=path, query=query).geturl(), data, about)
+
+
+def exchange(
+    url: str, headers: Mapping[str, str], data: bytes | None = None, *, silence: float, most: int
+) -> tuple[int, Mapping[str, str], bytes]:
+    """One answer: status, whatever it is, headers and body; POST where there is data. No redirect is followed.
+
+    silence: seconds without a byte; the whole may take PATIENCE times that. most: bytes. Raises: URLError where no
+    request could be sent, OSError and HTTPException where no head came, HostBusy where the body broke off, TooMuch.
+    """
+    with _opener(_Connections(PATIENCE * silence, inf)).open(_request(url, headers, data), timeout=silence) as answer:
+        if answer.headers.get("Content-Encoding", "identity") != "identity":
+            raise TooMuch(f"{public(url)} sends a packed answer, which nobody wanted")
+        return answer.status, answer.headers, b"".join(pieces(answer, public(url), most))
 
 
 @contextmanager
@@ -153,24 +229,16 @@ def opened(
 
     source: what to call it in a sentence, and `way` how else it can be had. Raises: HostBusy, NotThere, EyespotError.
     """
-    source, parts = source or public(url), urlsplit(url)
-    login, _, host = parts.netloc.rpartition("@")
-    about = {"User-Agent": "eyespot", "Accept-Encoding": "identity", **headers}
-    if login:  # RFC 7617: a user and a password, which may be empty
-        both = unquote(login if ":" in login else f"{login}:")
-        about["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
-    opener = OpenerDirector()
-    for handler in HANDLERS:
-        opener.add_handler(handler())
+    source = source or public(url)
+    # Not those of files and FTP: a redirect leads to neither
+    followed = _Connections(START, SLOWEST), _Redirects(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()
     answer: HTTPResponse | HTTPError
     try:
-        path, query = (quote(part, safe=punctuation) for part in (parts.path, parts.query))  # as a browser shows them
-        address = parts._replace(netloc=host, path=path, query=query).geturl()
-        answer = opener.open(Request(address, headers=about), timeout=SILENCE)
+        answer = _opener(*followed).open(request := _request(url, headers), timeout=SILENCE)
     except HTTPError as error:
-        if error.code != 416 or "Range" not in about:
+        if error.code != 416 or "Range" not in headers:
             error.close()
-            elsewhere = urlsplit(error.url or "").netloc != host  # a signed address expires
+            elsewhere = urlsplit(error.url or "").netloc != request.host  # a signed address expires
             raise _refusal(error, source, way, elsewhere) from None
         answer = error
     except (OSError, HTTPException, ValueError) as error:
@@ -201,7 +269,7 @@ def pieces(answer: HTTPResponse | HTTPError, source: str, most: int | None = Non
     """
     coming = _stated(answer)
     limit = next(one for one in (most, coming, UNSTATED) if one is not None)
-    got, began = 0, time.monotonic()
+    got = 0
     while got <= limit and (coming or 0) <= limit:
         try:
             piece = answer.read1(PIECE)
@@ -210,7 +278,7 @@ def pieces(answer: HTTPResponse | HTTPError, source: str, most: int | None = Non
         got += len(piece)
         if not piece and coming in (None, got):
             return
-        if not piece or time.monotonic() - began > START + got / SLOWEST:
+        if not piece:
             break
         if got <= limit:
             yield piece

@@ -14,7 +14,7 @@ from tests.lazy_import import requires
 from tests.worlds import embedding_server
 from tests.worlds.servers import Double, Response, Seen, error
 
-pytestmark = requires("openai")
+pytestmark = requires("tenacity")
 
 NAME = "served:TIGER-Lab/VLM2Vec-Full"
 COLOURS = {"red": (230, 20, 20), "green": (20, 230, 20), "blue": (20, 20, 230)}

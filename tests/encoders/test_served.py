@@ -28,7 +28,7 @@ from tests.worlds import embedding_server as served
 from tests.worlds import index_gallery, make_gallery
 from tests.worlds.servers import HANG, Act, Double, Response, Seen, error
 
-pytestmark = requires("openai", "tenacity")
+pytestmark = requires("tenacity", "tenacity")
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 QUICK = {"first_rest": 0.001, "timeout": 5.0}

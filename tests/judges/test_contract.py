@@ -35,7 +35,7 @@ def person(_folder: Path) -> Iterator[Judge]:
 
 @contextmanager
 def openai(_folder: Path) -> Iterator[Judge]:
-    pytest.importorskip("openai")
+    pytest.importorskip("tenacity")
     with Double(then=YES) as server:
         yield judge_of(server, read=picture_of)
 

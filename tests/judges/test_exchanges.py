@@ -22,7 +22,7 @@ from tests.lazy_import import requires
 from tests.worlds.judging import CHAT, HERON, draw_colours, judge_of, pairs_of, pictures_sent, run_of
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error, message
 
-pytestmark = requires("openai", "anthropic")
+pytestmark = requires("tenacity")
 
 
 def judged(server: Double, pictures: list[Path], ledger: Judgements, **options: Any) -> Judgement:

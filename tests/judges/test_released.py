@@ -118,7 +118,7 @@ def judged(clone: Path, server: Double) -> Answer:
     return only_answer(judge, draw_colours(clone / "photos", 1))
 
 
-@requires("openai")
+@requires("tenacity")
 @pytest.mark.parametrize(
     ("top", "score"),
     [
@@ -137,7 +137,7 @@ def test_only_the_exact_tokens_count(clone: Path, top: dict[str, float], score: 
     assert message["content"][-1]["text"] == 'Can "a heron" be seen?'
 
 
-@requires("openai")
+@requires("tenacity")
 def test_status_400_is_0_and_counted_as_refused(clone: Path) -> None:
     with Double(then=error(400, "not this picture")) as server:
         answer = judged(clone, server)

@@ -25,7 +25,7 @@ from tests.worlds.judging import draw_colours, judge_of, number_of, pairs_of
 from tests.worlds.pipelines import source
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
-pytestmark = requires("openai")
+pytestmark = requires("tenacity")
 
 COUNT = 40
 EMPTY = chat("")._replace(data={})

@@ -29,7 +29,7 @@ from tests.lazy_import import requires
 from tests.worlds.judging import draw_colours, run_of
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
-pytestmark = requires("openai")
+pytestmark = requires("tenacity")
 
 PICTURES, WORKERS = 12, 6
 QUERIES = [Query.words(f"thing {number}", str(number)) for number in range(4)]

@@ -20,7 +20,7 @@ from tests.wording import check_wording
 from tests.worlds.judging import CHAT, HERON, draw_colours, judge_of, number_of, run_of
 from tests.worlds.servers import Double, Response, Seen, chat
 
-pytestmark = requires("openai")
+pytestmark = requires("tenacity")
 
 COUNT = 12
 SHARES = [0.6, 0.1, 0.9, 0.4, 0.7, 0.2, 0.8, 0.3, 0.55, 0.05, 0.95, 0.45]  # of Yes, by the picture's number

@@ -58,7 +58,6 @@ def judge_of(server: Double, vendor: str = "openai", model: str = "tiny", **opti
     """A judge that asks this double and waits for nothing long."""
     url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
     made = rooms.load("judges", f"{vendor}:{model}", url=url, **{"first_rest": 0.001, "timeout": 60.0, **options})
-    server.closing.callback(made.language_model.transport.client.close)  # else the collector closes it, some time
     return made
 
 

@@ -90,7 +90,7 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
     votes, silent = [], []
     for seat in panel:
         try:
-            words = filled(template, kind=triplet["kind"], question=triplet["question"])
+            words = filled(template, {"question": triplet["question"]}, kind=triplet["kind"])
             shown = [
                 PromptPicture(triplet["image"], triplet["path"]),
                 PromptPicture(triplet["candidate"], triplet["candidate_path"]),
