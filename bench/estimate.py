@@ -73,7 +73,7 @@ class Covered(Measurement):
         """A standard error of each share is allowed for."""
         error = (0.05 * 0.95 / self.n) ** 0.5
         held = self.covered >= COVERED - error and self.lowest >= LEAST - 2 * error and self.together >= COVERED - error
-        return held and self.claims <= WRONG + 2 * error
+        return bool(held and self.claims <= WRONG + 2 * error)
 
     @property
     def verdict(self) -> str:
@@ -143,7 +143,7 @@ def marked() -> dict[str, Kind]:
         rows = list(csv.DictReader(text.splitlines(), delimiter=";" if ";" in text.partition("\n")[0] else ","))
         stem, _, season = path.stem.rpartition("_")
         tables.setdefault(stem, {})[season] = rows[: LOOKED_AT[path.name[:3]]]
-    found = {}
+    found: dict[str, Kind] = {}
     for stem, lists in tables.items():
         if stem.startswith("cs4"):
             found |= {
@@ -216,12 +216,10 @@ def measured(name: str, kind: Kind, looks: int, n: int) -> Covered:
     each = [float(np.mean([run.held[label] for run in runs if label in run.held])) for label in labels]
     ratios = np.array([run.width / run.peer for run in runs if run.peer])
     told = [one for run in runs for one in run.told]
-    ratio, low, high = (
-        np.mean([run.width for run in runs]) / np.mean([run.peer for run in runs]),
-        *np.percentile(ratios, [10, 90]),
-    )
+    ratio = float(np.mean([run.width for run in runs]) / np.mean([run.peer for run in runs]))
+    low, high = np.percentile(ratios, [10, 90]).tolist()
     return Covered(
-        f"{name}, {looks} looks", float(ratio), PEER, float(low), float(high), n, None,
+        f"{name}, {looks} looks", ratio, PEER, low, high, n, None,
         covered=float(np.mean(each)), lowest=min(each), together=float(np.mean([run.together for run in runs])),
         claims=float(np.mean([run.wrong for run in runs])), power=float(np.mean(told)) if told else float("nan"),
     )  # fmt: skip

@@ -165,7 +165,7 @@ def label_studio() -> int:
     from eyespot.curate.annotate.annotation_store import AnnotationStore
     from eyespot.curate.annotate.label_studio import tasks_of
 
-    def marks(gallery: Path) -> set[tuple[str, str, str, str]]:
+    def marks(gallery: Path) -> set[tuple[str, str, str, str | None]]:
         with AnnotationStore(gallery / "ledger.sqlite") as store:
             return {(task.query, task.image, *mark) for task in tasks_of(store) for mark in task.marks.items()}
 

@@ -139,7 +139,7 @@ class CaptionWriter:
             writing = record.get("writing", "") if about.of_writing else ""
             known["known"] = {"task": task, "facts": record["facts"], "attributes": about.attributes, **fields}
             known["known"]["writing"] = writing
-        captions = {name: words.pop(name) for name in ("caption", "captions") if name in words}
+        captions: dict[str, Any] = {name: words.pop(name) for name in ("caption", "captions") if name in words}
         return prompt_of(self.model, filled(self.template, captions, **words), form, [picture], **known)
 
 

@@ -13,9 +13,10 @@ from eyespot.curate.recos.captions import CAPTIONS, DECLINED, REPEATED, CaptionW
 from eyespot.curate.recos.confusing import changed
 from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, Sources, same_words, wordings
 from eyespot.curate.recos.subtasks import subtask
+from eyespot.llms.fences import filled
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
 from eyespot.rooms import needs
 
 UNGRAMMATICAL = "ungrammatical"
@@ -105,7 +106,7 @@ def verified(record: Record, context: Context, judge: CaptionWriter, how: Verify
         other = {**record, "path": record["of_path"]}
         shown.append(PromptPicture(record["of"], str(judge.sources.place(other))))
     about = subtask(record["subtask"])
-    words = filled(judge.template, subtask=about.name, about=about.about, caption=record["text"])
+    words = filled(judge.template, {"caption": record["text"]}, subtask=about.name, about=about.about)
     reply = ask_model(context, prompt_of(judge.model, words, CaptionVerdict, shown), CaptionVerdict)
     if reply.answer is None:
         return Drop(record, DECLINED, reply.declined)

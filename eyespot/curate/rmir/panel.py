@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from eyespot.curate.rmir.questions import Vote
+from eyespot.llms.fences import filled
 from eyespot.pipelines import Context, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
-from eyespot.pipelines.prompts import PromptPicture, ask_model, filled, prompt_of
+from eyespot.pipelines.prompts import PromptPicture, ask_model, prompt_of
 from eyespot.types import UsageError
 
 TRUE, FALSE, ABSTAIN = "true", "false", "abstain"

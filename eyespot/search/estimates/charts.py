@@ -68,6 +68,12 @@ def page(found: GroupedEstimate, study: Study, advice: Sequence[str], together: 
         for pair in found.pairs
     }
     claims = [sentence for pair in found.pairs if (sentence := pair_sentence(found, pair))]
-    content = {"title": study.query, "footer": "", "groups": found.groups.values(), "advice": advice, "claims": claims}
+    content: dict[str, Any] = {
+        "title": study.query,
+        "footer": "",
+        "groups": found.groups.values(),
+        "advice": advice,
+        "claims": claims,
+    }
     content |= {"bars": svg(found, together), "map": cells(found), "names": names, "signs": signs, "note": group_note}
     return render("estimate.html", **content, methods=methods(found, study), column=study.column)

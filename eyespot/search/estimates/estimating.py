@@ -195,7 +195,9 @@ class _Work:
         np.add.at(tables[1], (self.of, cells[self.units]), 1)
         np.add.at(tables[2], (self.of, cells[self.units]), self.verdicts.astype(np.int64))
         rng, hits = np.random.default_rng([plan.seed, 2]), len(plan.group)
-        return shared_draws(tuple(tables), hits=hits, accuracy=self.accuracy, draws=self.size, rng=rng)
+        return shared_draws(
+            (tables[0], tables[1], tables[2]), hits=hits, accuracy=self.accuracy, draws=self.size, rng=rng
+        )
 
     # -- groups ---------------------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class _Work:
             certain = Interval(nan, yes if exact else 0, units - (judged - yes if exact else 0))
             share, rate = (certain.over(units), Interval(nan, 0, 1)) if units else (NOTHING, NOTHING)
             return GroupEstimate(label, **how, basis=NONE, relevant=certain, share=share, rate=rate, together=share)
-        relevant = Interval.of(counts)
+        relevant = Interval.of(counts.astype(np.float64))
         if not yes and self.accuracy.exact:
             relevant = replace(relevant, low=0)
         share = replace(relevant, high=relevant.high + beyond).over(units)

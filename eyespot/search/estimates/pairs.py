@@ -79,7 +79,7 @@ def advised(share: Reals, units: Ints, looks: Ints) -> tuple[float, float]:
     difference, mean = share[0] - share[1], share.mean(axis=1)
     variance = {"of_looks": float(difference.var()), "of_photos": float((mean * (1 - mean) / units).sum())}
     low, high = np.quantile(difference, (0.1, 0.9))
-    every = {"looks": int(looks.sum()), "units": int(units.sum()), **variance}
+    every: dict[str, Any] = {"looks": int(looks.sum()), "units": int(units.sum()), **variance}
     least = looks_needed(max(abs(low), abs(high)), **every)
     return least, inf if low <= 0 <= high else looks_needed(min(abs(low), abs(high)), **every)
 

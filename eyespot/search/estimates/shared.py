@@ -64,7 +64,7 @@ def _drawn(logs: Reals, rng: np.random.Generator) -> Ints:
     """A draw from each last axis, by its log-weights."""
     rising = np.cumsum(np.exp(logs - logs.max(axis=-1, keepdims=True)), axis=-1)
     uniform = rng.random(rising.shape[:-1])[..., None] * rising[..., -1:]
-    return np.minimum((rising < uniform).sum(axis=-1), rising.shape[-1] - 1)
+    return np.asarray(np.minimum((rising < uniform).sum(axis=-1), rising.shape[-1] - 1))
 
 
 @dataclass

@@ -167,7 +167,10 @@ def again(folder: Path) -> CollectionEstimate:
     design = json.loads((folder / DESIGN).read_text("utf-8"))
     said = [row["verdict"] for _line, row in rows_of(folder / LOOKS)]
     verdicts = np.array([np.nan if one in (None, "") else float(one) for one in said])
-    study = Study(**{name: tuple(one) if isinstance(one, list) else one for name, one in design["study"].items()})
+    fields: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in design["study"].items()
+    }
+    study = Study(**fields)
     found = _estimated(GroupPlan.of_json(design["plan"]), verdicts, design["choices"])
     return CollectionEstimate(found, Frame(**design["frame"]), study, verdicts, design["choices"])
 
@@ -289,7 +292,7 @@ def _rechecked(stage: JudgeRerank, pairs: Sequence[Pair], digest: str, first: Ma
     known = ledger.known(*given, RECHECKED)
     with suppress(BudgetSpent):  # who stops goes on with the same line
         for answer in judge.judge([pair for pair in pairs if pair.image not in known]):
-            how = {"failure": answer.failure, "at": time.time(), "spent": answer.spent}
+            how: dict[str, Any] = {"failure": answer.failure, "at": time.time(), "spent": answer.spent}
             one = Judgement(digest, answer.pair.image, judge.name, judge.prompt, answer.verdict, **how)
             ledger.record([one], RECHECKED)
     second = {id: points(one.verdict) >= YES for id, one in ledger.known(*given, RECHECKED).items() if one.verdict}
@@ -313,7 +316,7 @@ def _choices(settings: EstimateSettings, accuracy: Accuracy, answers: list[float
 
 
 def _study(collection: Collection, query: Query, settings: EstimateSettings, frame: Frame) -> Study:
-    given = {name: one for name, one in settings.frame.items() if one and name not in ("by", "unit")}
+    given: dict[str, Any] = {name: one for name, one in settings.frame.items() if one and name not in ("by", "unit")}
     where = ", ".join(
         f"{name} {one if isinstance(one, str) else '; '.join(map(str, one))}" for name, one in given.items()
     )
