@@ -232,11 +232,13 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     found: list[Covered] = []
     for name, kind in {**MADE, **marked()}.items():
         for looks in LOOKS:
-            if looks / 12 < 8 and "month" in name:  # below eight looks no group has an interval
+            few = looks / 12 < 8 and "month" in name  # below eight looks no group has an interval
+            if few or looks >= len(kind.make(np.random.default_rng(0)).group):  # all of it is looked at
                 continue
             found.append(measured(name, kind, looks, 20 if options.quick else 200))
             yield found[-1]
-    ratio = float(np.mean([one.ratio for one in found]))
+    # The peer knows the truth, and has no model
+    ratio = float(np.mean([one.ratio for one in found if not one.name.startswith(("a judge", "a model"))]))
     yield Measurement("estimate/width over all worlds", ratio, PEER, ratio, ratio, len(found), WIDTH)
 
 
