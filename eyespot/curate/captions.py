@@ -26,6 +26,7 @@ from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.llms import Declined, JpegEncoder, NoReply, image_message, text_message
+from eyespot.llms.fences import DATA, filled, one_line
 from eyespot.parallel import batches
 from eyespot.photos.found import reason
 from eyespot.photos.pictures import BadPicture, open_picture
@@ -243,7 +244,7 @@ class Seeing:
     @property
     def prompt(self) -> str:
         """A digest of how the model is asked: sixteen hex digits."""
-        return text_digest(SYSTEM, ASKED, str(self.words))
+        return text_digest(SYSTEM, ASKED, DATA, str(self.words))
 
     def caption(self, facts: Mapping[str, Any], picture: Callable[[], Image]) -> str | None:
         """One sentence, from the ledger if it has one; None where the model declines.
@@ -258,7 +259,7 @@ class Seeing:
             row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
             if row is None:
                 data = JpegEncoder(read=lambda _: picture())(Path())
-                question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
+                question = filled(ASKED, {"named": named}, words=self.words)
                 messages = [text_message("system", SYSTEM), image_message([data], question)]
                 caption = ""
                 try:
@@ -273,5 +274,5 @@ class Seeing:
 
 def sentence_of(reply: str) -> str:
     """The first line of a reply that is not empty, without quotes around it."""
-    lines = (line.strip().strip("\"'“”*").strip() for line in reply.splitlines())
+    lines = (one_line(line).strip("\"'“”*").strip() for line in reply.splitlines())
     return next((line for line in lines if line), "")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from eyespot.llms.fences import DATA, filled
 from eyespot.storage.digests import text_digest
 from eyespot.types import Answer, AnswerStream, Pair, Query, SequentialAnswers, Term, UsageError
 
@@ -44,8 +45,8 @@ class JudgePrompt:
     @property
     def digest(self) -> str:
         """Sixteen hex digits over all that the judge is sent; the name is not, so renaming asks nothing again."""
-        exact = (self.turns, str(self.token)) if self.exact else ()
-        return text_digest(self.system, self.question, self.yes, self.no, *exact)
+        way = (self.turns, str(self.token)) if self.exact else (DATA,)
+        return text_digest(self.system, self.question, self.yes, self.no, *way)
 
     @property
     def exact(self) -> bool:
@@ -53,12 +54,13 @@ class JudgePrompt:
         return bool(self.turns)
 
     def text_for(self, words: str) -> str:
-        """The whole text that a local model gets for a query of these words."""
+        """The whole text that a local model of another program gets for a query of these words."""
         return (self.turns or self.question).replace(QUERY, words)
 
     def ask(self, query: Query) -> str:
-        """The question with the query in it."""
-        return self.question.replace(QUERY, described(query))
+        """The question with the query in it, which is fenced unless the prompt is another program's."""
+        words = described(query)
+        return self.question.replace(QUERY, words) if self.exact else filled(self.question, {"query": words})
 
 
 PLAIN = JudgePrompt(

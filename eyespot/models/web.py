@@ -100,7 +100,7 @@ def secrets(*sent: str, least: int = 1) -> re.Pattern[str]:
 
 def _escaped(character: str) -> str:
     plain = re.escape(character)
-    return rf"(?:{plain}|\\(?:{plain}|u(?i:{ord(character):04x})))"
+    return rf"(?:\\(?:{plain}|u(?i:{ord(character):04x}))|{plain})"
 
 
 def redacted(text: str, *sent: str) -> str:

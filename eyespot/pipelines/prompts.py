@@ -7,7 +7,6 @@ to language models (`eyespot.llms`) or to models of a pipeline's own, such as a 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,11 +79,6 @@ def template(declared: Declared, ours: str) -> str:
     if strange is not None:
         raise UsageError(f'step {declared.name} has one prompt, and no {strange!r}; write prompt = "FILE"')
     return declared.prompts.get(PROMPT, ours)
-
-
-def filled(template: str, **words: object) -> str:
-    """A prompt with its `{places}` filled; other braces stay as they are."""
-    return re.sub(r"\{(\w+)\}", lambda found: str(words.get(found[1], found[0])), template)
 
 
 def prompt_of(

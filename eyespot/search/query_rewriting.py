@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from eyespot import llms
 from eyespot.llms import Budget, Declined, NoReply, text_message
+from eyespot.llms.fences import DATA, filled, one_line
 from eyespot.storage import sqlite
 from eyespot.storage.text_files import json_of, refuse
 from eyespot.types import EyespotError, Query, Term, UsageError
@@ -48,18 +49,18 @@ class RewritingModel:
 
     def __call__(self, words: str) -> list[str]:
         """The wordings in the reply, each once and none that is the query itself."""
-        reply = self.chat(PROMPT.format(words=" ".join(words.split()), count=self.count))
+        reply = self.chat(filled(PROMPT, {"words": words}, count=self.count))
         return phrases(reply, words)[: self.count]
 
     @property
     def prompt(self) -> str:
         """A digest of how it is asked: sixteen hex digits."""
-        return hashlib.sha256(f"{PROMPT}\x1f{self.count}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{DATA}{PROMPT}\x1f{self.count}".encode()).hexdigest()[:16]
 
 
 def phrases(reply: str, words: str = "") -> list[str]:
     """The lines of a reply that are wordings: without bullets, numbers and quotes, and without what is too long."""
-    lines = (_MARK.sub("", line).strip().strip("\"'“”*").strip() for line in reply.splitlines())
+    lines = (_MARK.sub("", one_line(line)).strip("\"'“”*").strip() for line in reply.splitlines())
     wordings = {line.casefold(): line for line in lines if 0 < len(line) <= LONGEST and not line.endswith(":")}
     wordings.pop(words.strip().casefold(), None)
     return list(wordings.values())

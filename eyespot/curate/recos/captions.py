@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 
 from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
 from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
+from eyespot.llms.fences import filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
 from eyespot.pipelines.data_card import CardTable
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
 from eyespot.types import UsageError, Vectors
 
 Reals = NDArray[np.float64]
@@ -128,7 +129,7 @@ class CaptionWriter:
     sources: Sources
 
     def prompt(self, task: str, record: Record, form: type[AnswerForm], **fields: Any) -> Prompt:
-        """The prompt about a record's picture; `fields` fill the template."""
+        """The prompt about a record's picture; `fields` fill the template, captions as texts of others."""
         about = subtask(record["subtask"])
         words = {"subtask": about.name, "about": about.about, "attributes": ", ".join(about.attributes), **fields}
         picture = PromptPicture(record["image"], str(self.sources.place(record)))
@@ -138,7 +139,8 @@ class CaptionWriter:
             writing = record.get("writing", "") if about.of_writing else ""
             known["known"] = {"task": task, "facts": record["facts"], "attributes": about.attributes, **fields}
             known["known"]["writing"] = writing
-        return prompt_of(self.model, filled(self.template, **words), form, [picture], **known)
+        captions = {name: words.pop(name) for name in ("caption", "captions") if name in words}
+        return prompt_of(self.model, filled(self.template, captions, **words), form, [picture], **known)
 
 
 def template(name: str) -> str:
@@ -164,7 +166,7 @@ def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterat
 def _caption_outcomes(record: Record, texts: list[str]) -> Iterator[Outcome]:
     seen: set[str] = set()
     for number, text in enumerate(texts, 1):
-        made = {**record, "id": f"{record['id']}/{number}", "number": number, "text": " ".join(text.split())}
+        made = {**record, "id": f"{record['id']}/{number}", "number": number, "text": one_line(text)}
         reason = EMPTY if not text.strip() else REPEATED if text.casefold() in seen else ""
         seen.add(text.casefold())
         yield Drop(made, reason, of=record["id"]) if reason else Keep(made, of=record["id"])
@@ -266,6 +268,6 @@ def _next_wording(
         prompt = writer.prompt("rewrite", made, Rewritten, caption=made["text"], wish=wish)
         reply = ask_model(context, prompt, Rewritten)
         text = "" if reply.answer is None else reply.answer.caption
-    text = " ".join(text.split())
+    text = one_line(text)
     tried = {turn.text.casefold() for turn in turns}
     return None if not text or text.casefold() in tried else {"text": text, **fields}

@@ -18,6 +18,7 @@ from eyespot.curate.recos.captions import DECLINED, EMPTY, UNSUITABLE, CaptionWr
 from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
+from eyespot.llms.fences import one_line
 from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.places import read_again
@@ -159,7 +160,7 @@ def confused(record: Record, context: Context, writer: CaptionWriter, how: Confu
     originals = {original["number"]: original["text"] for original in record["originals"]}
     bare = {key: value for key, value in record.items() if key not in ("originals", "before")}
     for number, swap in enumerate(swaps, 1):
-        before, text = originals.get(swap.number, ""), " ".join(swap.text.split())
+        before, text = originals.get(swap.number, ""), one_line(swap.text)
         fields = {"text": text, "attribute": swap.attribute, "edits": changed(before, text), "original": before}
         made = {**bare, **fields, "id": f"{record['image']}/{number}", "number": number}
         reason = fault_of(made, how)
@@ -175,7 +176,7 @@ def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[S
             Swap(number=one["number"], text=wording[one["level"]][one["number"] - 1], attribute=about.attributes[0])
             for one in record["originals"]
         ]
-    listed = "\n".join(f"{original['number']}. {original['text']}" for original in record["originals"])
+    listed = [(original["number"], original["text"]) for original in record["originals"]]
     prompt = writer.prompt("confuse", record, Swaps, captions=listed, before=record["before"])
     reply = ask_model(context, prompt, Swaps)
     if reply.answer is None:

@@ -57,8 +57,7 @@ def _rewritten(known: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _swaps(known: Mapping[str, Any]) -> Mapping[str, Any]:
     """Captions with the title or the quoted text of the new picture; else what people said of the new picture."""
-    lines = (line.partition(". ") for line in known["captions"].splitlines())
-    captions = {int(number): text for number, _, text in lines}
+    captions = dict(known["captions"])
     swaps = []
     for number, text in captions.items():
         for attributes, before, after in _changes(text, known):

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from eyespot.curate.rmir.questions import Vote
+from eyespot.llms.fences import filled
 from eyespot.pipelines import Context, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
-from eyespot.pipelines.prompts import PromptPicture, ask_model, filled, prompt_of
+from eyespot.pipelines.prompts import PromptPicture, ask_model, prompt_of
 from eyespot.types import UsageError
 
 TRUE, FALSE, ABSTAIN = "true", "false", "abstain"
@@ -90,7 +91,7 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
     votes, silent = [], []
     for seat in panel:
         try:
-            words = filled(template, kind=triplet["kind"], question=triplet["question"])
+            words = filled(template, {"question": triplet["question"]}, kind=triplet["kind"])
             shown = [
                 PromptPicture(triplet["image"], triplet["path"]),
                 PromptPicture(triplet["candidate"], triplet["candidate_path"]),

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
+from eyespot.llms.fences import filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card import wording
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
 
 KINDS = ("functional", "temporal", "causal")
 CONSTRAINTS = ("dependence", "inference", "specificity", "wording")
@@ -103,7 +104,7 @@ def inputs(records: Records, context: Context, count: int | None) -> Iterator[Ou
 def propose(photo: Record, context: Context, model: Mapping[str, Any], template: str) -> Iterator[Outcome]:
     """Up to three questions about a photo, an outcome for each kind; one for all where the photo is unsuitable."""
     more = {"_task": "question", "_about": photo}
-    prompt = prompt_of(model, filled(template), Questions, [PromptPicture(photo["id"], photo["path"])], **more)
+    prompt = prompt_of(model, template, Questions, [PromptPicture(photo["id"], photo["path"])], **more)
     reply = ask_model(context, prompt, Questions)
     if reply.answer is None or reply.answer.unsuitable.strip():
         reason = (DECLINED, reply.declined) if reply.answer is None else (UNSUITABLE, reply.answer.unsuitable)
@@ -113,8 +114,8 @@ def propose(photo: Record, context: Context, model: Mapping[str, Any], template:
         proposed: Proposed = getattr(reply.answer, kind)
         about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
         texts = {
-            "question": proposed.question.strip(),
-            "target": proposed.target.strip(),
+            "question": one_line(proposed.question),
+            "target": one_line(proposed.target),
             "reasoning": proposed.reasoning,
         }
         made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": reply.answer.description, **texts}
@@ -145,7 +146,7 @@ def words(text: str) -> int:
 
 def check(query: Record, context: Context, model: Mapping[str, Any], template: str) -> Outcome:
     """Whether a question keeps the rules; the verdict and the single rules must say the same."""
-    text = filled(template, kind=query["kind"], question=query["question"], target=query["target"])
+    text = filled(template, {name: query[name] for name in ("question", "target")}, kind=query["kind"])
     shown = [PromptPicture(query["image"], query["path"])]
     reply = ask_model(context, prompt_of(model, text, Checked, shown, _task="check", _about=query), Checked)
     if reply.answer is None:

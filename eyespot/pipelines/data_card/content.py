@@ -16,6 +16,7 @@ from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import eyespot
+from eyespot.llms.fences import commanding
 from eyespot.pipelines import Provenance, Recipe, Spent, Step, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.outcomes import line_of
@@ -177,7 +178,11 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
         if (one := wording(several)) is not None
     ]
     reading_columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
-    note = "The grade is that of a United States school, and for English."
+    texts = [text for several in content.texts.values() for text in several]
+    note = (
+        "The grade is that of a United States school, and for English. Texts that read like an instruction to a model: "
+        f"{sum(map(commanding, texts)):,} of {len(texts):,}."
+    )
     found = {"eyespot": eyespot.__version__, "Python": platform.python_version()}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
