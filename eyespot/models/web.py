@@ -164,14 +164,14 @@ class _Connections(HTTPSHandler):
     http_request = HTTPSHandler.https_request
 
     def __init__(self, start: float, slowest: float) -> None:
-        super().__init__(context=_certificates())
+        super().__init__()
         self.answers = partial(_Answer, start=start, slowest=slowest)
 
     def http_open(self, req: Request) -> HTTPResponse:
         return self.do_open(partial(self._made, HTTPConnection), req)
 
     def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(partial(self._made, HTTPSConnection, context=self._context), req)
+        return self.do_open(partial(self._made, HTTPSConnection, context=_certificates()), req)
 
     def _made(self, kind: Any, host: str, **options: Any) -> Any:
         connection = kind(host, **options)

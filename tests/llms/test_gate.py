@@ -131,7 +131,7 @@ def test_no_secret_comes_back_however_it_is_spelled(monkeypatch: pytest.MonkeyPa
         url, key, secrets = planted(dice)
         way = dice.choice([transport.openai, transport.anthropic])(url, key, 1.0)
         body = f'{{"error": {{"message": "no {spelled(dice.choice(secrets), dice)} here"}}}}'
-        answer = dice.choice([200, 400, 401, 500]), {}, body.encode()
+        answer: Any = dice.choice([200, 400, 401, 500]), {}, body.encode()
         monkeypatch.setattr(web, "exchange", lambda *_, answer=answer, **__: answer)
         try:
             text = json.dumps(way.get("/x"))
