@@ -18,7 +18,7 @@ from math import inf
 from pathlib import Path
 from socket import SHUT_RDWR
 from string import punctuation
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -100,7 +100,7 @@ def secrets(*sent: str, least: int = 1) -> re.Pattern[str]:
 
 def _escaped(character: str) -> str:
     plain = re.escape(character)
-    return rf"(?:{plain}|\\(?:{plain}|u(?i:{ord(character):04x})))"
+    return rf"(?:\\(?:u(?i:{ord(character):04x})|{plain})|{plain})"
 
 
 def redacted(text: str, *sent: str) -> str:
@@ -134,18 +134,14 @@ class _Answer(HTTPResponse):
 
     def __init__(self, sock: Any, *args: Any, start: float, slowest: float, **options: Any) -> None:
         super().__init__(sock, *args, **options)
-        self._line, self._end, self._slowest, self._late = sock, time.monotonic() + start, slowest, False
-        self._watch(start)
+        self._line, self._end, self._slowest = sock, time.monotonic() + start, slowest
+        self._late, self._closed = False, Event()
+        Thread(target=self._watch, daemon=True).start()
 
-    def _watch(self, seconds: float) -> None:
-        self._timer = Timer(seconds, self._cut)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _cut(self) -> None:
-        if (left := self._end - time.monotonic()) > 0:  # bytes have come meanwhile
-            self._watch(left)
-            return
+    def _watch(self) -> None:
+        while (left := self._end - time.monotonic()) > 0:  # bytes that come put the end off
+            if self._closed.wait(left):
+                return
         self._late = True
         with suppress(OSError):
             self._line.shutdown(SHUT_RDWR)
@@ -158,7 +154,7 @@ class _Answer(HTTPResponse):
         return piece
 
     def close(self) -> None:
-        self._timer.cancel()
+        self._closed.set()
         super().close()
 
 
@@ -168,15 +164,14 @@ class _Connections(HTTPSHandler):
     http_request = HTTPSHandler.https_request
 
     def __init__(self, start: float, slowest: float) -> None:
-        self.context = _certificates()
-        super().__init__(context=self.context)
+        super().__init__()
         self.answers = partial(_Answer, start=start, slowest=slowest)
 
     def http_open(self, req: Request) -> HTTPResponse:
         return self.do_open(partial(self._made, HTTPConnection), req)
 
     def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(partial(self._made, HTTPSConnection, context=self.context), req)
+        return self.do_open(partial(self._made, HTTPSConnection, context=_certificates()), req)
 
     def _made(self, kind: Any, host: str, **options: Any) -> Any:
         connection = kind(host, **options)

@@ -57,8 +57,8 @@ def run_of(paths: Iterable[Path], *queries: str) -> Run:
 def judge_of(server: Double, vendor: str = "openai", model: str = "tiny", **options: Any) -> Any:
     """A judge that asks this double and waits for nothing long."""
     url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
-    made = rooms.load("judges", f"{vendor}:{model}", url=url, **{"first_rest": 0.001, "timeout": 60.0, **options})
-    return made
+    options = {"url": url, "first_rest": 0.001, "timeout": 60.0, **options}
+    return rooms.load("judges", f"{vendor}:{model}", **options)
 
 
 def only_answer(judge: Any, paths: Iterable[Path]) -> Answer:

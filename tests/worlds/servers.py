@@ -107,7 +107,7 @@ class Double:
     def answer(self, seen: Seen) -> Response:
         with self._lock:
             self.seen.append(seen)
-            if not seen.path.endswith(("/chat/completions", "/messages", "/embeddings")):
+            if not seen.path.partition("?")[0].endswith(("/chat/completions", "/messages", "/embeddings")):
                 offered = self.offers.get(seen.path)
                 return offered(seen) if offered else error(404, "Not Found")
             if self.script:

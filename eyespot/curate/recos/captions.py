@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
 from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
-from eyespot.llms.fences import filled, one_line
+from eyespot.llms.fences import Fenced, filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
 from eyespot.pipelines.data_card import CardTable
 from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
@@ -139,7 +139,7 @@ class CaptionWriter:
             writing = record.get("writing", "") if about.of_writing else ""
             known["known"] = {"task": task, "facts": record["facts"], "attributes": about.attributes, **fields}
             known["known"]["writing"] = writing
-        captions: dict[str, Any] = {name: words.pop(name) for name in ("caption", "captions") if name in words}
+        captions: dict[str, Fenced] = {name: words.pop(name) for name in ("caption", "captions") if name in words}
         return prompt_of(self.model, filled(self.template, captions, **words), form, [picture], **known)
 
 

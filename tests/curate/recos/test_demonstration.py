@@ -46,7 +46,7 @@ def reply(task: str, **known: Any) -> Mapping[str, Any]:
 
 
 def swaps(text: str, facts: Mapping[str, str], *attributes: str, before: Mapping[str, str] | None = None) -> list[Any]:
-    answer = reply("confuse", captions=f"1. {text}", facts=facts, before=before or {}, attributes=attributes)
+    answer = reply("confuse", captions=[(1, text)], facts=facts, before=before or {}, attributes=attributes)
     return [(one["text"], one["attribute"]) for one in answer["captions"]]
 
 
@@ -62,7 +62,7 @@ def test_a_title_takes_the_place_of_a_title() -> None:
 
 
 def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
-    captions = "1. A white dog runs after a ball.\n2. A white dog runs after a red ball."
+    captions = [(1, "A white dog runs after a ball."), (2, "A white dog runs after a red ball.")]
     entries = reply("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
     assert {one["number"] for one in entries} == {1, 2}
     assert {one["text"] for one in entries} == {"A brown dog runs through deep snow.", "A dog in the snow."}
@@ -181,7 +181,7 @@ def client(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
     swaps = [
         {"number": number, "text": text, "attribute": "colour"}
         for before, (number, text) in SWAPS.items()
-        if re.search(rf"^{number}\. {before}$", prompt["words"], re.MULTILINE)
+        if re.search(rf'^{number}\. "{before}"$', prompt["words"], re.MULTILINE)
     ]
     return {"captions": swaps, "unsuitable": ""}
 
