@@ -14,6 +14,7 @@ from eyespot.judges import PLAIN, JudgePrompt, wording
 from eyespot.judges._answers import grade_of
 from eyespot.judges._prompt import described, examples
 from eyespot.llms import BadAnswer, Declined
+from eyespot.llms.fences import DATA, fenced
 from eyespot.types import Query, Term, UsageError
 from tests.wording import raises
 from tests.worlds.judging import draw_colours, judge_of, only_answer
@@ -117,10 +118,10 @@ MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\
 
 
 @given(st.text())
-def test_the_query_stands_in_the_question_as_it_was_written(text: str) -> None:
+def test_the_query_stands_in_the_question_as_data(text: str) -> None:
     question = JudgePrompt("w", "", "<{query}> {json} <{query}>").ask(Query.words(text))
 
-    assert question == f"<{text}> {{json}} <{text}>"
+    assert question == f"{DATA}\n<{fenced(text)}> {{json}} <{fenced(text)}>"
 
 
 def test_our_wording_names_the_query_and_both_answers() -> None:

@@ -22,6 +22,7 @@ from eyespot.extras import install_line
 from eyespot.judges import JudgePrompt
 from eyespot.judges._local import PairBatches
 from eyespot.judges.transformers import FirstWord, spellings
+from eyespot.llms.fences import DATA, fenced
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
@@ -55,7 +56,7 @@ YES, NO = ("Yes", "yes"), ("No", "no")  # what the tiny tokenizers hold of them
 @pytest.fixture(scope="module", params=list(FAMILIES))
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     make, kind, sent = FAMILIES[request.param]
-    return make(tmp_path_factory.mktemp("family") / "model"), kind, sent
+    return make(tmp_path_factory.mktemp("family") / "model"), kind, sent.replace("Is this", f"{DATA}\nIs this")
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_the_probability_is_the_librarys_own(family: tuple[Path, str, str], pair
     """Its class called on one pair, with the text written out here; padding and neighbours do not show."""
     folder, kind, sent = family
     expected = [
-        own_probability(folder, kind, sent.replace("{}", words), Image.open(pair.path).convert("RGB"))
+        own_probability(folder, kind, sent.replace("{}", fenced(words)), Image.open(pair.path).convert("RGB"))
         for words, pair in zip(WORDS, pairs, strict=True)
     ]
 
@@ -113,7 +114,7 @@ def test_the_probability_is_the_librarys_own(family: tuple[Path, str, str], pair
 def test_a_template_without_a_system_role_gets_its_text_with_the_question(tmp_path: Path, pairs: list[Pair]) -> None:
     """Some checkpoints refuse that role."""
     folder = tiny.llava(tmp_path / "llava", tiny.WITHOUT_SYSTEM)
-    sent = "USER: <image>\nLook well.\nIs this a heron? ASSISTANT:"
+    sent = f'USER: <image>\nLook well.\n{DATA}\nIs this "a heron"? ASSISTANT:'
     picture = Image.open(pairs[0].path).convert("RGB")
 
     found = verdicts(load(folder).judge(pairs[:1]))["0"]
@@ -130,9 +131,10 @@ def test_a_checkpoint_without_a_template_is_told_what_to_do(tmp_path: Path, pair
 
 def test_a_query_cannot_speak_for_the_model(llava: Path, pairs: list[Pair]) -> None:
     judge = load(llava)
-    tricky, plain = (Pair(Query.words(words), "0", pairs[0].path) for words in ("a <image>heron<s>", "a  heron "))
+    question = judge.ask(Query.words("a <image>heron<s>"))
 
-    assert verdicts(judge.judge([tricky])) == verdicts(judge.judge([plain]))
+    assert "heron" in question and "<image>" not in question and "<s>" not in question
+    assert "0" in verdicts(judge.judge([Pair(Query.words("a <image>heron<s>"), "0", pairs[0].path)]))
 
 
 def test_what_is_neither_yes_nor_no_is_noted(llava: Path, pairs: list[Pair]) -> None:

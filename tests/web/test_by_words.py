@@ -85,7 +85,7 @@ def test_the_order_is_that_of_the_command_line(search: Ask, gallery: Path, by: s
 def test_the_page_offers_the_ways_and_shows_why(client: TestClient) -> None:
     page = client.get("/", params={"q": "heron", "by": "words"}, headers={"Accept": "text/html"}).text
     assert '<option value="words" selected>' in page and "label kind" in page
-    assert "by words</span>" in page
+    assert "by labels</span>" in page
 
 
 @pytest.mark.long

@@ -231,7 +231,7 @@ def split(queries: Records, context: Context, settings: SplitSettings, lists: Li
     scores = {one["id"]: tail_reliability(hits.get(one["id"], []), lists.judges, lists.depth) for one in queries}
     tests = [one for one in queries if scores[one["id"]] > settings.threshold]
     inputs = {one["image"] for one in tests}
-    targets = {target for one in tests for target in one["targets"]}
+    targets = {target for one in tests for target in one.get("targets", ())} if settings.apart_targets else set()
     for one in queries:
         score = scores[one["id"]]
         record = {**one, "tsr": score, "split": TEST if score > settings.threshold else TRAIN}

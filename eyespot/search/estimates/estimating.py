@@ -124,7 +124,7 @@ def estimate(
     given = np.asarray(verdicts, np.float64).reshape(-1)
     if len(given) != len(plan.units) or not np.isin(given[~np.isnan(given)], (0, 1)).all():
         raise UsageError(f"the plan takes {len(plan.units)} verdicts, each 0, 1, or NaN for none")
-    work = _Work(plan, given, accuracy, STRICT_DRAWS if strict else DRAWS)
+    work = _GroupDraws(plan, given, accuracy, STRICT_DRAWS if strict else DRAWS)
     alone = {at: work.draws(at, answers) for at in range(len(plan.labels)) if work.known(at)}
     compared = [at for at in alone if plan.labels[at] != UNKNOWN]
     rule = "strict" if strict else "agreement" if len(compared) > 2 and not plan.compare else "pointwise"
@@ -150,7 +150,7 @@ def _turned(pair: GroupPair) -> GroupPair:
     return GroupPair(pair.second, pair.first, difference, ratio, -pair.apart, -pair.apart_together, pair.needed)
 
 
-class _Work:
+class _GroupDraws:
     """The verdicts of a plan, by group."""
 
     def __init__(self, plan: GroupPlan, verdicts: Reals, accuracy: Accuracy, draws: int) -> None:

@@ -26,7 +26,6 @@ from eyespot.storage.digests import json_sha256
 from eyespot.types import Query, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
     from eyespot.settings.estimate import EstimateSettings
 
 Ints = NDArray[np.int64]
@@ -70,7 +69,7 @@ class Frame:
     ranked_by: str
 
 
-def frame_of(collection: Collection, query: Query, settings: EstimateSettings) -> Frame:
+def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame:
     """The frame as the gallery is now; `UsageError` for a column that it lacks."""
     view, columns = collection.view, list(columns_of(collection.view.tables))
     value, reads = _grouping(settings.by, columns)
@@ -96,7 +95,7 @@ def frame_of(collection: Collection, query: Query, settings: EstimateSettings) -
     return Frame(ids, groups, photos[ranked].tolist(), order, int(view.live.sum()), now, by)
 
 
-def stored_frame(collection: Collection, query: Query, settings: EstimateSettings, folder: Path) -> Frame:
+def stored_frame(collection: Any, query: Query, settings: EstimateSettings, folder: Path) -> Frame:
     """The frame that an earlier run of the same question ranked, else a new one, which is stored in the folder."""
     asked = {"query": query_digest(query), "space": collection.view.space.digest, **settings.frame}
     place = folder / f"{json_sha256(asked)[:32]}.json"

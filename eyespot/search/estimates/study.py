@@ -40,7 +40,6 @@ from eyespot.storage.tables import rows_of, write_csv
 from eyespot.types import EyespotError, Judgement, Pair, Query, RankedImage, Run
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
     from eyespot.settings.estimate import EstimateSettings
 
 Ints = NDArray[np.int64]
@@ -187,7 +186,7 @@ def _estimated(plan: GroupPlan, verdicts: Reals, choices: dict[str, Any]) -> Gro
 
 
 def estimate_collection(
-    collection: Collection, query: Query, settings: EstimateSettings, judge: Any = None
+    collection: Any, query: Query, settings: EstimateSettings, judge: Any = None
 ) -> CollectionEstimate:
     """The answer for a gallery; `judge` is a function in place of the judge that the settings name.
 
@@ -202,11 +201,11 @@ def estimate_collection(
         folder = ledger_of(settings.ledger, collection.gallery.path).parent / "estimates"
         frame = stored_frame(collection, query, settings, folder)
         plan = _plan(frame, settings)
-        result = _asked(collection, stage, query, [frame.ids[at] for at in plan.units])
+        result = _judged(collection, stage, query, [frame.ids[at] for at in plan.units])
         there = [result.verdict(query.id, frame.ids[at]) is not None for at in plan.units]
         missing = there.count(False)
         plan = plan.until(there.index(False)) if result.stopped and missing else plan
-        verdicts = np.array([_said(result, query, frame.ids[at]) for at in plan.units])
+        verdicts = np.array([_verdict_of(result, query, frame.ids[at]) for at in plan.units])
         agreement = ""
         if settings.recheck:
             places = _to_recheck(plan, verdicts, settings.recheck)
@@ -223,7 +222,7 @@ def estimate_collection(
 
 
 @contextmanager
-def _stage(collection: Collection, settings: EstimateSettings, judge: Any) -> Iterator[JudgeRerank]:
+def _stage(collection: Any, settings: EstimateSettings, judge: Any) -> Iterator[JudgeRerank]:
     if judge is None:
         with judge_stage(settings.judging, collection.gallery.path) as stage:
             yield stage
@@ -239,14 +238,14 @@ def _plan(frame: Frame, settings: EstimateSettings) -> GroupPlan:
     return plan_groups(frame.groups, settings.looks, settings.seed, **how)
 
 
-def _asked(collection: Collection, stage: JudgeRerank, query: Query, ids: Sequence[str]) -> JudgeResult:
+def _judged(collection: Any, stage: JudgeRerank, query: Query, ids: Sequence[str]) -> JudgeResult:
     """The judge's word on these photos, in this order; people see copies without names, dates and places."""
     with _pictures(collection, stage, query, ids) as pairs:
         return stage.ask_pairs(pairs)
 
 
 @contextmanager
-def _pictures(collection: Collection, stage: JudgeRerank, query: Query, ids: Sequence[str]) -> Iterator[BlindPairs]:
+def _pictures(collection: Any, stage: JudgeRerank, query: Query, ids: Sequence[str]) -> Iterator[BlindPairs]:
     rows = collection.view.rows_by_id(ids)
     facts = {str(one["id"]): one for one in collection.view.facts(rows[rows >= 0].tolist())}
     with TemporaryDirectory(prefix="eyespot-") as folder:
@@ -269,7 +268,7 @@ def _copied(path: str, place: Path) -> str | None:
     return str(place)
 
 
-def _said(result: JudgeResult, query: Query, id: str) -> float:
+def _verdict_of(result: JudgeResult, query: Query, id: str) -> float:
     """1 or 0; NaN for a photo without a verdict, and where a person could not tell."""
     verdict = result.verdict(query.id, id)
     return np.nan if verdict is None or verdict.reason == DOUBT else float(points(verdict) >= YES)
@@ -315,7 +314,7 @@ def _choices(settings: EstimateSettings, accuracy: Accuracy, answers: list[float
     return {**{name: getattr(settings, name) for name in names}, "accuracy": given, "answers": answers}
 
 
-def _study(collection: Collection, query: Query, settings: EstimateSettings, frame: Frame) -> Study:
+def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Frame) -> Study:
     given: dict[str, Any] = {name: one for name, one in settings.frame.items() if one and name not in ("by", "unit")}
     where = ", ".join(
         f"{name} {one if isinstance(one, str) else '; '.join(map(str, one))}" for name, one in given.items()
@@ -327,7 +326,7 @@ def _study(collection: Collection, query: Query, settings: EstimateSettings, fra
     return Study(sum(frame.photos), format_query(query), of, frame.ranked_by, settings.by or "group", units)
 
 
-def _notes(collection: Collection, frame: Frame, missing: int, result: JudgeResult) -> tuple[str, ...]:
+def _notes(collection: Any, frame: Frame, missing: int, result: JudgeResult) -> tuple[str, ...]:
     notes = [f"{missing} looks are missing; run the same line again to go on"] if missing else []
     if (now := int(collection.view.live.sum())) != frame.live:
         grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"
