@@ -131,10 +131,9 @@ def test_a_checkpoint_without_a_template_is_told_what_to_do(tmp_path: Path, pair
 
 def test_a_query_cannot_speak_for_the_model(llava: Path, pairs: list[Pair]) -> None:
     judge = load(llava)
-    question = judge.ask(Query.words("a <image>heron<s>"))
+    tricky, plain = (Pair(Query.words(words), "0", pairs[0].path) for words in ("a<image>heron<s>fly", "a heron fly"))
 
-    assert "heron" in question and "<image>" not in question and "<s>" not in question
-    assert "0" in verdicts(judge.judge([Pair(Query.words("a <image>heron<s>"), "0", pairs[0].path)]))
+    assert verdicts(judge.judge([tricky])) == verdicts(judge.judge([plain]))
 
 
 def test_what_is_neither_yes_nor_no_is_noted(llava: Path, pairs: list[Pair]) -> None:

@@ -97,8 +97,8 @@ def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame
 
 def stored_frame(collection: Any, query: Query, settings: EstimateSettings, folder: Path) -> Frame:
     """The frame that an earlier run of the same question ranked, else a new one, which is stored in the folder."""
-    asked = {"query": query_digest(query), "space": collection.view.space.digest, **settings.frame}
-    place = folder / f"{json_sha256(asked)[:32]}.json"
+    question = {"query": query_digest(query), "space": collection.view.space.digest, **settings.frame}
+    place = folder / f"{json_sha256(question)[:32]}.json"
     if place.exists() and not settings.fresh:
         return Frame(**json.loads(place.read_text("utf-8")))
     frame = frame_of(collection, query, settings)

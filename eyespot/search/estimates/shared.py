@@ -103,9 +103,9 @@ class _Sampler:
         self.states = self.steps.shape[1]
         odds = -np.log(hits) + _chain.STEP * np.arange(-2 * WIDE, self.states + 2 * WIDE)
         self.share = 1 / (1 + np.exp(-odds))
-        said_yes = accuracy.sensitivity * self.share + (1 - accuracy.specificity) * (1 - self.share)
+        positive = accuracy.sensitivity * self.share + (1 - accuracy.specificity) * (1 - self.share)
         counts = yes[group, cell][:, None], (judged - yes)[group, cell][:, None]
-        logs = (counts[0] * np.log(said_yes) + counts[1] * np.log1p(-said_yes)).astype(np.float32)  # (n, odds)
+        logs = (counts[0] * np.log(positive) + counts[1] * np.log1p(-positive)).astype(np.float32)  # (n, odds)
         self.place = np.arange(len(group))
         self.of_states, self.of_offsets = (sliding_window_view(logs, n, axis=1) for n in (self.states, len(OFFSETS)))
         self.cell, cells = cell, judged.shape[1]

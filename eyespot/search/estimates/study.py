@@ -156,16 +156,16 @@ class CollectionEstimate:
         round_of = np.searchsorted(plan.rounds, np.arange(len(plan.units)), side="right") + 1
         for at, (unit, verdict) in enumerate(zip(plan.units.tolist(), self.verdicts, strict=True)):
             label, rank = plan.labels[plan.group[unit]], int(plan.ranks[unit])
-            said = "" if np.isnan(verdict) else int(verdict)
-            rows.append([at + 1, int(round_of[at]), self.frame.ids[unit], label, rank, said])
+            stated = "" if np.isnan(verdict) else int(verdict)
+            rows.append([at + 1, int(round_of[at]), self.frame.ids[unit], label, rank, stated])
         write_csv(folder / LOOKS, rows)
 
 
 def again(folder: Path) -> CollectionEstimate:
     """The answer that was written to a folder, made again of `looks.csv` and `design.json`."""
     design = json.loads((folder / DESIGN).read_text("utf-8"))
-    said = [row["verdict"] for _line, row in rows_of(folder / LOOKS)]
-    verdicts = np.array([np.nan if one in (None, "") else float(one) for one in said])
+    answers = [row["verdict"] for _line, row in rows_of(folder / LOOKS)]
+    verdicts = np.array([np.nan if one in (None, "") else float(one) for one in answers])
     fields: dict[str, Any] = {
         name: tuple(one) if isinstance(one, list) else one for name, one in design["study"].items()
     }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate
     from eyespot.search.estimates.pairs import GroupPair
 
 PHOTOS_ONLY = "share of the photos, not of the animals"
@@ -34,27 +33,27 @@ class Study:
     agreement: str = ""
 
 
-def advice(found: GroupedEstimate) -> tuple[str, ...]:
+def advice(found: Any) -> tuple[str, ...]:
     """What limits the answer, and what would make it better."""
-    said = [PHOTOS_ONLY]
+    lines = [PHOTOS_ONLY]
     for one in found.groups.values():
         if one.beyond:
-            said.append(
+            lines.append(
                 f"{one.label}: nobody looked below rank {one.units - one.beyond:,}: of {one.beyond:,} photos there, "
                 "any number may be relevant, so the share is at least what is shown"
             )
         planned = one.judged + one.skipped
         if planned and one.skipped / planned > SKIPPED:
-            said.append(f"{one.label}: {one.skipped} of {planned} looks have no verdict and count as not looked at")
+            lines.append(f"{one.label}: {one.skipped} of {planned} looks have no verdict and count as not looked at")
         if one.basis == "own" and one.units > 2000 and one.judged >= 20 and one.yes <= 1:
-            said.append(f"{one.label}: so few among so many take a better query or filter, not more looks")
-    said += [text for pair in found.pairs if (text := _more_looks(found, pair))]
+            lines.append(f"{one.label}: so few among so many take a better query or filter, not more looks")
+    lines += [text for pair in found.pairs if (text := _more_looks(found, pair))]
     if len({one.units - one.beyond for one in found.groups.values() if one.beyond}) and not found.pairs:
-        said.append("shares are not compared: the groups were looked at to different parts of their ranks")
-    return tuple(said)
+        lines.append("shares are not compared: the groups were looked at to different parts of their ranks")
+    return tuple(lines)
 
 
-def pair_sentence(found: GroupedEstimate, pair: GroupPair) -> str:
+def pair_sentence(found: Any, pair: GroupPair) -> str:
     """What is claimed of two groups, with the relevant photos seen in each; the empty text where nothing is."""
     if not pair.apart_together:
         return ""
@@ -67,7 +66,7 @@ def pair_sentence(found: GroupedEstimate, pair: GroupPair) -> str:
     )
 
 
-def _more_looks(found: GroupedEstimate, pair: GroupPair) -> str:
+def _more_looks(found: Any, pair: GroupPair) -> str:
     if pair.needed is None:
         return ""
     low, high = pair.needed
@@ -80,7 +79,7 @@ def _more_looks(found: GroupedEstimate, pair: GroupPair) -> str:
     return f"{names}: telling them apart takes {ends} looks in both together, by what is seen so far"
 
 
-def methods(found: GroupedEstimate, study: Study | None = None) -> str:
+def methods(found: Any, study: Study | None = None) -> str:
     """The paragraph for a paper, every number filled in."""
     plan, groups = found.plan, list(found.groups.values())
     study = study or Study(len(plan.group), "the query")
@@ -109,7 +108,7 @@ def methods(found: GroupedEstimate, study: Study | None = None) -> str:
     )
 
 
-def _correction(found: GroupedEstimate) -> str:
+def _correction(found: Any) -> str:
     accuracy = found.accuracy
     if accuracy.exact:
         return "The intervals cover sampling of photos and chance in their number, not the observer's errors."
@@ -120,12 +119,12 @@ def _correction(found: GroupedEstimate) -> str:
     )
 
 
-def group_note(one: GroupEstimate) -> str:
+def group_note(one: Any) -> str:
     """How many of the units that were looked at are relevant, and how many there are."""
     return f"{one.yes} of {one.judged} / {one.units:,}"
 
 
-def group_line(one: GroupEstimate) -> str:
+def group_line(one: Any) -> str:
     """One line of a table on the terminal."""
     shown = one.basis and (one.yes or one.basis == "whole")  # of none seen there is a most, and no middle
     share = f"{one.share.median:6.1%}  {one.share.low:6.1%} to {one.share.high:6.1%}" if shown else ""
