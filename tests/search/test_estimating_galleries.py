@@ -113,3 +113,66 @@ def test_photos_without_a_value_are_a_group_of_their_own_and_a_gallery_that_grew
     assert found.groups["unknown"].units == 205 and found.groups[1].sentence == "no photos"
     with raises(UsageError):
         photos.estimate("a windmill", by="category", unit="nothing", judge=is_windmill)
+
+
+def estimated(tmp_path: Path, *words: object) -> dict[str, Any]:
+    line = ("estimate", "a windmill", "--judge", "encoder:starter", "--accuracy", "0.9,0.9", "--looks", "40", "--json")
+    done = run_eyespot(*line, *words, cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "units"),
+    [
+        ((), 205),
+        (("--where", "width > 330"), None),
+        (("--undated",), 205),
+        (("--unit", "category"), 9),
+        (("--label", "category=categorization/renewable"), 28),
+    ],
+    ids=["all", "where", "undated", "unit", "label"],
+)
+def test_a_filter_and_the_unit_decide_what_is_counted(
+    words: tuple[str, ...], units: int | None, tmp_path: Path
+) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+
+    (all_of_them,) = estimated(tmp_path, *words)["groups"]
+    assert all_of_them["units"] == units or (units is None and 0 < all_of_them["units"] < 205)
+
+
+@pytest.mark.parametrize("words", [("--after", "2000"), ("--before", "2000"), ("--near", "0,0,1")], ids=str)
+def test_a_filter_that_leaves_nothing_is_said(words: tuple[str, ...], tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+
+    refuses(
+        "estimate", "a windmill", *words, "--judge", "encoder:starter", "--accuracy", "0.9,0.9", code=4, cwd=tmp_path
+    )
+
+
+def test_options_change_the_answer_as_they_say(tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+    grouped = ("--by", "category", "--looks", "100")
+    own = estimated(tmp_path, *grouped)
+    borrowed = estimated(tmp_path, *grouped, "--borrow")
+    deep = estimated(tmp_path, "--depth", "50")
+    again_seen = estimated(tmp_path, "--recheck", "10", "--ledger", tmp_path / "other.sqlite")
+
+    assert {row["basis"] for row in own["groups"]} <= {"own", "whole", ""}
+    assert "borrowed" in {row["basis"] for row in borrowed["groups"]}
+    assert "Only the first 50 ranks" in deep["methods"] and "nobody looked below rank 50" in " ".join(deep["advice"])
+    assert "agreed with the first in 10" in again_seen["methods"]
+    assert "Holm" in estimated(tmp_path, *grouped, "--strict")["methods"] and (tmp_path / "other.sqlite").exists()
+    estimated(tmp_path, *grouped[:2], "--together", "--html", "bands.html", "--fresh")
+    assert "hold for all groups at once" in (tmp_path / "bands.html").read_text(encoding="utf-8")
+
+
+def test_a_judge_with_prices_and_a_wording_of_its_own_is_checked_before_it_costs(tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+    (tmp_path / "prices.toml").write_text("nothing")
+    line = ("estimate", "a windmill", "--judge", "openai:tiny", "--accuracy", "0.9,0.9")
+
+    refuses(*line, "--prices", "prices.toml", "--budget-money", "1", cwd=tmp_path, OPENAI_API_KEY="x")
+    refuses(*line, "--wording", "nowhere.toml", cwd=tmp_path, OPENAI_API_KEY="x")

@@ -316,9 +316,8 @@ def _choices(settings: EstimateSettings, accuracy: Accuracy, answers: list[float
 
 def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Frame) -> Study:
     given: dict[str, Any] = {name: one for name, one in settings.frame.items() if one and name not in ("by", "unit")}
-    where = ", ".join(
-        f"{name} {one if isinstance(one, str) else '; '.join(map(str, one))}" for name, one in given.items()
-    )
+    texts = {name: "; ".join(map(str, one)) if isinstance(one, list | tuple) else one for name, one in given.items()}
+    where = ", ".join(name if one is True else f"{name} {one}" for name, one in texts.items())
     of = f" of {collection.gallery.path.resolve().parent.name} ({where or 'all photos'}; ranked {frame.at})"
     units = f"one count for each {settings.unit}" if settings.unit else "copies and bursts counted once"
     if not settings.unit and len(frame.ids) == sum(frame.photos):
