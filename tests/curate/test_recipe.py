@@ -327,3 +327,8 @@ def test_reviewing_on_the_terminal(queue: Queue) -> None:
     assert queue.standing()["words"].texts == {"caption": "two blue cups"}
     assert "2 of 3  words" in shown.stderr and "picture  b.jpg" in shown.stderr
     assert [one.who for one in queue.decisions()] == ["ada", "ada", "ada"]
+
+    others = [*line[:-2], "bo", "--second"]
+    second = subprocess.run(others, input="a\na\na\n", capture_output=True, text=True, timeout=60)
+    assert second.returncode == 0 and "two blue cups" not in second.stderr, second.stderr
+    assert [one.who for one in queue.decisions()].count("bo") == 3
