@@ -50,7 +50,11 @@ def run(
 def _print(made: CollectionEstimate) -> None:
     from eyespot.search.estimates.wording import group_line, pair_sentence
 
-    lines = [*map(group_line, made.groups.values()), *(pair_sentence(made.found, pair) for pair in made.pairs)]
+    width = max(len(str(label)) for label in made.groups)
+    lines = [
+        *(group_line(one, width) for one in made.groups.values()),
+        *(pair_sentence(made.found, pair) for pair in made.pairs),
+    ]
     for line in filter(None, lines):
         print_line(escaped(line))
     print_line("")

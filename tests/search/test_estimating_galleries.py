@@ -33,6 +33,7 @@ def test_an_answer_holds_the_planted_truth_and_copies_count_once(photos: eyespot
     found = photos.estimate("a windmill", by="category", looks=120, judge=is_windmill)
 
     ours = found.groups[RENEWABLE]
+    assert "." not in ours.sentence  # photos are counted whole
     assert (ours.units, ours.basis) == (28, "own") and ours.relevant.low <= WINDMILLS <= ours.relevant.high
     assert all(one.relevant.low == 0 for label, one in found.groups.items() if label != RENEWABLE)
     assert sum(row["photos"] for row in found.table) == 208 > sum(row["units"] for row in found.table)

@@ -217,7 +217,7 @@ class _GroupDraws:
             certain = Interval(nan, yes if exact else 0, units - (judged - yes if exact else 0))
             share, rate = (certain.over(units), Interval(nan, 0, 1)) if units else (NOTHING, NOTHING)
             return GroupEstimate(label, **how, basis=NONE, relevant=certain, share=share, rate=rate, together=share)
-        relevant = Interval.of(counts.astype(np.float64))
+        relevant = Interval.of(counts)
         if not yes and self.accuracy.exact:
             relevant = replace(relevant, low=0)
         share = replace(relevant, high=relevant.high + beyond).over(units)

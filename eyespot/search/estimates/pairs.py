@@ -27,7 +27,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, draws: Reals) -> Interval:
+    def of(cls, draws: NDArray[Any]) -> Interval:
         """That of draws (n,): whole numbers stay whole."""
         ordered = np.sort(draws)
         outside = int((1 - LEVEL) / 2 * len(ordered))

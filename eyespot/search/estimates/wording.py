@@ -124,8 +124,8 @@ def group_note(one: Any) -> str:
     return f"{one.yes} of {one.judged} / {one.units:,}"
 
 
-def group_line(one: Any) -> str:
-    """One line of a table on the terminal."""
+def group_line(one: Any, width: int = 12) -> str:
+    """One line of a table on the terminal; labels take `width` letters."""
     shown = one.basis and (one.yes or one.basis == "whole")  # of none seen there is a most, and no middle
     share = f"{one.share.median:6.1%}  {one.share.low:6.1%} to {one.share.high:6.1%}" if shown else ""
-    return f"{one.label!s:>12}  {share:26}  {one.sentence}{' (borrowed)' if one.basis == 'borrowed' else ''}"
+    return f"{one.label!s:>{width}}  {share:26}  {one.sentence}{' (borrowed)' if one.basis == 'borrowed' else ''}"
