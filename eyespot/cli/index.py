@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eyespot.types import Encoder
 
 
-MANY = 10_000  # files that are looked at before anything is asked for
+MANY = 10_000  # files that are counted at most to offer a folder
 BEYOND_STARTER = (
     "starter finds what has a name, not scenes, people, actions or colours; a model that does: eyespot models get "
     "siglip2-base"

@@ -67,7 +67,7 @@ class Remaining(NamedTuple):
     high: int
 
     def __str__(self) -> str:
-        """The estimate where it lies in the middle half of its interval, which carries it, and else the interval."""
+        """The estimate if it lies in the middle half of its interval, else the interval alone."""
         quarter = (self.high - self.low) / 4
         if self.low + quarter <= self.expected <= self.high - quarter:
             return f"about {self.expected:.0f} ({self.low} to {self.high})" if self.high else "none"

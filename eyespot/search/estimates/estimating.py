@@ -57,7 +57,7 @@ class GroupEstimate:
 
     @property
     def sentence(self) -> str:
-        """What may be said of the group, in words."""
+        """The result of the group, in words."""
         if not self.judged:
             return "no photos" if not self.units else "not looked at"
         if not self.basis:
@@ -183,7 +183,7 @@ class _GroupDraws:
         if answers is not None and self.judged[at] >= ASSISTED:
             of_model = np.asarray(answers, np.float64)[plan.members[at][:hits]]
             curve = assisted(curve, of_model).curve
-        counts = curve.counts(hits)  # an assisted curve has DRAWS of them, whatever is asked for
+        counts = curve.counts(hits)  # an assisted curve has DRAWS of them, whatever `size` is
         return rng.permutation(np.resize(counts, self.size))
 
     def shared(self) -> Ints:

@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 ALL = "all"
 SEASONS = ("winter", "spring", "summer", "autumn")
-SMALLEST = 0.1  # degrees: a finer cell tells where somebody lives
+SMALLEST = 0.1  # degrees: a finer cell shows where somebody lives
 Facts = Mapping[str, Any]
 
 

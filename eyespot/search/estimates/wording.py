@@ -1,4 +1,4 @@
-"""What an estimate is said to hold, in words: what limits it, what would help, and the paragraph for a paper."""
+"""An estimate in words: what limits it, what would help, and the paragraph for a paper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from eyespot.search.estimates.pairs import GroupPair
 
 PHOTOS_ONLY = "share of the photos, not of the animals"
-SKIPPED = 0.1  # of a group's looks without a verdict: from here on it is said
+SKIPPED = 0.1  # of a group's looks without a verdict: from here on advice names it
 CLAIMED = {
     "pointwise": "two groups were called different if the 95 % interval of the difference of their rates excluded 0",
     "agreement": "two groups were called different if the 95 % intervals of the difference of rates from separate and "
@@ -21,7 +21,7 @@ CLAIMED = {
 
 @dataclass(frozen=True)
 class Study:
-    """What was asked of which photos: what a methods paragraph names besides the design."""
+    """The question and its photos: what a methods paragraph names besides the design."""
 
     photos: int
     query: str
