@@ -203,7 +203,7 @@ def test_a_gallery_that_is_a_file_or_not_there_is_told(tmp_path: Path, verb: str
     (tmp_path / "file").write_text("x")
 
     for name in ("file", "missing", "caf\udce9"):
-        refuses(*verb.split(), "-g", tmp_path / name)
+        refuses(*verb.split(), "-g", tmp_path / name, cwd=tmp_path)
 
     assert [place.name for place in tmp_path.iterdir()] == ["file"]
 
