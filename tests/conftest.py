@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
 os.environ["XDG_STATE_HOME"] = HUB_CACHE.name  # a test is no search of whoever runs it
+# A shell starts its background jobs (`make test &`) with SIGINT ignored, which children inherit: no Ctrl-C ends them
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import torchvision_stub  # noqa: E402
 
