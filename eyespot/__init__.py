@@ -234,8 +234,8 @@ def load_judge(name: str | Callable[[str, str], Any], **options: Any) -> Judge:
     """A judge, which gives pairs of query and picture a probability of relevance: "encoder:starter", "openai:MODEL", …
 
     A function of a query's text and a picture's path to a probability, True or False is one, too.
-    `options` are what `--judge KEY=VALUE` takes (docs/judges.md). Raises `UsageError` for an unknown name or option,
-    and `EyespotError` with the line to install if the judge needs an extra.
+    `options` are what `--judge KEY=VALUE` takes (docs/research/judges.md). Raises `UsageError` for an unknown name or
+    option, and `EyespotError` with the line to install if the judge needs an extra.
     """
     from eyespot.search.judge_rerank import judge_named
 

@@ -1,6 +1,6 @@
 """A first visit, done for real: from `eyespot demo` to a labelled query and its qrels, timed, with its pictures.
 
-    python scripts/first_visit.py [--out docs/first_visit] [--seconds-a-photo 0.4] [--python .venv/bin/python]
+    python scripts/first_visit.py [--out docs/use/label] [--seconds-a-photo 0.4] [--python .venv/bin/python]
 
 Needs chromium and playwright (the `[dev]` extra); `--python` is one in which eyespot is installed, which needs no more
 than the `[web]` extra. The visitor of this script knows windmills by their files' names, and takes as long to look at a
@@ -204,7 +204,7 @@ def _label(visitor: Visit, relevant: set[str], folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "first_visit")
+    parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "use" / "label")
     parser.add_argument("--seconds-a-photo", type=float, default=0.4)
     parser.add_argument("--python", type=Path, default=Path(sys.executable))
     given = parser.parse_args()

@@ -2,7 +2,7 @@
 
 Gets each model at the hub's newest commit into EYESPOT_MODELS and prints TOML to put into its table: the commit, the
 megabytes of an fp32 download, the SHA-256 of both towers, and the first numbers of the vectors of two pictures and four
-texts (`golden`), with which `eyespot models check` compares. Try the model (docs/models.md), then paste it.
+texts (`golden`), with which `eyespot models check` compares. Try the model (docs/use/models.md), then paste it.
 """
 
 from __future__ import annotations

@@ -99,10 +99,10 @@ def test_only_one_place_writes_the_line() -> None:
     assert written == []
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))])
-def test_pages_name_lines_that_work_in_a_checkout(page: str) -> None:
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))], ids=lambda page: page.stem)
+def test_pages_name_lines_that_work_in_a_checkout(page: Path) -> None:
     """`eyespot[x]` is found on no index yet, and outside of .venv another pip would install it."""
-    lines = re.findall(r"[^\s`]*pip install [^`\n]*", (ROOT / page).read_text(encoding="utf-8"))
+    lines = re.findall(r"[^\s`]*pip install [^`\n]*", page.read_text(encoding="utf-8"))
     named = [line for line in lines if re.search(r"eyespot\[|-e ", line)]
 
     assert [line for line in named if not re.fullmatch(r"\.venv/bin/pip install -e '\.\[[a-z0-9,]+\]'", line)] == []
@@ -126,7 +126,7 @@ def test_the_commands_of_an_extra_are_a_script_that_a_shell_reads(name: str) -> 
 def test_the_first_visit_begins_with_the_lines_of_the_readme() -> None:
     """And `make extras` tries them word for word."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "first_visit.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "use" / "label.md").read_text(encoding="utf-8")
     lines = ["make demo", ".venv/bin/pip install -e '.[web]'"]
 
     assert [line for line in lines if line not in readme or f"\n{line}\n" not in page] == []

@@ -23,7 +23,7 @@ from tests.made_once import made_once
 from tests.pages import ROOT
 from tests.worlds import draw_photos, index_gallery
 
-TEXT = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how" / "layout.md").read_text(encoding="utf-8")
 PLACEHOLDERS = {"SPACE": "*", "NAME": "*", "00000-00127": "?????-?????"}
 
 

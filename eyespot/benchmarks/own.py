@@ -19,11 +19,11 @@ MOST_GROUPS = 30
 QUERIES = Needed(
     "queries.csv|queries.tsv|queries.jsonl|queries.parquet",
     "a query a row: id, text (or image, or both), and columns to break results down by",
-    "write it yourself (docs/eval.md)",
+    "write it yourself (docs/research/eval.md)",
 )
 QRELS = Needed(
     "qrels.txt|qrels.csv|qrels.json|qrels.parquet|qrels.tsv|qrels",
-    "which images are relevant to which query, in any format of docs/runs.md",
+    "which images are relevant to which query, in any format of docs/research/runs.md",
     "write it yourself, or judge what a search found",
 )
 

@@ -47,7 +47,7 @@ def published() -> list[Printed]:
 
 def load() -> Benchmark:
     """The benchmark."""
-    layout = "eyespot's layout or the released JSON (docs/eval.md)"
+    layout = "eyespot's layout or the released JSON (docs/research/eval.md)"
     return Benchmark(
         "recos",
         "ReCoS",

@@ -19,7 +19,7 @@ TABLE = {
     **{f"{kind}_r{k}": column("it2i", f"R@{k}", "kind", kind) for kind in KINDS for k in (20, 50)},
     **{f"average_r{k}": column("it2i", f"R@{k}") for k in (20, 50)},
 }
-LAYOUT = "eyespot's layout, or the released one with a mapping.json (docs/runs.md)"
+LAYOUT = "eyespot's layout, or the released one with a mapping.json (docs/research/runs.md)"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def describe(
     reading: ReadSettings,
     gallery: Path = gallery_option("The gallery to describe."),
     extractor: str = typer.Option(
-        "sift", "--with", help="sift, or dinov2:ORG/NAME (details: docs/rerank_baselines.md)."
+        "sift", "--with", help="sift, or dinov2:ORG/NAME (details: docs/research/rerank_baselines.md)."
     ),
     count: int = typer.Option(
         100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."

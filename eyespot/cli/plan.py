@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "": 1.0}
 _MOST = 1e15  # images; more are a typing error
-_MANY = 100_000_000  # images, from which docs/engines.md advises another engine for many people
+_MANY = 100_000_000  # images, from which docs/how/engines.md advises another engine for many people
 _STEPS = {
     "import": "or import, where vectors are there already",
     "codes": "codes (eyespot index --codes)",
@@ -74,9 +74,9 @@ def run(
     else:
         machines = "1 machine" if choice.machines == 1 else f"{choice.machines:,} machines"
         warn(f"exact answers take least with {choice.way}: {machines}, {choice.seconds:.3f} s")
-    warn("an approximate index may take less: see docs/approximate.md")
+    warn("an approximate index may take less: see docs/how/approximate.md")
     if count >= _MANY:
-        warn("at this size, with many people, an engine made for it may serve better: see docs/engines.md")
+        warn("at this size, with many people, an engine made for it may serve better: see docs/how/engines.md")
 
 
 def _lines(ways: Sequence[SearchCost], steps: Sequence[BuildCost], first: float) -> Iterator[str]:

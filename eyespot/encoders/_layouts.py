@@ -70,7 +70,7 @@ def layout_of(paths: Sequence[str], variant: str, place: object) -> tuple[Export
                     raise UsageError(f"{place} has no pair of towers in {variant}; it has them in {name}")
     there = ", ".join(path for path in paths if path.endswith(".onnx")) or "no .onnx file"
     raise UsageError(
-        f"{place} has no pair of towers that eyespot knows; it has {there}; docs/models.md names the layouts"
+        f"{place} has no pair of towers that eyespot knows; it has {there}; docs/use/models.md names the layouts"
     )
 
 

@@ -93,8 +93,8 @@ KINDS = {  # model_type in config.json → how its plain checkpoints are asked
     "phi4_multimodal": PHI_4,
 }
 ELSEWHERE = {  # kinds whose code lies in their repositories, which is not run → what to take instead
-    "phi3_v": "take it through a server that knows it (served:TIGER-Lab/VLM2Vec-Full, docs/encoders.md), or VLM2Vec on "
-    "Qwen2-VL (mllm:VLM2Vec/VLM2Vec-V2.0)",
+    "phi3_v": "take it through a server that knows it (served:TIGER-Lab/VLM2Vec-Full, docs/how/encoders.md), or "
+    "VLM2Vec on Qwen2-VL (mllm:VLM2Vec/VLM2Vec-V2.0)",
     "phi4mm": "take the revision that transformers reads by itself (microsoft/Phi-4-multimodal-instruct@refs/pr/70)",
 }
 

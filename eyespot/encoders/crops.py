@@ -1,7 +1,7 @@
 """`crops:N:ENCODER`: the mean of a picture's vector and those of N overlapping parts of it, in a space of its own.
 
 Small things in a corner count for more so, and storage and search stay as they are; embedding takes N + 1 times as
-long. Measured in docs/encoders.md.
+long. Measured in docs/how/encoders.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Any exported pair of towers, without torch: `onnx:FOLDER` in a layout of the hub, or with an eyespot.toml of its own.
 
-The settings file says how a picture and a text become the towers' inputs; docs/encoders.md explains every line of it.
+The settings file says how a picture and a text become the towers' inputs; docs/how/encoders.md explains each line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table that was made beside the one that is printed: per cell our number, its interval, and whether they compare.
 
-The rule of what may be compared is that of `eyespot eval` (docs/eval.md): its reports say it of every printed number.
+The rule of what may be compared is that of `eyespot eval` (docs/research/eval.md); its reports apply it to each number.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from eyespot.settings.judge import BudgetSettings
 class RecipeSettings(BudgetSettings):
     """One run of a pipeline that a recipe describes."""
 
-    recipe: Path = setting("The recipe, a TOML file; docs/rmir.md has one to start with.", default=..., argument=True)
+    recipe: Path = setting("The recipe, a TOML file; docs/research/rmir.md has one.", default=..., argument=True)
     out: Path | None = setting("The output folder; use the same one again to continue a run.")
     limit: int | None = setting("A trial: ask about at most this many photos.", ge=1)
     positions: bool = setting("Keep the positions that photos tell in their metadata.", default=False)

@@ -75,7 +75,7 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-PAGE = ROOT / "docs" / "quari.md"
+PAGE = ROOT / "docs" / "research" / "quari.md"
 
 
 @pytest.mark.long
@@ -93,7 +93,7 @@ def test_its_lines_and_its_code_run(tmp_path: Path) -> None:
 def test_the_page_on_training_runs(tmp_path: Path) -> None:
     """The blocks of made-up and sample pictures; the others need published sets and a model from the hub."""
     pytest.importorskip("torch")
-    script, published, labelled, hub = blocks(ROOT / "docs" / "training.md", "sh")
+    script, published, labelled, hub = blocks(ROOT / "docs" / "research" / "training.md", "sh")
 
     lines = run_lines(script + labelled, tmp_path)
 

@@ -281,6 +281,6 @@ except types.EyespotError as error:
 @pytest.mark.long
 def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MTEB_CACHE", str(tmp_path))
-    (code,) = blocks(ROOT / "docs" / "mteb.md", "python")
+    (code,) = blocks(ROOT / "docs" / "research" / "mteb.md", "python")
 
     assert "ndcg_at_10" in run_code(code, tmp_path)

@@ -24,7 +24,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 def test_the_page_runs_as_it_stands(gallery: Path, tmp_path: Path) -> None:
-    page = ROOT / "docs" / "rerank_baselines.md"
+    page = ROOT / "docs" / "research" / "rerank_baselines.md"
     (script, _), (code, chain, _) = blocks(page, "sh"), blocks(page, "python")
     (tmp_path / ".eyespot").symlink_to(gallery)
 

@@ -82,7 +82,7 @@ def test_a_photo_has_a_rank_path_or_name(gallery: Path, tmp_path: Path, monkeypa
 
 @pytest.mark.long
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
-    *_, last = run_page(ROOT / "docs" / "feedback.md", tmp_path)
+    *_, last = run_page(ROOT / "docs" / "use" / "feedback.md", tmp_path)
 
     assert "moved by 20 yes and 0 no of encoder:starter" in last.stderr
 

@@ -199,7 +199,7 @@ def test_a_gallery_without_copies_says_so(folder: Path, tmp_path: Path) -> None:
 def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     copy_of_sample_gallery(tmp_path / ".eyespot")
 
-    run_page(ROOT / "docs" / "duplicates.md", tmp_path)
+    run_page(ROOT / "docs" / "use" / "duplicates.md", tmp_path)
 
     assert json.loads((tmp_path / "duplicates.json").read_text())["totals"]["copies"]["groups"] == 3
 

@@ -36,11 +36,11 @@ def lines() -> list[set[str]]:
     files = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     texts = [path.read_text(encoding="utf-8") for path in files]
     running = [text for text in texts if "blocks(" in text or "run_page" in text]  # a test names the page that it runs
-    pages = {page.name for page in (ROOT / "docs").glob("*.md") if any(_names(text, page) for text in running)}
+    pages = {page for page in (ROOT / "docs").rglob("*.md") if any(_names(text, page) for text in running)}
     shown = [
         line
         for page in sorted(pages)
-        for block in blocks(ROOT / "docs" / page, "sh")
+        for block in blocks(page, "sh")
         for line in block.replace("\\\n", " ").splitlines()
         if "eyespot " in line
     ]

@@ -286,7 +286,7 @@ def test_a_lossy_run_leaves_the_set(verb: str, table: str, tmp_path: Path, reque
     assert ("the earlier set stays in" if verb == "rmir" else str(out / "set-incomplete")) in lost.stderr
 
 
-PAGE = ROOT / "docs" / "captions.md"
+PAGE = ROOT / "docs" / "research" / "captions.md"
 
 
 @pytest.mark.long

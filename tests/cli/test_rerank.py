@@ -214,7 +214,7 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
 
 @pytest.mark.long
 def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "judges.md"
+    page = ROOT / "docs" / "research" / "judges.md"
     (code,) = blocks(page, "python")
 
     run_page(page, tmp_path)
@@ -225,7 +225,7 @@ def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_page_on_calibration_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "calibration.md"
+    page = ROOT / "docs" / "research" / "calibration.md"
 
     _, plan, *_ = run_page(page, tmp_path)
     printed = run_code("\n".join(blocks(page, "python")), tmp_path)

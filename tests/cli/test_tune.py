@@ -184,6 +184,6 @@ def test_halves_share_no_query() -> None:
 
 @pytest.mark.long
 def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
-    lines = run_page(ROOT / "docs" / "approximate.md", tmp_path)
+    lines = run_page(ROOT / "docs" / "how" / "approximate.md", tmp_path)
 
     assert any('"exact"' in line.stdout for line in lines)

@@ -212,7 +212,7 @@ def test_new_photos_join_a_plain_gallery(tmp_path: Path, plain: Path, embedding_
 
 @pytest.mark.slow
 def test_the_page_on_clusters_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "ray.md"
+    page = ROOT / "docs" / "how" / "ray.md"
     run_page(page, tmp_path)
     (code,) = blocks(page, "python")
 

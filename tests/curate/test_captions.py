@@ -289,7 +289,7 @@ PRINTED = {  # what the Python of a page prints, and a file that its commands le
 @pytest.mark.long
 @pytest.mark.parametrize("name", PRINTED)
 def test_the_page_runs_as_it_stands(name: str, tmp_path: Path) -> None:
-    page = ROOT / "docs" / f"{name}.md"
+    page = ROOT / "docs" / "research" / f"{name}.md"
     printed, file = PRINTED[name]
 
     run_page(page, tmp_path)
@@ -300,7 +300,7 @@ def test_the_page_runs_as_it_stands(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_page_on_labelling_runs_up_to_the_server_that_it_starts(tmp_path: Path) -> None:
-    (script,) = blocks(ROOT / "docs" / "annotate.md", "sh")
+    (script,) = blocks(ROOT / "docs" / "research" / "annotate.md", "sh")
     *lines, last = script.splitlines(keepends=True)
     *_, listed = run_lines("".join(lines), tmp_path)
     assert last == "eyespot serve\n" and listed.stdout.splitlines()[-1] == "50 new photos on the list, 50 in all"

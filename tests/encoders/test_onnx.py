@@ -46,7 +46,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def exported(clip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The towers of a tiny CLIP as docs/encoders.md exports them."""
+    """The towers of a tiny CLIP as docs/how/encoders.md exports them."""
     folder = tmp_path_factory.mktemp("onnx")
     tiny_models.exported_clip(clip, folder)
     (folder / "eyespot.toml").write_text(SETTINGS)
@@ -187,7 +187,7 @@ def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -
     from eyespot.encoders.onnx import ImageSettings, OnnxSettings, TextSettings, checked
     from eyespot.storage.text_files import toml_of
 
-    page = (Path(__file__).resolve().parents[2] / "docs" / "encoders.md").read_text("utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "how" / "encoders.md").read_text("utf-8")
     section = page.partition("## An ONNX folder")[2]
     (tmp_path / "eyespot.toml").write_text(section.partition("```toml\n")[2].partition("```")[0])
 

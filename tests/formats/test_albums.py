@@ -192,10 +192,10 @@ def test_exiftool_reads_the_keywords(before: bytes | None, tmp_path: Path) -> No
     assert read == ("a grey heron & <fish>" if before is None else "pond, a grey heron & <fish>")
 
 
-# -- the recipes of docs/engines.md run on an export --------------------------------------------------------------
+# -- the recipes of docs/how/engines.md run on an export ----------------------------------------------------------
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how" / "engines.md"
 BLOCKS = [
     re.sub(r"^   ", "", block, flags=re.MULTILINE) if block.startswith("   ") else block
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

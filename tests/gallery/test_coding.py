@@ -350,7 +350,7 @@ def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_
             disk.read_note(tmp_path, STEM)
 
 
-PAGE = ROOT / "docs" / "scale.md"
+PAGE = ROOT / "docs" / "how" / "scale.md"
 
 
 @pytest.mark.long

@@ -197,6 +197,6 @@ def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarr
 
 
 def test_its_code_runs(tmp_path: Path) -> None:
-    (code,) = blocks(ROOT / "docs" / "exact.md", "python")
+    (code,) = blocks(ROOT / "docs" / "how" / "exact.md", "python")
 
     run_code(code, tmp_path)

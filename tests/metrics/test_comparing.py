@@ -192,7 +192,7 @@ def test_what_cannot_be_compared_is_refused(ask: Callable[[], object]) -> None:
 
 @pytest.mark.long
 def test_the_page_on_comparing_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "compare.md"
+    page = ROOT / "docs" / "research" / "compare.md"
     (code,) = blocks(page, "python")
 
     first, *_ = run_page(page, tmp_path)

@@ -200,7 +200,7 @@ def test_every_measure_has_a_spelling_of_its_own() -> None:
     assert len(set(spelled)) == len(spelled) == len(names())
 
 
-PAGE = ROOT / "docs" / "metrics.md"
+PAGE = ROOT / "docs" / "research" / "metrics.md"
 
 
 @pytest.mark.long

@@ -405,7 +405,7 @@ def test_what_begins_with_a_number_is_one(cells: str, expected: bool) -> None:
     assert (halves("24.1 to 49.4"), halves("24.1 (+1.0)")) == (("24.1 to 49.4", ""), ("24.1", "(+1.0)"))
 
 
-PAGE = ROOT / "docs" / "eval.md"
+PAGE = ROOT / "docs" / "research" / "eval.md"
 
 
 @pytest.mark.long

@@ -287,7 +287,7 @@ def test_inquire_rerank_hard_is_as_its_authors_say() -> None:
 # -- the page on runs says what is so ----------------------------------------------------------------------------
 
 
-PAGE = ROOT / "docs" / "runs.md"
+PAGE = ROOT / "docs" / "research" / "runs.md"
 
 
 def test_its_code_runs_as_it_stands(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_zip_of_any_size_holds_one_photo_in_memory() -> None:
 # -- the page on the server names every option, every address of the API and every key ----------------------------
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "serve.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "use" / "browser.md"
 
 
 def test_every_option_is_on_the_page() -> None:

