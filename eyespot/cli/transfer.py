@@ -151,19 +151,18 @@ def import_detections(
     _import_facts(detections.read(file, threshold), file, photos or file.parent, gallery, json)
 
 
-def _system(name: str) -> Any:
-    """The command of a camera-trap system."""
+@importing.command("camtrap-dp")
+def import_camtrap_dp(
+    place: Path = typer.Argument(..., help="The package as it was saved: a folder or a zip."),
+    photos: Path = _PHOTOS,
+    gallery: Path = gallery_option("The gallery with the photos."),
+    json: bool = json_option(),
+) -> None:
+    """Import what a Camtrap DP package says (Agouti, TRAPPER): observations, deployments, rights."""
+    from eyespot.formats.imports import camtrap_dp
 
-    def run(
-        place: Path = typer.Argument(..., help="The export as it was saved: a folder or a zip."),
-        photos: Path = _PHOTOS,
-        gallery: Path = gallery_option("The gallery with the photos."),
-        json: bool = json_option(),
-    ) -> None:
-        read = import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").read
-        _import_facts(read(place), place, photos or (place if place.is_dir() else place.parent), gallery, json)
-
-    return run
+    folder = place if place.is_dir() else place.parent
+    _import_facts(camtrap_dp.read(place), place, photos or folder, gallery, json)
 
 
 for name, about in {
@@ -171,11 +170,6 @@ for name, about in {
     "speciesnet": "Import the species and boxes that SpeciesNet predicted, as facts.",
 }.items():
     importing.command(name, help=about)(import_detections)
-for name, about in {
-    "camtrap-dp": "Import what a Camtrap DP package says (Agouti, TRAPPER): observations, deployments, rights.",
-    "wildlife-insights": "Import what a download of Wildlife Insights says: species, deployments, rights.",
-}.items():
-    importing.command(name, help=about)(_system(name))
 
 
 def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, given: Path | None, json: bool) -> None:

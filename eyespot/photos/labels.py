@@ -31,17 +31,15 @@ RawRow = tuple[int, str, dict[str, Any] | str]
 """A line (in COCO JSON an image by its place), the column that names its file, and the row or what is wrong with it."""
 
 
-def label_rows(place: Path, name: str, keyed: bool = False) -> Iterator[Labels | Unreadable]:
+def label_rows(place: Path, name: str) -> Iterator[Labels | Unreadable]:
     """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON.
 
-    Paths are relative to the folder of the file. A row that cannot be used stands as `name:line`, the file as `name`.
-    `keyed`: of a parquet file that names no files but keys, as img2dataset's do: the path is the key.
-    """
+    Paths are relative to the folder of the file. A row that cannot be used stands as `name:line`, the file as `name`."""
     lost = ""
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
-        for line, column, row in _READERS.get(place.suffix.lower(), _delimited)(place, keyed):
+        for line, column, row in _READERS.get(place.suffix.lower(), _delimited)(place):
             labels = row if isinstance(row, str) else label_row(row, column)
             yield Unreadable(f"{name}:{line}", labels) if isinstance(labels, str) else labels
     except UnicodeDecodeError:
@@ -60,15 +58,6 @@ def label_row(row: dict[str, Any], column: str) -> Labels | str:
     if not isinstance(file, str) or not file.strip():
         return f"has an empty {column}"
     return Labels(file.strip(), facts) if "\0" not in file and _can_be_stored({column: file, **facts}) else _HALF
-
-
-def names_keys(place: Path) -> bool:
-    """Whether a table is a parquet file with a column `key` and none that names the picture."""
-    try:
-        names = list(_parquet_columns(place)) if place.suffix.lower() == ".parquet" else []
-    except (OSError, ValueError):
-        return False
-    return "key" in names and _file_column(names) is None
 
 
 def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any] | str | None:
@@ -155,7 +144,7 @@ def _object(text: str) -> dict[str, Any] | None:
 # -- formats --------------------------------------------------------------------------------------------------------
 
 
-def _json_lines(place: Path, _keyed: bool) -> Iterator[RawRow]:
+def _json_lines(place: Path) -> Iterator[RawRow]:
     with place.open(encoding="utf-8-sig") as file:
         for line, text in enumerate(file, 1):
             if text.strip():
@@ -165,16 +154,15 @@ def _json_lines(place: Path, _keyed: bool) -> Iterator[RawRow]:
                 yield (line, "", why) if row is None or column is None else (line, column, row)
 
 
-def _coco(place: Path, _keyed: bool) -> Iterator[RawRow]:
+def _coco(place: Path) -> Iterator[RawRow]:
     from eyespot.photos.coco_json import images_of
 
     return ((number, "file_name", image) for number, image in images_of(place))
 
 
-def _parquet(place: Path, keyed: bool) -> Iterator[RawRow]:
+def _parquet(place: Path) -> Iterator[RawRow]:
     columns = _parquet_columns(place)
-    column = "key" if keyed else _file_column([*columns])
-    if column is None:
+    if (column := _file_column([*columns])) is None:
         raise ValueError(_no_file_column([*columns]))
     yield from ((line, column, row) for line, row in enumerate(parquet_rows(place), 1))
 
@@ -244,7 +232,7 @@ def _plain(column: Any) -> Any:
     return pc.replace_substring_regex(text, r"\.0+(Z|[+-]\d{4})?$", r"\1")
 
 
-def _delimited(place: Path, _keyed: bool) -> Iterator[RawRow]:
+def _delimited(place: Path) -> Iterator[RawRow]:
     with place.open(encoding="utf-8-sig", newline="") as file:
         names, rows = read_delimited(file)
         if (column := _file_column(names)) is None:
@@ -252,7 +240,7 @@ def _delimited(place: Path, _keyed: bool) -> Iterator[RawRow]:
         yield from ((line, column, row) for line, row in rows)
 
 
-_READERS: dict[str, Callable[[Path, bool], Iterator[RawRow]]] = {
+_READERS: dict[str, Callable[[Path], Iterator[RawRow]]] = {
     ".json": _coco,
     ".jsonl": _json_lines,
     ".parquet": _parquet,

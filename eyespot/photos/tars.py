@@ -3,9 +3,8 @@
 Webdataset keeps the files of a key together. Archives that do not are read as well while no more than `OPEN_KEYS` keys
 lie between a picture and its sidecar; what lies farther apart is told.
 
-A table may lie beside the tar, by its name: `train.json` beside `train.tar` (COCO JSON, as iNaturalist's data sets
-come), `00000.parquet` beside `00000.tar` (img2dataset's shards). It names pictures by the member they are, or, with a
-column `key` and none for files, by the key that they share with their sidecars.
+A table may lie beside the tar, by its name, and names pictures by the member they are: `train.json` beside `train.tar`
+(COCO JSON, as iNaturalist's data sets come).
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
 from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head, why_left_out_below
-from eyespot.photos.labels import label_rows, names_keys, sidecar
+from eyespot.photos.labels import label_rows, sidecar
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 
 OPEN_KEYS = 10_000
-_TABLES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")  # beside a tar, by its name
+_TABLES = (".json", ".jsonl", ".csv", ".tsv")  # beside a tar, by its name
 _TORN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError)  # what headers full of noise end in
 
 
@@ -75,7 +74,9 @@ def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
 
 def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
     name = stored_name(member.name)
-    key, suffix = split_key(name)
+    folder, _, base = name.rpartition("/")
+    stem, _, endings = base.partition(".")
+    key, suffix = f"{folder}/{stem}", "." + endings.lower().rpartition(".")[2]  # as webdataset has them
     if why := why_left_out_below(os.path.dirname(member.name)):
         yield Excluded(name, why)
         return
@@ -100,13 +101,6 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
         written = clamped(os.stat(archive.name or "").st_mtime_ns)
         yield Seen(name, member.size, written, member.offset_data)
         samples.open[key][0].append(name)
-
-
-def split_key(name: str) -> tuple[str, str]:
-    """A member's key (with its folder) and its suffix, as webdataset has them."""
-    folder, _, base = name.rpartition("/")
-    key, _, suffix = base.partition(".")
-    return f"{folder}/{key}", "." + suffix.lower().rpartition(".")[2]
 
 
 class _Samples:
@@ -155,18 +149,15 @@ def scan_with_table(place: str) -> Iterator[Record]:
     if table is None:
         yield from scan_tar(place)
         return
-    keyed = names_keys(table)
-    # By the name or key that the table has for them: `tar -cf train.tar ./train` calls its members `./train/…`. A key
-    # without a picture is one that could not be downloaded: the table knows of it, the tar does not.
+    # By the name that the table has for them: `tar -cf train.tar ./train` calls its members `./train/…`
     pictures: dict[str, list[str]] = {}
     for record in scan_tar(place):
         if isinstance(record, Seen):
-            name = os.path.basename(split_key(record.path)[0]) if keyed else posixpath.normpath(record.path)
-            pictures.setdefault(name, []).append(record.path)
+            pictures.setdefault(posixpath.normpath(record.path), []).append(record.path)
         yield record
-    for row in label_rows(table, table.name, keyed):
+    for row in label_rows(table, table.name):
         if isinstance(row, Unreadable):
             yield row
         else:
-            name = row.path if keyed else posixpath.normpath(row.path)
-            yield from (Labels(path, row.facts) for path in pictures.get(name, [] if keyed else [name]))
+            name = posixpath.normpath(row.path)
+            yield from (Labels(path, row.facts) for path in pictures.get(name, [name]))

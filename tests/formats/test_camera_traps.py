@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.formats.imports import camtrap_dp, wildlife_insights
+from eyespot.formats.imports import camtrap_dp
 from eyespot.formats.imports.photo_facts import ImportedFacts, PhotoFacts, take_in
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -153,79 +153,6 @@ def test_an_older_package_is_joined_by_sequences_and_its_tables_may_be_packed(tm
     assert [place for place, _ in done.failed] == ["media_1.csv.gz, line 4"]
 
 
-IMAGES = """project_id,deployment_id,image_id,sequence_id,filename,location,is_blank,identified_by,wi_taxon_id,class,\
-order,family,genus,species,common_name,uncertainty,timestamp,number_of_objects,age,sex,animal_recognizable,\
-individual_id,individual_animal_notes,behavior,highlighted,markings,cv_confidence,license,fuzzed,bounding_boxes
-"""
-TRAPS = """project_id,deployment_id,placename,longitude,latitude,start_date,end_date,bait_type,feature_type,camera_id,\
-quiet_period,camera_functioning,sensor_height,recorded_by,subproject_name,fuzzed
-7,2038808,site-b,-62.96,-8.55,2021-08-25 00:00:00,2021-11-04 00:00:00,None,None,9,3,Camera Functioning,Knee,Elildo,UMF,TRUE
-"""
-PROJECTS = """project_id,project_name,project_short_name,project_type,project_admin,project_admin_email,\
-project_admin_organization,metadata_license,image_license
-7,Forest,F,Image,Ana,ana@example.org,Amazon Institute,CC0,CC-BY-NC
-"""
-BUCKET = "gs://7__main/deployment/2038808"
-
-
-def test_a_download_of_wildlife_insights_has_a_row_for_each_species(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "gs/deployment/2038808/aa-11.JPG", "2038808/IMG_0002.JPG", "cc-33.JPG", "dd-44.JPG")
-    jaguar = "Mammalia,Carnivora,Felidae,Panthera,onca,Jaguar"
-    tapir = "Mammalia,Perissodactyla,Tapiridae,Tapirus,terrestris,Tapir"
-    none = ",".join(["No CV Result"] * 6)
-    images = f"""7,2038808,aa-11,,IMG_0001.JPG,{BUCKET}/aa-11.JPG,0,Ana,t1,{jaguar},,2021-09-15 23:12:00,1,Adult,Female,,J1,,,false,,92,CC-BY,,
-7,2038808,aa-11,,IMG_0001.JPG,{BUCKET}/aa-11.JPG,0,Ana,t2,{tapir},,2021-09-15 23:12:00,2,,,,,,,false,,80,CC-BY,,
-7,2038808,bb-22,,IMG_0002.JPG,{BUCKET}/bb-22.JPG,1,Ana,t3,,,,,,Blank,,2021-09-16 00:00:00,0,,,,,,,false,,,,,
-7,2038808,cc-33,,IMG_0003.JPG,{BUCKET}/cc-33.JPG,0,Computer vision,,{none},,2021-09-17 00:00:00,1,,,,,,,false,,,,,
-7,2038808,dd-44,,IMG_0004.JPG,{BUCKET}/dd-44.JPG,0,Ana,t4,Mammalia,Primates,Hominidae,Homo,sapiens,Human-Camera Trapper,,2021-09-17 00:00:00,1,,,,,,,false,,,,,
-"""
-    files = {"images_2001.csv": IMAGES + images, "deployments.csv": TRAPS, "projects.csv": PROJECTS}
-    done, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "export")
-
-    both, blank = facts["gs/deployment/2038808/aa-11.JPG"], facts["2038808/IMG_0002.JPG"]
-    assert (done.photos, done.known, done.failed, done.unknown) == (4, 4, [], [])
-    assert (both["detected"], both["count"]) == ("animal", 3)
-    assert (both["species"], both["common_name"]) == ("Panthera onca; Tapirus terrestris", "Jaguar; Tapir")
-    assert both["taxonomy"].startswith("Mammalia;Carnivora;Felidae;Panthera;onca | Mammalia;")
-    assert (both["deployment"], both["location_name"], both["latitude"]) == (2038808, "site-b", -8.55)
-    assert (str(both["taken"]), both["fuzzed"], both["individual"]) == ("2021-09-15 23:12:00", "true", "J1")
-    assert (both["licence"], both["rights_holder"], both["project"]) == ("CC-BY", "Amazon Institute", "Forest")
-    assert (blank["detected"], blank["count"], blank["licence"]) == ("blank", None, "CC-BY-NC")
-    assert facts["cc-33.JPG"]["detected"] is None and facts["dd-44.JPG"]["detected"] == "person"
-
-
-def test_the_species_of_a_sequence_are_those_of_its_images(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "1.jpg", "2.jpg")
-    columns = "class,order,family,genus,species,common_name"
-    files = {
-        "images.csv": "project_id,deployment_id,image_id,filename,sequence_id,location,wi_taxon_id,"
-        f"{columns},timestamp\n7,2038808,1,1.jpg,s,gs://1,,,,,,,,2021-09-15 23:12:00\n",
-        "sequences.csv": f"project_id,deployment_id,sequence_id,is_blank,{columns},start_time,group_size,license\n"
-        "7,2038808,s,0,Mammalia,Carnivora,Felidae,Panthera,onca,Jaguar,2021-09-15 23:12:00,2,CC-BY\n",
-        "deployments.csv": TRAPS,
-    }
-    _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "export")
-
-    cat = facts["1.jpg"]
-    assert (cat["species"], cat["count"], cat["licence"]) == ("Panthera onca", 2, "CC-BY")
-    assert facts["2.jpg"]["species"] is None
-
-
-def test_cameras_of_two_projects_may_have_one_name(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "1.jpg", "2.jpg", "3.jpg", "4.jpg")
-    rows = ["north,cam1,i1,1.jpg", "south,cam1,i2,2.jpg", "east,cam1,i3,3.jpg", ",cam2,i4,4.jpg"]
-    places = ["north,cam1,Fjord,60", "south,cam1,Cape,-30", "north,cam2,Bay,61"]
-    files = {
-        "images.csv": "\n".join(["project_id,deployment_id,image_id,filename", *rows]),
-        "deployments.csv": "\n".join(["project_id,deployment_id,placename,latitude", *places]),
-    }
-    _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "photos")
-
-    where = {name: (its["location_name"], its["latitude"]) for name, its in facts.items()}
-    there = {"1.jpg": ("Fjord", 60.0), "2.jpg": ("Cape", -30.0), "3.jpg": (None, None), "4.jpg": ("Bay", 61.0)}
-    assert where == there  # an image that names no project has its deployment's place
-
-
 def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tmp_path: Path, taken: Taken) -> None:
     """A camera begins a new folder and counts from 1 again; the export says neither folder."""
     odd = os.fsdecode(b"caf\xe9.jpg")  # no UTF-8
@@ -239,55 +166,39 @@ def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tm
 
 
 @pytest.mark.parametrize(
-    ("read", "files"),
-    [
-        (camtrap_dp.read, {"media.csv": ""}),
-        (camtrap_dp.read, {"datapackage.json": "{"}),
-        (camtrap_dp.read, {"datapackage.json": "[]"}),
-        (camtrap_dp.read, {"datapackage.json": "{}"}),
-        (wildlife_insights.read, {"deployments.csv": ""}),
-        (wildlife_insights.read, {"images.csv": ""}),
-    ],
+    "files",
+    [{"media.csv": ""}, *({"datapackage.json": text} for text in ("{", "[]", "{}"))],
 )
-def test_what_is_no_export_is_named(tmp_path: Path, read: Any, files: dict[str, str]) -> None:
+def test_what_is_no_export_is_named(tmp_path: Path, files: dict[str, str]) -> None:
     with raises(UsageError):
-        list(read(write(tmp_path / "export", files)))
+        list(camtrap_dp.read(write(tmp_path / "export", files)))
 
 
-@pytest.mark.parametrize(
-    ("read", "name"), [(wildlife_insights.read, "old"), (camtrap_dp.read, "old"), (camtrap_dp.read, "none")]
-)
-def test_a_table_that_is_not_utf_8_and_a_zip_that_is_none_are_named(tmp_path: Path, read: Any, name: str) -> None:
-    (tmp_path / "old.csv").write_bytes("File,Species\na.jpg,café\n".encode("cp1252"))
-    with raises(UsageError):
-        list(read(tmp_path / f"{name}.csv"))
+def test_a_table_that_is_not_utf_8_and_a_zip_that_is_none_are_named(tmp_path: Path) -> None:
+    place = package(tmp_path, "m1,d1,,2020-05-30T04:57:37Z,a.jpg,true,a.jpg,image/jpeg,\n", "")
+    (place / "media.csv").write_bytes("mediaID,filePath\na,café.jpg\n".encode("cp1252"))
+    for found in (place, place / "media.csv", tmp_path / "none.zip"):
+        with raises(UsageError):
+            list(camtrap_dp.read(found))
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, "gzip"])
 def test_damaged_data_in_a_download_is_named(tmp_path: Path, packing: Any) -> None:
-    text = "File,Species\n" + "".join(f"{number}.jpg,deer {number * number}\n" for number in range(500))
+    text = "mediaID,filePath\n" + "".join(f"{number},deer {number * number}.jpg\n" for number in range(500))
+    tables = {"datapackage.json": json.dumps(ABOUT), "deployments.csv": DEPLOYMENTS, "observations.csv": SEEN_HEAD}
     if packing == "gzip":
-        place = write(tmp_path / "export", {"images.csv.gz": text, "deployments.csv": ""})
-        damaged = place / "images.csv.gz"
+        place = write(tmp_path / "export", {"media.csv.gz": text, **tables})
+        damaged = place / "media.csv.gz"
     else:
         place = damaged = tmp_path / "export.zip"
         with zipfile.ZipFile(place, "w", packing) as packed:
-            packed.writestr("images.csv", text)
-            packed.writestr("deployments.csv", "")
+            for name, table in {"media.csv": text, **tables}.items():
+                packed.writestr(name, table)
     data = damaged.read_bytes()
     damaged.write_bytes(data[:60] + b"\xff" * 440 + data[500:])
 
-    with pytest.raises(UsageError, match=r"images\.csv(\.gz)? "):
-        list(wildlife_insights.read(place))
-
-
-def test_a_number_that_is_no_count_refuses_its_image_alone(tmp_path: Path) -> None:
-    rows = f"d,a,a.jpg,Deer,{'9' * 400}\nd,b,b.jpg,Deer,2\nd,c,c.jpg,Deer,{'9' * 300}\n"
-    images = f"deployment_id,image_id,filename,common_name,number_of_objects\n{rows}"
-    place = write(tmp_path / "export", {"images.csv": images, "deployments.csv": "deployment_id\nd\n"})
-    a, b, c = wildlife_insights.read(place)
-    assert a.file == "a.jpg" and c.failure == a.failure is not None
-    assert (b.failure, b.facts["count"]) == (None, 2)
+    with pytest.raises(UsageError, match=r"media\.csv(\.gz)? "):
+        list(camtrap_dp.read(place))
 
 
 def test_events_that_overlap_count_as_long_as_they_last(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.photos.found import Labels, Record, Seen, Unreadable
+from eyespot.photos.found import Labels, Record
 from eyespot.photos.places import Root
 from eyespot.photos.sources import roots_of, scan
 from tests.worlds import draw, index_gallery, tar
@@ -55,53 +55,26 @@ def test_coco_json_beside_a_tar_labels_members_with_and_without_a_dot_as_they_ar
     )
 
 
-def shard(folder: Path, number: int, sidecars: bool = False) -> Path:
-    """A shard as img2dataset leaves it: two pictures, and a third that could not be downloaded."""
+def shard(folder: Path, number: int) -> Path:
+    """A shard as img2dataset leaves it, with its table of keys: a third picture could not be downloaded."""
     keys = [f"{number:05d}{at:04d}" for at in range(3)]
     members: dict[str, bytes] = {}
     for at, key in enumerate(keys[:2]):
         members[f"{key}.jpg"] = draw(folder.parent / "drawn" / f"{key}.jpg", 10 * number + at).read_bytes()
-        if sidecars:
-            members[f"{key}.json"] = json.dumps({"key": key, "url": f"https://example.org/{key}"}).encode()
-            members[f"{key}.txt"] = b"words"
-    table = {
-        "key": keys,
-        "url": [f"https://example.org/{key}" for key in keys],
-        "caption": ["one", "two", "three"],
-        "status": ["success", "success", "failed_to_download"],
-    }
+        members[f"{key}.json"] = json.dumps({"key": key, "caption": ("one", "two")[at]}).encode()
+        members[f"{key}.txt"] = b"words"
     place = tar(folder / f"{number:05d}.tar", members)
-    pq.write_table(pa.table(table), folder / f"{number:05d}.parquet")
+    pq.write_table(pa.table({"key": keys}), folder / f"{number:05d}.parquet")
     (folder / f"{number:05d}_stats.json").write_text("{}")
     return place
 
 
-@pytest.mark.parametrize("sidecars", [False, True])
-def test_a_table_of_keys_labels_the_pictures_of_each_key(tmp_path: Path, sidecars: bool) -> None:
-    records = met(shard(tmp_path / "out", 3, sidecars))
-    found = labels(records)
-    assert {path: facts["caption"] for path, facts in found.items()} == {"000030000.jpg": "one", "000030001.jpg": "two"}
-    assert not [record for record in records if isinstance(record, Unreadable)]
-
-
-def test_a_table_that_is_no_parquet_is_told_and_the_pictures_stay(tmp_path: Path) -> None:
-    place = shard(tmp_path / "out", 0)
-    place.with_suffix(".parquet").write_bytes(b"no parquet")
-    kinds = [type(record) for record in met(place)]
-    assert kinds == [Seen, Seen, Unreadable]
-
-
-def test_a_folder_of_shards_means_each_of_them(tmp_path: Path) -> None:
+def test_a_folder_of_img2datasets_shards_is_each_of_them(tmp_path: Path) -> None:
     for number in (1, 0):
         shard(tmp_path / "out", number)
     tar(tmp_path / "out" / "2019.tar", {"a.jpg": b"a"})  # somebody's archive, and no shard
     roots = [(Path(root.path).name, root.kind) for root in roots_of(str(tmp_path / "out"))]
     assert roots == [("out", "folder"), ("00000.tar", "tar"), ("00001.tar", "tar")]
-
-
-def test_indexing_what_img2dataset_wrote(tmp_path: Path) -> None:
-    for number in range(2):
-        shard(tmp_path / "out", number, sidecars=True)
     done = index_gallery(tmp_path / "g", tmp_path / "out")
     captions = [fact["caption"] for fact in facts_of(tmp_path / "g")]
     assert captions == ["one", "two", "one", "two"] and not done.failures
