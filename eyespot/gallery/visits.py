@@ -45,7 +45,7 @@ _LAST = "\U0010ffff"  # sorts behind every path
 _BATCH = 10_000
 _GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FROM paths WHERE folder = ?"
 PICTURE = "eyespot:picture"  # in a list of facts, the id of the picture that a line speaks of
-_READER = 1  # one more, whenever tars, their sidecars or their tables are read in another way
+_READER = 2  # one more, whenever tars, their sidecars or their tables are read in another way
 _HINTS = 20  # labels without a picture for which the nearest name is looked for
 _SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen
 

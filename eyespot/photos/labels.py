@@ -34,7 +34,7 @@ RawRow = tuple[int, str, dict[str, Any] | str]
 def label_rows(place: Path, name: str) -> Iterator[Labels | Unreadable]:
     """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON.
 
-    Paths are relative to the folder of the file. A row that cannot be used stands as `name:line`, the file as `name`."""
+    Paths are relative to the folder of the file. A row that cannot be used is `name:line`, the file `name`."""
     lost = ""
     try:
         if not stat.S_ISREG(place.stat().st_mode):

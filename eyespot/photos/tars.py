@@ -1,7 +1,6 @@
 """Pictures inside a tar, with the sidecars of webdataset: `key.json`, `key.txt`, `key.cls` label the pictures of a key.
 
-Webdataset keeps the files of a key together. Archives that do not are read as well while no more than `OPEN_KEYS` keys
-lie between a picture and its sidecar; what lies farther apart is told.
+Webdataset keeps the files of a key together; a sidecar that lies apart from its picture is counted as data.
 
 A table may lie beside the tar, by its name, and names pictures by the member they are: `train.json` beside `train.tar`
 (COCO JSON, as iNaturalist's data sets come).
@@ -12,32 +11,33 @@ from __future__ import annotations
 import os
 import posixpath
 import tarfile
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
-from eyespot.photos.kinds import HEAD, KIND_OF, skipped_by_head, why_left_out_below
+from eyespot.photos.kinds import HEAD, KIND_OF, UNKNOWN, skipped_by_head, why_left_out_below
 from eyespot.photos.labels import label_rows, sidecar
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 
-OPEN_KEYS = 10_000
 _TABLES = (".json", ".jsonl", ".csv", ".tsv")  # beside a tar, by its name
 _TORN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError)  # what headers full of noise end in
 
 
 def scan_tar(place: str) -> Iterator[Record]:
     """Every picture of the archive in its order, and the labels of each."""
-    samples = _Samples()
+    sample = _Sample("")
     try:
         with tarfile.open(place, "r:") as archive:
             for member in archive:
                 if member.isreg():
-                    yield from _scan_member(archive, member, samples)
-                    yield from samples.overdue()
+                    folder, _, base = stored_name(member.name).rpartition("/")
+                    if (key := f"{folder}/{base.partition('.')[0]}") != sample.key:  # as webdataset has them
+                        yield from sample.records()
+                        sample = _Sample(key)
+                    yield from _scan_member(archive, member, sample)
             # Whether an archive's end mark stands where its last member ends; tarfile takes a torn header
             # for the end
             with open(place, "rb") as file:
@@ -46,7 +46,7 @@ def scan_tar(place: str) -> Iterator[Record]:
                     yield Unreadable("", "the tar cannot be read to its end (cut short?)")
     except _TORN as error:
         yield Unreadable("", f"the tar cannot be read to its end ({error})")
-    yield from samples.rest()
+    yield from sample.records()
 
 
 def read_member(place: str, name: str) -> bytes:
@@ -72,21 +72,19 @@ def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
         raise OSError(f"the tar cannot be read ({error})") from error
 
 
-def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
+def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, sample: _Sample) -> Iterator[Record]:
     name = stored_name(member.name)
-    folder, _, base = name.rpartition("/")
-    stem, _, endings = base.partition(".")
-    key, suffix = f"{folder}/{stem}", "." + endings.lower().rpartition(".")[2]  # as webdataset has them
+    suffix = "." + name.rpartition("/")[2].partition(".")[2].lower().rpartition(".")[2]
     if why := why_left_out_below(os.path.dirname(member.name)):
         yield Excluded(name, why)
         return
     labels = sidecar(suffix, archive, member)
     file = None if suffix in SUFFIXES or suffix in KIND_OF else archive.extractfile(member)
     head = file.read(HEAD) if file else None
-    if isinstance(labels, str):
-        samples.open[key][2].append((name, labels))
-    elif labels is not None:
-        samples.open[key][1].update(labels)
+    if labels is not None:
+        sample.sidecars.append(Skipped(name, KIND_OF.get(suffix, UNKNOWN), suffix))
+        sample.problems += [Unreadable(name, labels)] if isinstance(labels, str) else []
+        sample.facts |= {} if isinstance(labels, str) else labels
     elif suffix not in SUFFIXES and suffix in KIND_OF:
         yield Skipped(name, KIND_OF[suffix], suffix)
     elif suffix not in SUFFIXES and (left_out := skipped_by_head(name, head)):
@@ -100,38 +98,22 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
         # A member counts as changed with its archive: tools give members a fixed time, and sizes may stay the same
         written = clamped(os.stat(archive.name or "").st_mtime_ns)
         yield Seen(name, member.size, written, member.offset_data)
-        samples.open[key][0].append(name)
+        sample.pictures.append(name)
 
 
-class _Samples:
-    """The keys that may still grow, the oldest first: the pictures, facts and problems that were met of each so far."""
+class _Sample:
+    """The files of one key that stand together: the pictures, facts, sidecars and problems that were met so far."""
 
-    def __init__(self) -> None:
-        self.open = defaultdict[str, tuple[list[str], dict[str, Any], list[tuple[str, str]]]](lambda: ([], {}, []))
-        self.halves: set[int] = set()  # hashes of keys that were let go with pictures alone or labels alone
-        self.parted: list[str] = []
+    def __init__(self, key: str) -> None:
+        self.key, self.facts = key, dict[str, Any]()
+        self.pictures: list[str] = []
+        self.sidecars: list[Skipped] = []
+        self.problems: list[Unreadable] = []
 
-    def overdue(self, most: int | None = None) -> Iterator[Record]:
-        """What is let go, so that memory stays bounded."""
-        while len(self.open) > (OPEN_KEYS if most is None else most):
-            yield from self._let_go(next(iter(self.open)))
-
-    def rest(self) -> Iterator[Record]:
-        """All that is left at the end, and how much came too late."""
-        yield from self.overdue(0)
-        if self.parted:
-            first, more = self.parted[0].removeprefix("/"), len(self.parted) - 1
-            too = f" (and so do those of {more} other keys)" if more else ""
-            yield Unreadable(first, f"its labels lie too far from its picture{too}; keep the files of a key together")
-
-    def _let_go(self, key: str) -> Iterator[Record]:
-        pictures, facts, problems = self.open.pop(key)
-        if bool(facts) != bool(pictures):
-            if hash(key) in self.halves:
-                self.parted.append(key)
-            self.halves.add(hash(key))
-        yield from (Labels(path, facts) for path in pictures if facts)
-        yield from (Unreadable(name, reason) for name, reason in problems if pictures)
+    def records(self) -> Iterator[Record]:
+        """Labels for each picture; without one the sidecars are files like any other."""
+        yield from (Labels(path, self.facts) for path in self.pictures if self.facts)
+        yield from self.problems if self.pictures else self.sidecars
 
 
 # -- the table beside a tar -----------------------------------------------------------------------------------------
