@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-import time
 from collections.abc import Mapping
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from typing import Any
 
+from eyespot.models.web import retry_after
 from eyespot.types import EyespotError
 
 UNAVAILABLE = (503, 529)
@@ -147,14 +146,12 @@ def final(trouble: StatusError, address: str, model: str) -> Exception:
 
 
 def seconds_to_wait(headers: Mapping[str, str], body: str = "") -> float | None:
-    """Retry-After as seconds from now, a number or an HTTP date, or what the body asks for; None where neither does."""
-    value = headers.get("retry-after", "")
-    for text, share in ((headers.get("retry-after-ms", ""), 1000), (value, 1)):
-        with suppress(ValueError):
-            if math.isfinite(seconds := float(text)):
-                return max(0.0, seconds) / share
-    with suppress(TypeError, ValueError, OverflowError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    """How long an answer asks to wait, in its headers or else in its body; None where neither does."""
+    with suppress(ValueError):
+        if math.isfinite(thousandths := float(headers.get("retry-after-ms", ""))):
+            return max(0.0, thousandths) / 1000
+    if (asked := retry_after(headers)) is not None:
+        return asked
     hours, minutes, number, unit = found.groups() if (found := WAIT.search(body)) else [None] * 4
     if not (hours or minutes or number):
         return None

@@ -10,11 +10,13 @@ import base64
 import re
 import ssl
 import time
+from calendar import timegm
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from email.utils import parsedate
 from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from socket import SHUT_RDWR
 from string import punctuation
@@ -248,11 +250,18 @@ def _refusal(error: HTTPError, source: str, way: str, elsewhere: bool) -> Eyespo
     if (why := _REFUSED.get(error.headers.get("X-Error-Code") or "")) is not None:
         return EyespotError(f"could not get {source}: {why}, or {way}")
     if error.code == 429 or error.code >= 500 or (elsewhere and error.code == 403):
-        pause = error.headers.get("Retry-After") or ""
         sentence = f"cannot get {source}: the host answers {error.code}; try again later"
-        return HostBusy(sentence, float(pause) if pause.isdecimal() else 1.0)
+        return HostBusy(sentence, 1.0 if (wait := retry_after(error.headers)) is None else wait)
     why = _REFUSED.get(error.code, f"the host answers {error.code}; try again later, or download it in a browser")
     return (NotThere if error.code == 404 else EyespotError)(f"cannot get {source}: {why}, and {way}")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that an answer asks to wait (RFC 9110, 10.2.3): a date counts from its own Date on, else from now."""
+    with suppress(ValueError):
+        return max(0.0, seconds) if isfinite(seconds := float(headers.get("retry-after") or "")) else None
+    then, now = (parsedate(headers.get(name) or "") for name in ("retry-after", "date"))
+    return max(0.0, timegm(then) - (timegm(now) if now else time.time())) if then else None
 
 
 # -- reading ----------------------------------------------------------------------------------------------------

@@ -249,13 +249,14 @@ def test_a_wait_that_stands_in_the_body_alone_is_kept(body: str, seconds: float 
     assert isinstance(named, Busy) and named.wait == 7
 
 
-def test_retry_after_is_read_in_all_its_forms() -> None:
-    late = formatdate(4102444800, usegmt=True)  # the first second of 2100
-    forms = [{"retry-after": "2.5"}, {"retry-after-ms": "250"}, {"retry-after": "soon"}, {}, {"retry-after": "nan"}]
+def test_retry_after_is_read_in_all_its_forms_and_a_date_from_that_of_the_answer_on() -> None:
+    forms = {"2.5": 2.5, "soon": None, "": None, "nan": None, formatdate(0, usegmt=True): 0}
+    forms |= {"Wed, 21 Oct 2015 07:28:34 GMT": 34, "Wed Oct 21 07:28:34 2015": 34, "Wed, 21 Oct 2015 07:27:00 GMT": 0}
 
-    assert [seconds_to_wait(headers) for headers in forms] == [2.5, 0.25, None, None, None]
-    assert (seconds_to_wait({"retry-after": late}) or 0) > 1e6
-    assert seconds_to_wait({"retry-after": formatdate(0, usegmt=True)}) == 0
+    found = {one: seconds_to_wait({"retry-after": one, "date": "Wed, 21 Oct 2015 07:28:00 GMT"}) for one in forms}
+
+    assert found == forms and seconds_to_wait({"retry-after-ms": "250"}) == 0.25
+    assert (seconds_to_wait({"retry-after": formatdate(4102444800, usegmt=True)}) or 0) > 1e6  # of the year 2100
 
 
 @pytest.mark.parametrize("then", [YES, error(500), chat("Perhaps"), chat("x", {"x": 0.5})])

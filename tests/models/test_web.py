@@ -151,6 +151,21 @@ def test_a_length_is_a_number(length: str, host: str, tmp_path: Path, monkeypatc
         assert web.grow(tmp_path / "x.part", f"http://{host}/x", "x") == 4
 
 
+@pytest.mark.parametrize(("wait", "seconds"), [("7", 7), ("Wed, 21 Oct 2015 07:28:34 GMT", 34), ("soon", 1), (None, 1)])
+def test_a_busy_host_is_waited_for_by_its_own_clock(
+    wait: str | None, seconds: float, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(self: Host) -> None:
+        asked = f"Retry-After: {wait}\r\n" * (wait is not None)
+        head = f"HTTP/1.1 503 Busy\r\nDate: Wed, 21 Oct 2015 07:28:00 GMT\r\n{asked}Content-Length: 0\r\n\r\n"
+        self.wfile.write(head.encode())
+
+    monkeypatch.setattr(Host, "do_GET", send)
+    with pytest.raises(HostBusy, match="answers 503") as busy:
+        web.read(f"http://{host}/x", 1)
+    assert busy.value.wait == seconds
+
+
 def test_an_address_is_sent_as_a_browser_sends_it(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Letters of all scripts are quoted, what is quoted stays; a user has a password, which may be empty."""
     seen = []
