@@ -215,10 +215,9 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
 @pytest.mark.long
 def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
     page = ROOT / "docs" / "research" / "judges.md"
-    (code,) = blocks(page, "python")
 
     run_page(page, tmp_path)
-    printed = run_code(code, tmp_path)
+    printed = run_code("\n".join(blocks(page, "python")), tmp_path)
 
     assert "'from_ledger': 20, 'asked': 0" in printed and "indmill" in printed.splitlines()[-1]
 

@@ -39,7 +39,7 @@ from eyespot.reports.tables import (
 from eyespot.runs import read_run
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, RankedImage, Run, UsageError
-from tests.pages import ROOT, run_page
+from tests.pages import ROOT, blocks, run_code, run_page
 from tests.wording import raises
 from tests.worlds.evaluations import PAPER, POOR, benchmark, evaluation, task, timed
 
@@ -411,7 +411,9 @@ PAGE = ROOT / "docs" / "research" / "eval.md"
 @pytest.mark.long
 def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
     run_page(PAGE, tmp_path)
+    printed = run_code("\n".join(blocks(PAGE, "python")), tmp_path)
 
+    assert printed.splitlines()[-1] == "10"
     reports = {name: json.loads((tmp_path / name / "summary.json").read_text()) for name in ("starter", "again")}
     means = [one["tasks"][0]["measures"]["RR@50"]["mean"] for one in reports.values()]
     assert means[0] == means[1] > 0.5
