@@ -60,14 +60,11 @@ def semipositives(
 def searching(index: str, how: Any, backend: SearchBackend | None = None) -> NeighbourSearch:
     """How neighbours are searched; exactly by `backend`, if there is one, in place of this process."""
     from eyespot import rooms
-    from eyespot.adapters.quari.mining import Inverted, NeighbourSearch
+    from eyespot.adapters.quari.mining import NeighbourSearch
 
     if index not in INDEXES:
         raise UsageError(f"no index {index!r} for mining; there are: {', '.join(INDEXES)}")
     if backend is not None:
         return NeighbourSearch(index, lambda vectors: backend.index([vectors]), how)
-    if index == "exact":
-        return NeighbourSearch(index, lambda vectors: rooms.load("indexes", "exact", vectors), how)
-    with rooms.needs("mining by cells"):
-        import faiss  # noqa: F401
-    return NeighbourSearch(index, Inverted, how)
+    name, options = ("exact", {}) if index == "exact" else ("faiss", {"kind": "ivf"})
+    return NeighbourSearch(index, lambda vectors: rooms.load("indexes", name, vectors, **options), how)

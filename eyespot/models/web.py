@@ -13,6 +13,7 @@ import time
 from calendar import timegm
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from email.message import Message
 from email.utils import parsedate
 from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -256,7 +257,7 @@ def _refusal(error: HTTPError, source: str, way: str, elsewhere: bool) -> Eyespo
     return (NotThere if error.code == 404 else EyespotError)(f"cannot get {source}: {why}, and {way}")
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Mapping[str, str] | Message) -> float | None:
     """The seconds that an answer asks to wait (RFC 9110, 10.2.3): a date counts from its own Date on, else from now."""
     with suppress(ValueError):
         return max(0.0, seconds) if isfinite(seconds := float(headers.get("retry-after") or "")) else None

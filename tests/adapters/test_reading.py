@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eyespot.adapters.quari.mining import Inverted, Mining, NeighbourSearch, mine, mine_into, read
+from eyespot import rooms
+from eyespot.adapters.quari.mining import Mining, NeighbourSearch, mine, mine_into, read
 from eyespot.adapters.quari.training import Pairs
 from eyespot.adapters.quari.training.reading import read_images, read_pairs
 from eyespot.indexes import exact
@@ -242,7 +243,8 @@ def test_cells_find_nearly_what_an_exact_search_finds() -> None:
     centres = rng.normal(size=(40, 16))[rng.integers(0, 40, 2000)]
     images = (centres + 0.1 * rng.normal(size=(2000, 16))).astype(np.float32)
 
-    cells, certain = (mine(images, None, make, Mining(keep=2)) for make in (Inverted, exact.load))
+    searches = (lambda rows: rooms.load("indexes", "faiss", rows, kind="ivf"), exact.load)
+    cells, certain = (mine(images, None, make, Mining(keep=2)) for make in searches)
 
     assert np.mean(cells.rows == certain.rows) > 0.95
 

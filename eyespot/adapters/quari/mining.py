@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.storage.atomic import make_folder, write_whole
-from eyespot.types import Index, Mask, NearestRows, NothingFound, Progress, UsageError, Vectors
+from eyespot.types import Index, NearestRows, NothingFound, Progress, UsageError, Vectors
 
 
 class SemiPositives(NamedTuple):
@@ -178,31 +178,3 @@ def best_neighbours(found: NearestRows, own: NDArray[np.int64], how: Mining) -> 
     best = SemiPositives(np.where(there, rows, -1)[:, : how.keep], weights[:, : how.keep].astype(np.float32))
     lacking = ((0, 0), (0, how.keep - best.rows.shape[1]))
     return SemiPositives(np.pad(best.rows, lacking, constant_values=-1), np.pad(best.weights, lacking))
-
-
-class Inverted:
-    """Neighbours among the cells nearest to a query (IVF): not exact, and much faster over millions of images.
-
-    About four times the root of the rows as cells, of which a sixteenth are looked through, at least eight. Needs the
-    extra [faiss].
-    """
-
-    exact = False
-
-    def __init__(self, vectors: Vectors, seed: int = 0) -> None:
-        import faiss
-
-        count, dim = vectors.shape
-        cells = max(1, min(round(4 * count**0.5), count // 39))  # faiss asks for 39 rows a cell to train on
-        self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, cells, faiss.METRIC_INNER_PRODUCT)
-        self._index.cp.seed = seed
-        self._index.train(vectors)
-        self._index.add(vectors)
-        self._index.nprobe = max(8, cells // 16)
-
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query; a row is -1 where the cells held fewer."""
-        if mask is not None:
-            raise UsageError("neighbours by cells know no mask; search exactly")
-        scores, rows = self._index.search(np.ascontiguousarray(queries, np.float32), k)
-        return NearestRows(rows, scores)
