@@ -150,7 +150,7 @@ def seconds_to_wait(headers: Mapping[str, str], body: str = "") -> float | None:
     with suppress(ValueError):
         if math.isfinite(thousandths := float(headers.get("retry-after-ms", ""))):
             return max(0.0, thousandths) / 1000
-    if (asked := retry_after(headers)) is not None:
+    if (asked := retry_after(headers.get)) is not None:
         return asked
     hours, minutes, number, unit = found.groups() if (found := WAIT.search(body)) else [None] * 4
     if not (hours or minutes or number):

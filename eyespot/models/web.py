@@ -13,7 +13,6 @@ import time
 from calendar import timegm
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from email.message import Message
 from email.utils import parsedate
 from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -252,16 +251,16 @@ def _refusal(error: HTTPError, source: str, way: str, elsewhere: bool) -> Eyespo
         return EyespotError(f"could not get {source}: {why}, or {way}")
     if error.code == 429 or error.code >= 500 or (elsewhere and error.code == 403):
         sentence = f"cannot get {source}: the host answers {error.code}; try again later"
-        return HostBusy(sentence, 1.0 if (wait := retry_after(error.headers)) is None else wait)
+        return HostBusy(sentence, 1.0 if (wait := retry_after(error.headers.get)) is None else wait)
     why = _REFUSED.get(error.code, f"the host answers {error.code}; try again later, or download it in a browser")
     return (NotThere if error.code == 404 else EyespotError)(f"cannot get {source}: {why}, and {way}")
 
 
-def retry_after(headers: Mapping[str, str] | Message) -> float | None:
+def retry_after(header: Callable[[str], str | None]) -> float | None:
     """The seconds that an answer asks to wait (RFC 9110, 10.2.3): a date counts from its own Date on, else from now."""
     with suppress(ValueError):
-        return max(0.0, seconds) if isfinite(seconds := float(headers.get("retry-after") or "")) else None
-    then, now = (parsedate(headers.get(name) or "") for name in ("retry-after", "date"))
+        return max(0.0, seconds) if isfinite(seconds := float(header("retry-after") or "")) else None
+    then, now = (parsedate(header(name) or "") for name in ("retry-after", "date"))
     return max(0.0, timegm(then) - (timegm(now) if now else time.time())) if then else None
 
 
