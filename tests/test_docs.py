@@ -14,17 +14,18 @@ from lazy_import import requires
 from eyespot import benchmarks, metrics, rooms
 from eyespot.extras import EXTRAS
 from eyespot.metrics import PRESETS
-from tests.pages import ROOT, blocks, run_code, run_page
+from tests.pages import ROOT, blocks, run_code, run_lines
 
+DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.long
-def test_the_page_on_search_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "use" / "search.md"
-    (code,) = blocks(page, "python")
+def test_the_pages_on_search_run_as_they_stand(tmp_path: Path) -> None:
+    pages = [DOCS / "use" / f"{name}.md" for name in ("search", "filter", "take_along", "files", "trouble")]
+    (code,) = blocks(pages[0], "python")
 
-    run_page(page, tmp_path)
+    run_lines("".join(block for page in pages for block in blocks(page, "sh")), tmp_path)
 
     assert "indmill" in run_code(code, tmp_path).splitlines()[0]
 
@@ -118,9 +119,8 @@ def extras_needed(text: str) -> set[str]:
 def test_a_page_names_the_extras_that_it_needs_before_its_first_snippet(page: Path) -> None:
     """Who follows a page must not stop in its middle to install something."""
     text = page.read_text(encoding="utf-8")
-    lines = text.splitlines()
-    end = next((number for number, line in enumerate(lines) if line.startswith(("## ", "|", "```sh", "```python"))), 0)
-    named = {name for group in re.findall(r"\[([a-z0-9,]+)\]", "\n".join(lines[:end])) for name in group.split(",")}
+    head = re.split(r"^(?:## |\||```sh|```python)", text, maxsplit=1, flags=re.MULTILINE)[0]
+    named = {name for group in re.findall(r"\[([a-z0-9,]+)\]", head) for name in group.split(",")}
 
     assert extras_needed(text) - named == set()
 
@@ -130,9 +130,6 @@ def test_every_extra_of_a_feature_is_looked_for_on_the_pages() -> None:
 
 
 # -- the pages build as a site without a warning, and each of them is in its table of contents --------------------
-
-
-DOCS = ROOT / "docs"
 
 
 @pytest.mark.long

@@ -174,3 +174,12 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         difference = "" if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         yield f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}"
     yield from (str(Fault(**fault)) for fault in report["damaged"])
+    yield f"next: {_next(report)}"
+
+
+def _next(report: dict[str, Any]) -> str:
+    if report["damaged"]:
+        return "eyespot index --repair"
+    if differing := [space["encoder"] for space in report["spaces"] if space["status"] == "differs"]:
+        return f"index with {differing[0]} into a new gallery: eyespot index PHOTOS -e {differing[0]} -g NEW"
+    return 'eyespot search "a heron"' if report["spaces"] else "eyespot index PHOTOS, then search them"

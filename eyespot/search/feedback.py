@@ -2,7 +2,7 @@
 
 The photos that are (yes) and that are not (no) give a direction: what tells them from the gallery, by linear
 discriminant analysis, as with labels (`eyespot.search.label_learning`). Added to the query's vector it makes another
-one; so a moved search is an ordinary one, exact where that is. docs/use/feedback.md compares it with Rocchio's
+one; so a moved search is an ordinary one, exact where that is. docs/how/feedback.md compares it with Rocchio's
 formula, a probe, SeeSaw's query alignment and a view of the space made of the clicks.
 """
 

@@ -1,4 +1,4 @@
-"""What docs/use/browser.md promises, seen from outside: the options of `eyespot serve`, what it fetches and writes."""
+"""What docs/how/server.md promises, seen from outside: the options of `eyespot serve`, what it fetches and writes."""
 
 from __future__ import annotations
 
@@ -164,6 +164,6 @@ def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(afar: ServerP
 
 
 def test_results_take_as_much_memory_as_the_page_says() -> None:
-    page = (ROOT / "docs" / "use" / "browser.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how" / "server.md").read_text(encoding="utf-8")
 
     assert f"stored results {_searches.KEPT >> 20} MiB" in " ".join(page.split())

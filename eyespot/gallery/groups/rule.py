@@ -1,6 +1,6 @@
 """When photos belong together: as copies of one picture, or as frames of one burst.
 
-docs/use/duplicates.md has the error rates of the limits.
+docs/how/duplicates.md has the error rates of the limits.
 """
 
 from __future__ import annotations

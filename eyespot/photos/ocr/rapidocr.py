@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 NEEDS = "the extra [ocr]; works offline"
-SIDE = 1600  # pixels of the longer side; larger pictures are scaled down to it (docs/use/search.md has other sides)
+SIDE = 1600  # pixels of the longer side; larger pictures are scaled down to it (docs/how/text.md has other sides)
 _PARTS = {"Det": "det", "Cls": "cls", "Rec": "rec"}  # its models: where writing is, which way up, what it says
 
 

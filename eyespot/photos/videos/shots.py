@@ -2,7 +2,7 @@
 
 Frames are compared by their colours. Of 693 pairs of views of one photo, moved, zoomed, lightened or with something new
 in front, and 693 pairs of two photos, the limit takes 2 % of the first for a change and misses 2 % of the second
-(docs/use/videos.md); perceptual hashes and small pictures mistake three to ten times as many.
+(docs/how/videos.md); perceptual hashes and small pictures mistake three to ten times as many.
 """
 
 from __future__ import annotations
