@@ -58,12 +58,11 @@ def run(
             damaged = faults(place, progress)
         spaces = list(_spaces(place, damaged))
     system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
-    usable = usable_cores()
     adapters = [_adapter(place) for place in adapt or ()]
     report = {
         "versions": system | {name: _version(name) for name in PACKAGES},
         "encoders": {row["name"]: row["needs"] for row in known("encoders")},
-        "threads": {"cores": os.cpu_count(), "usable": usable}
+        "threads": {"cores": os.cpu_count(), "usable": usable_cores()}
         | {name: os.environ[name] for name in THREADS if name in os.environ},
         "adapters": adapters,
         "warnings": [*_warnings(), *(f"{one['checkpoint']}: {one['caution']}" for one in adapters if one["caution"])],
