@@ -30,7 +30,7 @@ def run(
     qrels: Path = typer.Option(..., "--qrels", help="Judgements in any known format."),
     samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
     seed: int = typer.Option(0, min=0, help="The same seed gives the same numbers."),
-    correction: str = typer.Option("holm", help="Correction for multiple tests: holm, bonferroni or none."),
+    correction: str = typer.Option("holm", help="Correction for multiple tests: holm or none."),
     moved: int = typer.Option(6, min=0, help="How many of the queries that moved most to show, each way."),
     html: Path | None = typer.Option(
         None, "--html", help="Write a page with the images of these queries, run above run."
@@ -84,7 +84,7 @@ def run(
 
 HEAD = (
     *("measure", "run", "baseline", "mean", "difference", "95% interval"),
-    *("p", "corrected", "bootstrap", "won/lost/tied", "effect"),
+    *("p", "corrected", "won/lost/tied", "effect"),
 )
 
 
@@ -95,7 +95,7 @@ def _lines(comparison: Comparison, moved: int, per_query: bool) -> Iterator[str]
         (before, after), (low, high) = pair.means, pair.interval
         effect = "" if pair.effect != pair.effect else f"{pair.effect:+.2f}"
         values = f"{before:.4f}", f"{after:.4f}", f"{pair.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"
-        ps = (f"{p:.4f}" if p >= 0.001 else f"{p:.1e}" for p in (pair.flips.p, pair.corrected_p, pair.bootstrap_p))
+        ps = (f"{p:.4f}" if p >= 0.001 else f"{p:.1e}" for p in (pair.flips.p, pair.corrected_p))
         won = f"{pair.wins}/{pair.losses}/{pair.ties}"
         rows.append((pair.measure, escaped(pair.run), *values, *ps, won, effect))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -12,8 +12,17 @@ from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
     from eyespot.judges._prompt import PLAIN, JudgePrompt
-    from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
-    from eyespot.judges._verdicts import on_one_scale, scale_of, served_by
+    from eyespot.judges._rounds import (
+        JudgeStats,
+        JudgingRound,
+        ask,
+        known,
+        on_one_scale,
+        prompts_of,
+        scale_of,
+        served_by,
+        unknown,
+    )
     from eyespot.judges._wordings import wording
 
 __all__ = [
@@ -35,9 +44,8 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     __getattr__ = lazy(
         __name__,
         {
+            **dict.fromkeys(__all__, "_rounds"),
             **dict.fromkeys(("PLAIN", "JudgePrompt"), "_prompt"),
-            **dict.fromkeys(("JudgeStats", "JudgingRound", "ask", "known", "prompts_of", "unknown"), "_rounds"),
-            **dict.fromkeys(("on_one_scale", "scale_of", "served_by"), "_verdicts"),
             "wording": "_wordings",
         },
     )

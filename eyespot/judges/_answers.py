@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from eyespot.judges._endpoint import VerdictAndFallback, VisionPrompt
-from eyespot.judges._prompt import JudgePrompt
+from eyespot.judges._endpoint import AnswerMode, EndpointJudge, EndpointJudgeSettings, VerdictAndFallback, VisionPrompt
+from eyespot.judges._prompt import PLAIN, JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import CUT_OFF, MORE_TOKENS, SORRY, BadAnswer, Declined, Refused
 from eyespot.llms.replies import TOOL
@@ -231,3 +231,15 @@ class FirstToken:
         """One token was perhaps too few for an answer: the next ones may be longer."""
         self._most = self.tokens
         return BadAnswer(str(why))
+
+
+def endpoint_judge(vendor: str, model: str, options: Mapping[str, Any], ways: Sequence[str]) -> EndpointJudge:
+    """The judge that asks a vendor's model, which can answer in these ways, the first by itself."""
+    settings = EndpointJudgeSettings.of(vendor, options)
+    wording = settings.wording or (GRADES if (settings.answer or ways[0]) == "grades" else PLAIN)
+    modes: dict[str, AnswerMode] = {
+        "probabilities": FirstToken(wording, settings.answer_tokens),
+        "words": Words(wording, settings.answer_tokens),
+        "grades": Grades(settings.answer_tokens),
+    }
+    return settings.judge(f"{vendor}:{model}", {way: modes[way] for way in ways}, wording)

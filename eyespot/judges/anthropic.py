@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges._answers import GRADES, Grades, Words
+from eyespot.judges._answers import endpoint_judge
 from eyespot.judges._endpoint import OPTIONS as ENDPOINT
-from eyespot.judges._endpoint import AnswerMode, EndpointJudge, EndpointJudgeSettings
-from eyespot.judges._prompt import PLAIN
+from eyespot.judges._endpoint import EndpointJudge
 
 SPELLING = "anthropic:MODEL"
 KIND = "endpoint"
@@ -25,10 +24,4 @@ def load(rest: str = "", **options: Any) -> EndpointJudge:
     `answer` is how it answers: "grades" (0 to 10) or "words".
     Raises: UsageError without a model, without a key, and for options that do not exist.
     """
-    settings = EndpointJudgeSettings.of("anthropic", options)
-    wording = settings.wording or (PLAIN if settings.answer == "words" else GRADES)
-    modes: dict[str, AnswerMode] = {
-        "grades": Grades(settings.answer_tokens),
-        "words": Words(wording, settings.answer_tokens),
-    }
-    return settings.judge(f"anthropic:{rest}", modes, wording)
+    return endpoint_judge("anthropic", rest, options, ("grades", "words"))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges._answers import GRADES, FirstToken, Grades, Words
+from eyespot.judges._answers import endpoint_judge
 from eyespot.judges._endpoint import OPTIONS as ENDPOINT
-from eyespot.judges._endpoint import AnswerMode, EndpointJudge, EndpointJudgeSettings
-from eyespot.judges._prompt import PLAIN
+from eyespot.judges._endpoint import EndpointJudge
 
 SPELLING = "openai:MODEL"
 KIND = "endpoint"
@@ -27,11 +26,4 @@ def load(rest: str = "", **options: Any) -> EndpointJudge:
     `answer` is how it answers: "probabilities" (of the first token), "words" or "grades" (0 to 10).
     Raises: UsageError without a model, without address and key, and for options that do not exist.
     """
-    settings = EndpointJudgeSettings.of("openai", options)
-    wording = settings.wording or (GRADES if settings.answer == "grades" else PLAIN)
-    modes: dict[str, AnswerMode] = {
-        "probabilities": FirstToken(wording, settings.answer_tokens),
-        "words": Words(wording, settings.answer_tokens),
-        "grades": Grades(settings.answer_tokens),
-    }
-    return settings.judge(f"openai:{rest}", modes, wording)
+    return endpoint_judge("openai", rest, options, ("probabilities", "words", "grades"))

@@ -1,4 +1,7 @@
-"""Rprec: precision at rank R, R being the number of relevant images of the query (trec_eval, ECCV-Caption)."""
+"""Measures cut at R, each query's own number of relevant images: R-Precision and mAP@R (trec_eval, ECCV-Caption).
+
+mAP@R = (1/R) Σ_{i≤R} P@i · rel(i) (Musgrave et al.). Not AP@k at any one k: every query has a cut of its own.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ class RPrec(Measure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.cutoff is not None:
-            raise UsageError("Rprec takes no cutoff: it cuts at each query's own number of relevant images")
+            raise UsageError(f"{self.name} takes no cutoff: it cuts at each query's own number of relevant images")
 
     def score(self, found: RelevantHits) -> Reals:
         relevant = found.relevant_at(self.rel)
@@ -33,6 +36,28 @@ class RPrec(Measure):
     def expected(self, pool: RankingPool) -> Reals:
         relevant = pool.all_relevant_at(self.rel)
         return ratio(pool.hits_within(np.minimum(relevant, pool.size), self.rel), relevant)
+
+
+@dataclass(frozen=True)
+class MAPR(RPrec):
+    """Average precision at each query's own R."""
+
+    ties: str = "rank"
+
+    name: ClassVar[str] = "mAP@R"
+    says: ClassVar[str] = "average precision cut at R, R = number of relevant images (ECCV-Caption)"
+
+    def score(self, found: RelevantHits) -> Reals:
+        relevant = found.relevant_at(self.rel)
+        return ratio(found.precision_sums(relevant, self.rel, self.ties), relevant)
+
+    def expected(self, pool: RankingPool) -> Reals:
+        relevant = pool.all_relevant_at(self.rel)
+        return ratio(pool.precision_sums(np.minimum(relevant, pool.size), self.rel), relevant)
+
+    def _spelled(self, shown: tuple[str, ...]) -> str:
+        base, _, inside = super()._spelled(shown).partition("(")
+        return f"mAP({inside}@R" if inside else base
 
 
 load = RPrec
