@@ -203,19 +203,6 @@ def test_verdicts_of_judge_and_file_are_alike(depth: int, tmp_path: Path, ledger
     assert dict(by_judge.run) == dict(by_file.run)
 
 
-def test_equal_verdicts_tie_and_deeper_hits_rank_behind(tmp_path: Path, ledger: Judgements, ten: Collection) -> None:
-    task = graded()
-    sitting = jury(ByName(lambda name: float(name in "be")), ledger, ten, tmp_path, 6)
-    run = sitting.searcher(task)
-
-    made = sitting.result(task, run, sitting.ask(task, run)).run
-
-    for query, hits in made.items():
-        before = [hit.image for hit in run[query]]
-        assert {hit.score for hit in hits[:6]} <= {1.0, 0.0}
-        assert [hit.image for hit in hits[6:]] == before[6:] and hits[6].score < 0.0
-
-
 # -- a judge where pictures rank captions -------------------------------------------------------------------------
 
 

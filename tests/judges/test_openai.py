@@ -22,7 +22,7 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.judges import PLAIN, JudgePrompt, ask
 from eyespot.ledger.judgements import Judgements
-from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
+from eyespot.llms import BadAnswer, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.llms.errors import Busy, Unknown, of_status, seconds_to_wait
 from eyespot.llms.prices import read_prices
@@ -186,13 +186,6 @@ def test_a_passing_trouble_costs_no_answer(vendor: str, trouble: Response, pictu
     assert answer.spent.calls == len(server.seen) == len(troubles) + 1
 
 
-def test_a_request_that_is_not_understood_is_not_repeated(pictures: list[Path]) -> None:
-    with Double(then=error(400, "image too small")) as server:
-        answer = only_answer(judge_of(server), pictures[:1])
-
-    assert "image too small" in answer.failure and len(server.seen) == 1
-
-
 @pytest.mark.parametrize(
     "response",
     [
@@ -304,14 +297,6 @@ def test_a_request_that_was_lost_counts_and_holds_nobody_up() -> None:
 
     with pytest.raises(BudgetSpent):
         meter.take()
-
-
-@pytest.mark.parametrize("then", [chat("Yes"), chat("No", {"No": 0.9})])
-def test_an_answer_outlives_a_budget_too_small_to_ask_on(then: Response, pictures: list[Path]) -> None:
-    with Double(then=then) as server:
-        answer = only_answer(judge_of(server, budget=Budget(calls=1)), pictures[:1])
-
-    assert answer.verdict is not None and len(server.seen) == 1
 
 
 @pytest.mark.parametrize("workers", [1, 8])
@@ -508,21 +493,6 @@ def test_results_under_way_are_handed_out_before_what_ends_the_run() -> None:
     assert raised.value is reason and sorted(results) == [0, 1, 2, 3]
 
 
-@pytest.mark.timeout(30)
-def test_who_rests_gives_up_when_the_run_is_stopped() -> None:
-    rest, reason = CancellableSleep(), KeyboardInterrupt()
-
-    def work(item: int) -> int:
-        if item > 1:
-            rest(300)
-        return item
-
-    going = Underway(range(9), work, 3, rest.cancel)
-    assert [next(going), next(going)] == [0, 1]  # and two rest
-    with pytest.raises(KeyboardInterrupt):
-        going.throw(reason)
-
-
 def test_a_picture_leaves_upright_small_and_without_what_its_file_tells(tmp_path: Path) -> None:
     photo = Image.new("RGB", (900, 600))
     exif = photo.getexif()
@@ -612,6 +582,7 @@ JSON_FORMS = [
     'For {place}: {"species": "heron", "count": 2} where {x} is "it',
     '<think>{"species": "tern", "count": 9}?</think>\n{"species": "heron", "count": 2}',
     '```json\n[{"species": "heron", "count": 2}]\n```',
+    'I\'m sorry for the haste: {"species": "heron", "count": 2}',  # an apology, and no refusal
 ]
 
 
@@ -641,11 +612,6 @@ def test_an_object_of_two_meanings_or_none_is_asked_for_again(text: str, why: st
         found = judge_of(server).language_model.answer(ASKED, Sighting)
 
     assert found.count == 2 and why in server.seen[1].body["messages"][-1]["content"]
-
-
-def test_an_apology_before_an_answer_is_no_refusal() -> None:
-    with Double(then=chat('I\'m sorry for the haste: {"species": "heron", "count": 2}')) as server:
-        assert judge_of(server).language_model.answer(ASKED, Sighting).species == "heron"
 
 
 def test_a_server_that_knows_no_forms_is_told_in_words() -> None:

@@ -13,9 +13,7 @@ import pydantic
 import pytest
 
 from eyespot import rooms
-from eyespot.judges import ask
 from eyespot.judges._endpoint import request_fields
-from eyespot.ledger.judgements import Judgements
 from eyespot.llms import text_message
 from eyespot.types import EyespotError, Query, Reply, Term, UsageError
 from tests.command import refuses, run_eyespot
@@ -229,14 +227,6 @@ def test_without_fields_a_judge_is_who_it_was() -> None:
     assert (model.prompt, tuple(model.fallbacks)) == ("8166c9a55676e1c0", ("57fcfac56ccff80a",))
 
 
-def test_verdicts_of_other_fields_are_not_mixed(ledger: Judgements, pictures: list[Path]) -> None:
-    with Double() as server:
-        for extra in (None, EXTRA, EXTRA):
-            list(ask(judge_of(server, extra=extra), pairs_of(pictures[:1]), ledger))
-
-    assert len(server.seen) == 2
-
-
 @pytest.mark.parametrize("text", ["{reasoning", '["a"]', '"none"', '{"a": NaN}'])
 def test_what_is_no_object_of_fields_is_refused(text: str) -> None:
     with raises(UsageError):
@@ -266,24 +256,6 @@ def test_a_grade_from_0_to_10_is_the_score(text: str, score: float, pictures: li
 
     assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score)
     assert server.seen[0].path == "/v1/messages" and "secret" in str(server.seen[0].headers)
-
-
-def no_temperature(seen: Seen) -> Response:
-    return error(400, "temperature is not supported") if "temperature" in seen.body else message("7")
-
-
-def test_a_parameter_that_anthropic_refuses_is_left_out(pictures: list[Path]) -> None:
-    with Double(then=no_temperature) as server:
-        answer = only_answer(judge_of(server, "anthropic"), pictures[:1])
-
-    assert answer.verdict is not None and answer.spent.calls == len(server.seen) == 2
-
-
-def test_an_answer_without_a_number_is_asked_for_twice_more_and_then_a_failure(pictures: list[Path]) -> None:
-    with Double(then=message("it is lovely")) as server:
-        answer = only_answer(judge_of(server, "anthropic"), pictures[:1])
-
-    assert "it is lovely" in answer.failure and len(server.seen) == 3
 
 
 class Count(pydantic.BaseModel):

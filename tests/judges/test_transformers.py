@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.extras import install_line
 from eyespot.judges import JudgePrompt
 from eyespot.judges._local import PairBatches
 from eyespot.judges.transformers import FirstWord, spellings
@@ -284,18 +281,6 @@ def test_a_model_that_cannot_be_asked_is_refused(tmp_path: Path, config: Any) ->
         load(tmp_path)
 
 
-def test_missing_weights_are_refused(tmp_path: Path, llava: Path, pairs: list[Pair]) -> None:
-    from safetensors.torch import load_file, save_file
-
-    copy = shutil.copytree(llava, tmp_path / "llava")
-    state = load_file(copy / "model.safetensors")
-    kept = {name: value for name, value in state.items() if "multi_modal_projector.linear_1" not in name}
-    save_file(kept, copy / "model.safetensors", {"format": "pt"})
-
-    with pytest.raises(EyespotError, match="multi_modal_projector"):
-        list(load(copy).judge(pairs))
-
-
 @pytest.mark.parametrize(("option", "value"), [("dtype", "int8"), ("batch", 0), ("device", "tpu"), ("colour", 1)])
 def test_an_option_that_makes_no_sense_is_refused(llava: Path, option: str, value: Any) -> None:
     with pytest.raises(UsageError, match=f"{option}.*{value}|no option '{option}'"):
@@ -307,23 +292,3 @@ def test_half_precision_gives_nearly_the_same(llava: Path, pairs: list[Pair]) ->
 
     assert half != whole
     assert all(half[image] == pytest.approx(whole[image], abs=0.05) for image in whole)
-
-
-def test_without_torch_the_extra_is_named(child_env: dict[str, str]) -> None:
-    judges = ("transformers", "blip_itm", "cross_encoder")
-    code = f"""
-import sys
-sys.modules["torch"] = None
-from eyespot import rooms
-from eyespot.types import EyespotError
-for judge in {judges}:
-    try:
-        rooms.load("judges", judge + ":a/b")
-    except EyespotError as error:
-        print(error)
-"""
-
-    said = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True, check=True)
-
-    lines = said.stdout.splitlines()
-    assert len(lines) == 3 and all(line.endswith(install_line("torch")) for line in lines)

@@ -291,15 +291,6 @@ def test_a_query_that_finds_itself_is_seen_and_left_out() -> None:
     }
 
 
-def test_trec_order_breaks_ties_by_descending_id() -> None:
-    run = Run.from_rankings({"q": [("a", 1.0), ("b", 1.0)]})
-    qrels = Qrels({"q": {"b": 1}})
-
-    given_order, trec = (evaluate(run, qrels, ["RR"], Rules(order=order)) for order in ("given", "trec"))
-
-    assert (given_order.mean("RR"), trec.mean("RR")) == (0.5, 1.0)
-
-
 def test_a_cut_through_equal_scores_and_ids_that_do_not_match_are_told() -> None:
     run = Run.from_rankings({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)], "p": [("a", 3.0), ("b", 2.0), ("c", 1.0)]})
 

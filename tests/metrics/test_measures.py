@@ -19,7 +19,6 @@ from eyespot.extras import install_line
 from eyespot.metrics import OUTSIDE, Aligned, aligned, evaluate, names, parse, preset
 from eyespot.types import Qrels, Run, UsageError
 from tests.lazy_import import lazy_import, requires
-from tests.metrics.test_agreement import ranked, world
 from tests.pages import ROOT, blocks, run_code, run_page
 from tests.wording import raises
 from tests.worlds.rankings import graded, ranking
@@ -220,26 +219,6 @@ ir_measures = lazy_import("ir_measures")
 needs_it = requires("ir_measures")
 HAND = Qrels({"q 1": {"a b": 1, "b": 0, "c": 0, "d": 1}, "q2": {"a b": 2}})
 RUN = Run.from_orders({"q 1": ["b", "a b", "x", "d", "c"], "q2": ["x", "a b"], "odd": ["a b"]})
-
-
-@needs_it
-@pytest.mark.parametrize("ties", [False, True])
-def test_values_are_those_of_ir_measures(ties: bool) -> None:
-    run, qrels = world(1, ties)
-    names = ["Bpref", "infAP", "Bpref(rel=2)", "SetF", "NumRet", "ERR@10"]
-    numbered = [{query[1:]: found for query, found in every.items()} for every in (qrels, run)]  # as gdeval wants them
-    theirs = {
-        (str(found.measure), f"q{found.query_id}"): found.value
-        for found in ir_measures.iter_calc([ir_measures.parse_measure(name) for name in names], *numbered)
-    }
-
-    scores = evaluate(ranked(run), Qrels(qrels), names, preset("trec").rules)
-
-    for name, label in zip(names, scores.values, strict=True):
-        spelled = str(ir_measures.parse_measure(name))
-        expected = [theirs[spelled, query] for query in scores.queries]
-        assert scores.values[label].tolist() == pytest.approx(expected, abs=1e-9) and sum(expected) > 0
-    assert set(OUTSIDE) <= set(ir_measures.measures.registry)
 
 
 @needs_it

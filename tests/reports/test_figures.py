@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.extras import install_line
 from eyespot.reports.figures import (
     MEANS,
     Bar,
@@ -255,13 +252,6 @@ FIGURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FIGURES)
-def test_the_same_numbers_give_the_same_bytes(kind: str, tmp_path: Path) -> None:
-    one, two = (save(FIGURES[kind](), tmp_path / name) for name in ("one", "two"))
-
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
-
-
 def ids(svg: str) -> list[str]:
     return [element.attrib["id"] for element in ET.fromstring(svg).iter() if "id" in element.attrib]
 
@@ -287,24 +277,3 @@ def test_an_embedded_figure_is_an_element_with_text() -> None:
 
     assert as_svg(FIGURES["time"]()).startswith("<svg ")
     assert {name, AP} <= texts
-
-
-BLOCKED = """
-import sys
-import eyespot.reports.figures
-assert 'matplotlib' not in sys.modules
-sys.modules['matplotlib'] = None
-from eyespot.reports.figures import Bar, grouped_bars
-from eyespot.types import EyespotError
-try:
-    grouped_bars({'ours': [Bar('Species', 0.5)]}, 'AP')
-except EyespotError as error:
-    print(error)
-"""
-
-
-def test_a_missing_package_names_the_extra(child_env: dict[str, str]) -> None:
-    line = [sys.executable, "-c", BLOCKED]
-    output = subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout
-
-    assert output.endswith(f"{install_line('plots')}\n")

@@ -187,21 +187,6 @@ def test_a_grade_is_a_number(path: Path, grade: str) -> None:
         read_qrels(path)
 
 
-def test_a_file_of_many_megabytes_is_read_and_its_fault_named(tmp_path: Path) -> None:
-    path, count = tmp_path / "large.txt", 60_000
-    lines = [f"q{at // 1000} Q0 image{at % 5000:05d}.jpg {at % 1000} {1 - at % 1000 / 1000} t\n" for at in range(count)]
-    path.write_text("".join(lines))
-    assert path.stat().st_size > trec.LARGE
-    run = read_run(path)
-    assert len(run.score) == count and run["q7"][:2] == [("image02000.jpg", 1.0), ("image02001.jpg", 0.999)]
-    assert np.diff(run.offsets).tolist() == [1000] * 60
-
-    lines[40_000] = "q40 Q0 image 1 none t\n"
-    path.write_text("".join(lines))
-    with raises(UsageError):
-        read_run(path)
-
-
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 TEXTS = st.text(st.sampled_from("'=+-@＝＠ab \t\n,\";é"), max_size=6)
 
