@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 # Codes of reasons: in no line, and in a line of their own
-UNSAID, SHARES = ("look", "taught", "moved"), ("term", "word", "without labels")
+UNSAID, SHARES = ("look", "taught", "moved"), ("sum", "term", "word")
 
 
 class SearchCommand(PanelCommand):
@@ -155,17 +155,21 @@ def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]
 def _shares(
     collection: Collection, query: Query, run: Run, rewriting: Callable[[Query], Query] | None
 ) -> dict[str, list[Note]]:
-    """For each hit its reasons, and what the parts of the query that was searched add to the score of its look."""
+    """For each hit its reasons, what its score is made of, and what the parts of the query add to that of its look."""
     from eyespot.search.why import QueryParts, notes_of, searched_query
 
     images, reasons = [hit.image for hit in run[query.id]], _why(collection, query, run)
     query = searched_query(collection, query, run, rewriting)
     parts, vectors = QueryParts.of(query, collection.encoder), collection.view.vectors(collection.view.rows_of(images))
-    hits = zip(images, vectors, strict=True)
-    learned = query.id in run.header.get("taught", {})
-    more = [Note("without labels", "photos changed the searched look; the parts leave that out")]
-    end = more if learned or "moved" in run.header else []
-    return {image: [*reasons.get(image, ()), *notes_of(parts.explain(vector)), *end] for image, vector in hits}
+    header = run.header
+    photos = {"taught": "photos with the words", "moved": "judged photos"}
+    moved = [text for name, text in photos.items() if name in header and (name == "moved" or query.id in header[name])]
+    fused = ["words beside it"] if header.get("by") == "both" else []
+    others = "" if header.keys() & {"adapted", "expanded", "rerank_local", "judge"} else " and ".join([*fused, *moved])
+    found = {}
+    for hit, vector in zip(run[query.id], vectors, strict=True):
+        found[hit.image] = [*reasons.get(hit.image, ()), *notes_of(parts.explain(vector), hit.score, others)]
+    return found
 
 
 def _minus_words(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Why a photo has its score: what each term of the query adds, and what the score is without a term or a word.
 
-The score of a query of weighted terms is a sum: each term's weight times how alike it is to the photo, over the length
-of their sum. What remains of it without a term or a word is computed anew, with that query's own vector.
+The score by look of a query of weighted terms is a sum: each term's weight times how alike it is to the photo, over the
+length of their sum. What remains of it without a term or a word is computed anew, with that query's own vector.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
 MOST_TERMS, MOST_WORDS = 16, 16  # of a query that are left out one by one
+LEAST = 1e-3  # of a score: what rounding leaves
 
 
 class TermShare(NamedTuple):
@@ -99,11 +100,20 @@ def searched_query(
     return NameReader(collection.words).reworded(read, collection.encoder, collection.contrast.sample)
 
 
-def notes_of(explanation: Explanation) -> list[Note]:
-    """The same in sentences, under the codes `term` and `word`."""
-    terms = [f"{one.name} adds {one.adds:+.3f}" for one in explanation.terms if one.adds is not None]
-    words = [f"{word} adds {explanation.score - without:+.3f}" for word, without in explanation.words]
-    return [Note("term", text) for text in (terms if len(terms) > 1 else ())] + [Note("word", text) for text in words]
+def notes_of(explanation: Explanation, total: float, others: str = "") -> list[Note]:
+    """The same in sentences, under the codes `sum`, `term` and `word`.
+
+    total: the score of the photo; others: what makes the rest of it, beside the look; a rest without a name is not
+    added up.
+    """
+    look, rest = round(explanation.score, 3), round(total, 3) - round(explanation.score, 3)
+    whole = f"the look has {look:.3f}"
+    if others and abs(rest) > LEAST:
+        whole = f"{total:.3f} = look {look:.3f} + {others} {rest:.3f}"
+    terms = [f"{one.name} adds {one.adds:+.3f} to the look" for one in explanation.terms if one.adds is not None]
+    words = [f"the look has {without:.3f} without {word}" for word, without in explanation.words]
+    added = [Note("term", text) for text in (terms if len(terms) > 1 else ())]
+    return [Note("sum", whole), *added, *(Note("word", text) for text in words)]
 
 
 def _embedded(query: Query, encoder: Encoder) -> Vectors | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -46,11 +47,15 @@ def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_g
     (hit,) = search("2:windmill + grass - people", "-k", 1, "--why", "--by", "look")
     (worded,) = search("a windmill", "-k", 1, "--why")
 
-    added = {words[0]: float(words[2]) for words in (one["sentence"].split() for one in hit["why"])}
+    sentences = [one["sentence"].split() for one in hit["why"] if one["code"] == "term"]
+    added = {words[0]: float(words[2]) for words in sentences}
     assert set(added) == {"windmill", "grass", "people"} and sum(added.values()) == pytest.approx(
         hit["score"], abs=2e-3
     )
-    assert [one["code"] for one in worded["why"] if one["code"] == "word"] == ["word"] * 2
+    said = {one["code"]: one["sentence"] for one in worded["why"]}
+    total, look, rest = (float(part.split()[-1]) for part in re.split("[=+]", said["sum"]))
+    assert (total, look + rest) == (pytest.approx(worded["score"], abs=1e-3), pytest.approx(total, abs=1e-9))
+    assert "words beside it and photos with the words" in said["sum"] and said["word"].endswith("without windmill")
     lines = done("search", "windmill + grass", "-g", sample_gallery, "-k", 2, "--why").stdout.splitlines()
     assert len(lines) == 4 and "windmill adds +" in lines[1]
 

@@ -21,7 +21,15 @@ from PIL import Image
 from eyespot import rooms, sample
 from eyespot.encoders.starter import DATA, Starter, likeliest, load, unit
 from eyespot.encoders.starter.networks import threads
-from eyespot.encoders.starter.words import CLASSES, LEAST_SHARE, unframed, visible_nouns, weakest_match
+from eyespot.encoders.starter.words import (
+    CLASSES,
+    CLEAR,
+    CLEAR_SHARE,
+    LEAST_SHARE,
+    unframed,
+    visible_nouns,
+    weakest_match,
+)
 from eyespot.types import Localizer, UsageError
 from scripts.build_starter import REFERENCE_TEXTS, drawn_pictures
 from tests.examples import examples
@@ -170,6 +178,7 @@ def test_what_is_no_english_is_named_as_such(starter: Starter, texts: str, kind:
         ("dogs without people", "as in: dogs - people"),
         ("a dog that is not black", "as in: a dog - black"),
         ("a heron " * 300, "reads 256 of 605 tokens; it ends at ‘…"),
+        ("a cake", "knows cake only by things that are a little like it"),
         ("a spotted big cat", None),
         ("a morning glory and a black bear beside something in a building", None),
     ],
@@ -194,12 +203,11 @@ def test_ideal_pictures_are_unit_vectors_of_meaning_and_looks(starter: Starter) 
     assert len(looks) > 990 and looks.min() > 0.8
 
 
-@given(scores=st.lists(st.floats(-1, 1, width=32), min_size=2, max_size=30), scale=st.floats(0.01, 0.9))
-def test_doubt_asks_for_a_share_and_a_lead_whatever_the_scale(scores: list[float], scale: float) -> None:
+@given(scores=st.lists(st.floats(-1, 1, width=32), min_size=2, max_size=30))
+def test_doubt_asks_for_a_share_and_a_lead(scores: list[float]) -> None:
     ideal = np.array(scores)
-    weakest = weakest_match(ideal)
-    assert weakest >= LEAST_SHARE * ideal.max() and weakest >= ideal.mean()
-    assert weakest_match(scale * ideal) == pytest.approx(scale * weakest, abs=1e-6)
+    share = CLEAR_SHARE if ideal.max() >= CLEAR else LEAST_SHARE
+    assert weakest_match(ideal) >= max(share * ideal.max(), ideal.mean())
 
 
 def test_a_noun_with_a_class_of_its_own_must_score_more_than_a_long_text(starter: Starter) -> None:

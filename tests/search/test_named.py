@@ -141,8 +141,8 @@ def test_why_explains_the_query_that_was_searched(collection: Collection, teach:
     assert done.returncode == 0, done.stderr
     best = searched(collection, "a garza", by="both").header["wordings"]["q"][0].split()
     notes = json.loads(done.stdout)["items"][0]["why"]
-    assert [one["sentence"].split()[0] for one in notes if one["code"] == "word"] == best != ["a", "garza"]
-    assert any(one["code"] == "without labels" for one in notes) == (teach == "--teach")
+    assert [one["sentence"].split()[-1] for one in notes if one["code"] == "word"] == best != ["a", "garza"]
+    assert any("photos with the words" in one["sentence"] for one in notes) == (teach == "--teach")
 
 
 def test_a_name_to_avoid_avoids_its_equals(collection: Collection) -> None:

@@ -27,7 +27,8 @@ PERSON = [5]  # the concept of all words that mean people and nothing else
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MENTIONED = 5  # unknown words
 # Calibrated on real photos, docs/how/starter.md.
-LEAST_SHARE = 0.57  # of what an ideal picture of the fittest class would score
+LEAST_SHARE, CLEAR_SHARE = 0.57, 0.63  # of what an ideal picture of the fittest class would score; if that is `CLEAR`
+ROUGH, CLEAR = 0.36, 0.42  # what it scores with a text that names no class well, and one that does
 LEAST_LEAD = 2.7  # standard deviations above what ideal pictures of all classes score
 ARTICLE = r"((an?|the|some)\s+)?"
 FRAME = re.compile(rf"\s*{ARTICLE}((photo(graph)?|picture|image)s?\s+(of|with|showing)\s+{ARTICLE})?", re.I)
@@ -181,6 +182,6 @@ def weakest_match(ideal_scores: Floats) -> float:
     A noun that is a class, or kin to one, shows by the share that its pictures are missing; a long text, which no class
     fits well, by the small lead of the best picture over any other.
     """
-    share = LEAST_SHARE * ideal_scores.max()
+    share = (CLEAR_SHARE if ideal_scores.max() >= CLEAR else LEAST_SHARE) * ideal_scores.max()
     lead = ideal_scores.mean() + LEAST_LEAD * ideal_scores.std()
     return float(max(share, lead))
