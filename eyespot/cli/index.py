@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eyespot.cli._ray import pool_on
 from eyespot.cli.console import conclude, exit_if_failed, print_json, print_result, progress_bar, warn, warn_all
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import GALLERY, gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import IndexSettings
 from eyespot.storage.systems import usable_cores
 from eyespot.types import EyespotError, UsageError
@@ -187,10 +188,11 @@ def _offered(gallery: Path) -> list[Root]:
     """This folder, if it holds pictures and whoever sits at the terminal agrees."""
     from eyespot.photos.sources import roots_of
 
+    named = "" if gallery == Path.cwd() / GALLERY else f" -g {quote(str(gallery))}"
     if not (count := pictures_here()):
-        raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
+        raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS{named}")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"there is no gallery at {gallery} yet; this folder has {count}: eyespot index .")
+        raise UsageError(f"there is no gallery at {gallery} yet; this folder has {count}: eyespot index .{named}")
     typer.confirm(f"Index {count} of {Path.cwd()}?", default=True, abort=True, err=True)
     return list(roots_of("."))
 

@@ -132,7 +132,8 @@ class ExportRows:
         self.converted = 0
         self.notes: list[str] = []
         if not view.live.any():
-            raise NothingFound(f"{view.gallery.path} has no pictures to export; add some with: eyespot index PHOTOS")
+            place = view.gallery.path
+            raise NothingFound(f"{place} has no pictures to export; add some with: eyespot index PHOTOS -g {place}")
         self.wanted: Mask = view.live if options.chosen is None else view.live & options.chosen
         if not self.wanted.any():
             raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")

@@ -34,8 +34,8 @@ _ENDINGS_OF = {  # files that are no pictures to eyespot, by their endings
     "RAW": ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf"
     " .raw .rw2 .rwl .sr2 .srf .srw .x3f",
     "layered or vector": ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
-    "other picture formats": ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl"
-    " .jxr .pbm .pcx .pgm .pnm .ppm .qoi .tga .wmf",
+    "other picture formats": ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxr"
+    " .pbm .pcx .pgm .pnm .ppm .qoi .tga .wmf",
     "archives": ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst",
     "documents": ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt"
     " .url .webloc .xls .xlsx",

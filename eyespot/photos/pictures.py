@@ -206,7 +206,7 @@ _PLUGINS = {  # all that may be tried; never EPS, PSD, ...; MPO comes through JP
 
 SUFFIXES: frozenset[str] = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-    | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif"}
+    | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif", ".jxl"}
     | (RAW_SUFFIXES if reads_raw() else frozenset())
 )
 """Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
@@ -226,6 +226,8 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
             fault = fault or error
     if fault and is_picture(data[:HEAD]):
         raise fault
+    if data.startswith((b"\xff\x0a", b"\0\0\0\x0cJXL ")):  # a bare code stream, and one in boxes
+        raise BadPicture("JPEG XL, which no library of eyespot reads; save it as JPEG or PNG, as djxl does")
     raise BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}, HEIF)")
 
 

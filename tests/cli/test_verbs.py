@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -132,12 +133,15 @@ def test_at_a_terminal_index_offers_this_folder(answer: str, code: int, made: bo
     assert (tmp_path / ".eyespot").exists() is made
 
 
-@pytest.mark.parametrize("words", ["photos letter.doc", "photos nope", "photos nope --dry-run", "--remove disk"])
+OFFERS = ["--remove disk", "-g my\\ own", "-g x --remove disk"]  # the folder with the gallery that was named
+
+
+@pytest.mark.parametrize("words", ["photos letter.doc", "photos nope", "photos nope --dry-run", *OFFERS])
 def test_what_cannot_be_indexed_leaves_nothing_behind(words: str, tmp_path: Path) -> None:
     (tmp_path / "letter.doc").write_text("dear")
     draw_photos(tmp_path / "photos", 1)
 
-    refuses("index", *words.split(), cwd=tmp_path)
+    refuses("index", *shlex.split(words), cwd=tmp_path)
 
     assert not (tmp_path / ".eyespot").exists()
 

@@ -351,6 +351,7 @@ TEXT_BOMB = chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"\0" * 80_000_000))
     [
         (b"", "empty file"),
         *((data, "not a picture eyespot reads (JPEG, PNG") for data in UNKNOWN),
+        *((data, "JPEG XL, which no library") for data in (b"\xff\x0a\xfa\x7f", b"\0\0\0\x0cJXL \r\n\x87\n")),
         (encoded(quarters(), "JPEG")[:-20], "truncated: "),
         (png(30_000, 30_000), "30000 x 30000 pixels, over the limit of 150 megapixels"),
         (tiff_with_huge_tiles(), "over the limit"),

@@ -123,7 +123,8 @@ def make_layout(view: View, *, seed: int = 0, sample: int = SAMPLE, progress: Pr
     with locked(view.gallery.path / FOLDER):
         rows = np.flatnonzero(view.live)
         if not len(rows):
-            raise NothingFound(f"{view.gallery.path} has no photo to lay out; add some with: eyespot index PHOTOS")
+            place = view.gallery.path
+            raise NothingFound(f"{place} has no photo to lay out; add some with: eyespot index PHOTOS -g {place}")
         rows = rows[Groups(view).first(rows)]
         rows = rows[sample_rows(len(rows), sample, seed)]
         vectors = view.vectors(rows)
