@@ -205,8 +205,7 @@ def pictures_here() -> str:
 
     files = chain.from_iterable(scan_counting(root, SkippedFiles()) for root in roots_of("."))
     count = sum(isinstance(one, Seen) for one in islice(files, MANY))
-    more = " or more" if count == MANY else ""
-    return f"{count:,}{more} picture{'' if count == 1 else 's'}" if count else ""
+    return f"{count:,}{' or more' * (count == MANY)} picture{'s' * (count != 1)}" if count else ""
 
 
 def start_here() -> None:

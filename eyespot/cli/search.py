@@ -161,15 +161,14 @@ def _shares(
     images, reasons = [hit.image for hit in run[query.id]], _why(collection, query, run)
     query = searched_query(collection, query, run, rewriting)
     parts, vectors = QueryParts.of(query, collection.encoder), collection.view.vectors(collection.view.rows_of(images))
-    header = run.header
-    photos = {"taught": "photos with the words", "moved": "judged photos"}
-    moved = [text for name, text in photos.items() if name in header and (name == "moved" or query.id in header[name])]
-    fused = ["words beside it"] if header.get("by") == "both" else []
-    others = "" if header.keys() & {"adapted", "expanded", "rerank_local", "judge"} else " and ".join([*fused, *moved])
-    found = {}
-    for hit, vector in zip(run[query.id], vectors, strict=True):
-        found[hit.image] = [*reasons.get(hit.image, ()), *notes_of(parts.explain(vector), hit.score, others)]
-    return found
+    others = ["words beside it"] if run.header.get("by") == "both" else []
+    others += ["photos with the words"] if query.id in run.header.get("taught", {}) else []
+    others += ["judged photos"] if "moved" in run.header else []
+    rest = "" if run.header.keys() & {"adapted", "expanded", "rerank_local", "judge"} else " and ".join(others)
+    notes = (
+        notes_of(parts.explain(vector), hit.score, rest) for hit, vector in zip(run[query.id], vectors, strict=True)
+    )
+    return {image: [*reasons.get(image, ()), *some] for image, some in zip(images, notes, strict=True)}
 
 
 def _minus_words(text: str) -> list[str]:

@@ -161,8 +161,7 @@ def import_camtrap_dp(
     """Import what a Camtrap DP package says (Agouti, TRAPPER): observations, deployments, rights."""
     from eyespot.formats.imports import camtrap_dp
 
-    folder = place if place.is_dir() else place.parent
-    _import_facts(camtrap_dp.read(place), place, photos or folder, gallery, json)
+    _import_facts(camtrap_dp.read(place), place, photos or (place if place.is_dir() else place.parent), gallery, json)
 
 
 for name, about in {

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
 MOST_TERMS, MOST_WORDS = 16, 16  # of a query that are left out one by one
-LEAST = 1e-3  # of a score: what rounding leaves
 
 
 class TermShare(NamedTuple):
@@ -101,15 +100,10 @@ def searched_query(
 
 
 def notes_of(explanation: Explanation, total: float, others: str = "") -> list[Note]:
-    """The same in sentences, under the codes `sum`, `term` and `word`.
-
-    total: the score of the photo; others: what makes the rest of it, beside the look; a rest without a name is not
-    added up.
-    """
-    look, rest = round(explanation.score, 3), round(total, 3) - round(explanation.score, 3)
-    whole = f"the look has {look:.3f}"
-    if others and abs(rest) > LEAST:
-        whole = f"{total:.3f} = look {look:.3f} + {others} {rest:.3f}"
+    """The same in sentences, under the codes `sum`, `term` and `word`; `others` make the rest of the total score."""
+    look = round(explanation.score, 3)
+    rest = round(total, 3) - look if others else 0
+    whole = f"{total:.3f} = look {look:.3f} + {others} {rest:.3f}" if abs(rest) > 1e-3 else f"the look has {look:.3f}"
     terms = [f"{one.name} adds {one.adds:+.3f} to the look" for one in explanation.terms if one.adds is not None]
     words = [f"the look has {without:.3f} without {word}" for word, without in explanation.words]
     added = [Note("term", text) for text in (terms if len(terms) > 1 else ())]

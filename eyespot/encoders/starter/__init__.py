@@ -12,19 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders._pictures import PictureEncoder, text_list
-from eyespot.encoders._text_caveats import cut_by, joined, plain_words
+from eyespot.encoders._text_caveats import cut_by, joined
 from eyespot.encoders.starter.networks import Floats, TextNetwork, open_with_cells, session_of, slopes
-from eyespot.encoders.starter.words import (
-    CLASSES,
-    LONGEST_PHRASE,
-    ROUGH,
-    Lexicon,
-    caveat,
-    framed,
-    unframed,
-    visible_nouns,
-    weakest_match,
-)
+from eyespot.encoders.starter.words import CLASSES, Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -92,16 +82,7 @@ class Starter(PictureEncoder):
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the text is probably not English, or asks for what no class of ImageNet shows."""
-        return joined(caveat(text, self.lexicon) or self._roughly(text), self.cut(text))
-
-    def _roughly(self, text: str) -> str | None:
-        """What is said of one thing that no class shows, nor any is much like."""
-        thing = unframed(text)
-        if len(plain_words(thing)) > LONGEST_PHRASE or len(visible_nouns(thing, self.lexicon)) != 1:
-            return None
-        if self._ideal_scores(text).max() >= ROUGH:
-            return None
-        return f"starter knows {thing} only by things that are a little like it, so the hits may show none"
+        return joined(caveat(text, self.lexicon, self._ideal_scores), self.cut(text))
 
     def cut(self, text: str) -> str | None:
         """What is said of more than 256 tokens."""
@@ -115,8 +96,7 @@ class Starter(PictureEncoder):
         """What a text scores with an ideal picture of each class, (n,)."""
         latest = self._latest
         vector = latest[1] if latest and latest[0] == text else self.encode_texts([text])[0]
-        scores: Floats = self.ideal_pictures @ vector
-        return scores
+        return np.asarray(self.ideal_pictures @ vector)
 
     def heat(self, picture: Image, query: Vectors) -> Heat:
         """What each of 9 × 9 parts of a picture adds to the score of a query (dim,): its class activation map."""

@@ -6,18 +6,16 @@ import mmap
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from eyespot.encoders._text_caveats import counts_in, joined, mostly_other_script, negated, plain_words
 from eyespot.encoders.starter.networks import Floats
 
 LONGEST_PHRASE = 3  # words of a noun phrase: "great grey owl"
-PLURAL = (("s", ""),)
 ENDINGS = (("ies", "y"), ("ves", "f"), ("ves", "fe"), ("es", ""), ("s", ""), ("men", "man"))
 VERB_ENDINGS = (("ied", "y"), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"), ("er", ""), ("er", "e"), ("est", ""))
 MORE_ENDINGS = (("'s", ""), ("iest", "y"), ("ier", "y"), ("ly", ""), ("ness", ""), ("less", ""), ("like", ""))
-
 
 LISTS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 FUNCTION_WORDS, FOREIGN_WORDS = (frozenset(LISTS[name].split()) for name in ("function", "foreign"))
@@ -107,8 +105,8 @@ def without(word: str, endings: tuple[tuple[str, str], ...]) -> Iterator[str]:
 # -- caveats ------------------------------------------------------------------------------------------------
 
 
-def caveat(text: str, lexicon: Lexicon) -> str | None:
-    """One sentence for a text in another script or language, of unknown words, or of what the encoder cannot see."""
+def caveat(text: str, lexicon: Lexicon, ideal_scores: Callable[[str], Floats]) -> str | None:
+    """One sentence for a text in another script or language, of unknown words, or of what no class shows."""
     if mostly_other_script(text):
         return "starter reads English only, and this text is in another script: please say it in English"
     words = plain_words(text)
@@ -121,7 +119,13 @@ def caveat(text: str, lexicon: Lexicon) -> str | None:
     listed = [*dict.fromkeys(unknown), *foreign] if strange * 2 > len(words) else list(meant)
     shown = (f"{word} (did you mean {meant[word]}?)" if word in meant else word for word in listed[:MENTIONED])
     strangers = f"starter reads English; it may not know: {', '.join(shown)}" if listed else None
-    return joined(strangers, unseen(text, lexicon, bool(listed)), negated("starter", text))
+    if said := joined(strangers, unseen(text, lexicon, bool(listed)), negated("starter", text)):
+        return said
+    thing = unframed(text)  # that no class shows, nor any is much like
+    alone = len(plain_words(thing)) <= LONGEST_PHRASE and len(visible_nouns(thing, lexicon)) == 1
+    if not alone or ideal_scores(text).max() >= ROUGH:
+        return None
+    return f"starter knows {thing} only by things that are a little like it, so the hits may show none"
 
 
 def unseen(text: str, lexicon: Lexicon, named: bool) -> str | None:
@@ -166,7 +170,7 @@ def respelled(word: str, lexicon: Lexicon) -> str | None:
     slips += [left + letter + right for left, right in parts for letter in LETTERS]
     slips += [left + right[1:] for left, right in parts if right]
     slips += [left + letter + right[1:] for left, right in parts if right for letter in LETTERS]
-    return next((slip for slip in slips if any(map(lexicon.concepts, (slip, *without(slip, PLURAL))))), None)
+    return next((slip for slip in slips if any(map(lexicon.concepts, (slip, *without(slip, (("s", ""),)))))), None)
 
 
 def is_other_language(words: list[str], foreign: int, strange: int) -> bool:
