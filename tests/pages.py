@@ -33,9 +33,9 @@ def tools(tmp_path: Path) -> dict[str, str]:
     return environment(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
 
 
-def run_page(page: Path, folder: Path) -> list[Done]:
-    """Every shell block of a page, one after the other, in this folder: how each line of `eyespot` alone went."""
-    return run_lines("".join(blocks(page, "sh")), folder)
+def run_page(page: Path, folder: Path, *more: Path) -> list[Done]:
+    """Every shell block of the pages, one after the other, in this folder: how each line of `eyespot` alone went."""
+    return run_lines("".join(block for one in (page, *more) for block in blocks(one, "sh")), folder)
 
 
 def run_lines(text: str, folder: Path) -> list[Done]:

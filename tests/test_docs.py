@@ -14,7 +14,7 @@ from lazy_import import requires
 from eyespot import benchmarks, metrics, rooms
 from eyespot.extras import EXTRAS
 from eyespot.metrics import PRESETS
-from tests.pages import ROOT, blocks, run_code, run_lines
+from tests.pages import ROOT, blocks, run_code, run_page
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,7 +25,7 @@ def test_the_pages_on_search_run_as_they_stand(tmp_path: Path) -> None:
     pages = [DOCS / "use" / f"{name}.md" for name in ("search", "filter", "take_along", "files", "trouble")]
     (code,) = blocks(pages[0], "python")
 
-    run_lines("".join(block for page in pages for block in blocks(page, "sh")), tmp_path)
+    run_page(pages[0], tmp_path, *pages[1:])
 
     assert "indmill" in run_code(code, tmp_path).splitlines()[0]
 

@@ -405,13 +405,13 @@ def test_what_begins_with_a_number_is_one(cells: str, expected: bool) -> None:
     assert (halves("24.1 to 49.4"), halves("24.1 (+1.0)")) == (("24.1 to 49.4", ""), ("24.1", "(+1.0)"))
 
 
-PAGE = ROOT / "docs" / "research" / "eval.md"
+OWN, EVAL = (ROOT / "docs" / "research" / f"{name}.md" for name in ("own", "eval"))
 
 
 @pytest.mark.long
 def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
-    run_page(PAGE, tmp_path)
-    printed = run_code("\n".join(blocks(PAGE, "python")), tmp_path)
+    run_page(OWN, tmp_path, EVAL)
+    printed = run_code("\n".join(blocks(EVAL, "python")), tmp_path)
 
     assert printed.splitlines()[-1] == "10"
     reports = {name: json.loads((tmp_path / name / "summary.json").read_text()) for name in ("starter", "again")}
