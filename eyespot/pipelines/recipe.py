@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from eyespot.llms.budget import CostLimits
 from eyespot.pipelines.step import BatchStep, MapStep, SqlStep, Step, digest_of
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     Form = TypeVar("Form", bound=DataclassInstance)
-
-_TOP = {"name", "about", "seed", "strict", "budget", "models", "steps", "card"}
-_OWN = {"step", "name", "prompt", "prompts", "model", "models", "inputs"}  # keys of a step that are no settings
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,6 @@ class Declared:
 
     def fitted(self, form: type[Form]) -> Form:
         """Its settings as a dataclass; `UsageError` names a key that is unknown, missing, or of another kind."""
-        from pydantic import TypeAdapter, ValidationError
-
         known = [one.name for one in dataclasses.fields(form)]
         unknown = [name for name in self.settings if name not in known]
         if unknown:
@@ -91,90 +88,74 @@ class Recipe:
 
 def read_recipe(path: Path) -> Recipe:
     """The recipe in a file; `UsageError` says what in it is wrong."""
-    fields = toml_of(path)
-    if unknown := sorted(set(fields) - _TOP):
-        refuse(path, unknown[0], f"is not a key of a recipe; there are: {', '.join(sorted(_TOP))}")
-    steps = fields.get("steps")
-    if not isinstance(steps, list) or not steps or not all(isinstance(one, dict) for one in steps):
-        refuse(path, "", 'declares no steps; write [[steps]] and below it step = "…"')
-    models = _table(path, fields, "models")
-    declared = tuple(_declared(path, number, one, models) for number, one in enumerate(steps, 1))
-    name, about = (_text(path, fields, name) for name in ("name", "about"))
-    card, limits = _table(path, fields, "card"), _table(path, fields, "budget")
-    known = [one.name for one in dataclasses.fields(CostLimits)]
-    for limit, value in limits.items():
-        if limit not in known:
-            refuse(path, f"[budget] {limit}", f"is not a limit; there are: {', '.join(known)}")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(path, f"[budget] {limit}", f"is {value!r}; write a number")
-    strict, seed = fields.get("strict", False), fields.get("seed", 0)
-    if not isinstance(strict, bool):
-        refuse(path, "strict", f"is {strict!r}; write true or false")
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        refuse(path, "seed", f"is {seed!r}; write a whole number")
-    return Recipe(name or path.stem, about, declared, seed, CostLimits(**limits), card, path.parent, strict)
+    try:
+        read = _RecipeFile.model_validate(toml_of(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = [str(part + 1) if isinstance(part, int) else part for part in first["loc"]]
+        why = f"{first['msg'].lower()}; fix the recipe"
+        if first["type"] == "extra_forbidden":
+            why = f"is not known; there are: {', '.join((_Budget if place[1:] else _RecipeFile).model_fields)}"
+        refuse(path, " ".join(place), why)
+    steps = tuple(_declared(path, number, step, read.models) for number, step in enumerate(read.steps, 1))
+    limits = CostLimits(**read.budget.model_dump())
+    return Recipe(read.name or path.stem, read.about, steps, read.seed, limits, read.card, path.parent, read.strict)
 
 
-def _text(path: Path, fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name, "")
-    if not isinstance(value, str):
-        refuse(path, name, f"is {value!r}; write it in quotes")
-    return value
+# -- as the file has it -----------------------------------------------------------------------------------------
 
 
-def _table(path: Path, fields: Mapping[str, Any], name: str) -> dict[str, Any]:
-    table = fields.get(name, {})
-    if not isinstance(table, dict):
-        refuse(path, name, f"is {table!r}; write [{name}] and its keys below")
-    return table
+class _Budget(BaseModel, extra="forbid", strict=True):
+    calls: int | None = None
+    tokens: int | None = None
+    money: float | None = None
 
 
-# -- one step ---------------------------------------------------------------------------------------------------
+class _StepTable(BaseModel, extra="allow", strict=True):
+    """A step; what has no field here is one of its settings."""
+
+    step: str = Field(min_length=1)
+    name: str = ""
+    prompt: str | None = None  # `prompt = "FILE"`, or several under names: `prompts = {ask = "FILE", …}`
+    prompts: dict[str, str] = {}
+    model: str | None = None  # `model = "NAME"`, or a list of names
+    models: list[str] = []
+    inputs: dict[str, str] = {}
 
 
-def _declared(path: Path, number: int, fields: Mapping[str, Any], models: Mapping[str, Any]) -> Declared:
-    where = f"step {number}"
-    step = _text(path, fields, "step")
-    if not step:
-        refuse(path, where, 'does not say which it is; write step = "…"')
-    # `prompt = "FILE"`, or several under names: `prompts = {ask = "FILE", …}`
-    prompts = _table(path, fields, "prompts") | ({"prompt": fields["prompt"]} if "prompt" in fields else {})
-    inputs = _table(path, fields, "inputs")
-    for kind, places in (("prompt", prompts), ("inputs", inputs)):
-        for name, place in places.items():
-            if not isinstance(place, str):
-                what = "a file or a folder" if kind == "inputs" else "a file"
-                refuse(path, f"{where}, {kind} {name}", f"is {place!r}; write the name of {what}")
-    names = [fields["model"]] if "model" in fields else fields.get("models", [])  # `model = "NAME"`, or a list of names
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        refuse(path, f"{where}, models", f"are {names!r}; write names that stand under [models]")
+class _RecipeFile(BaseModel, extra="forbid", strict=True):
+    name: str = ""
+    about: str = ""
+    seed: int = 0
+    strict: bool = False
+    budget: _Budget = _Budget()
+    models: dict[str, dict[str, Any]] = {}
+    steps: list[_StepTable] = Field(min_length=1)
+    card: dict[str, Any] = {}
+
+
+def _declared(path: Path, number: int, read: _StepTable, models: Mapping[str, Any]) -> Declared:
+    prompts = read.prompts | ({} if read.prompt is None else {"prompt": read.prompt})
+    names = read.models if read.model is None else [read.model]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        refuse(path, f"{where}, models", f"name {twice!r} twice; name it once (a step may let it answer several times)")
+        refuse(path, f"steps {number} models", f"name {twice!r} twice; name it once")
     return Declared(
-        step,
-        _text(path, fields, "name") or step,
-        {name: value for name, value in fields.items() if name not in _OWN},
+        read.step,
+        read.name or read.step,
+        read.model_extra or {},
         {name: text_of(path.parent / file) for name, file in prompts.items()},
         {name: _model(path, name, models) for name in names},
-        {name: path.parent / place for name, place in inputs.items()},
+        {name: path.parent / place for name, place in read.inputs.items()},
     )
 
 
 def _model(path: Path, name: str, models: Mapping[str, Any]) -> Any:
     if name not in models:
         refuse(path, f"model {name!r}", f"is not described; under [models] stand: {', '.join(models) or 'none'}")
-    model = models[name]
-    if not isinstance(model, dict):
-        refuse(path, f"model {name!r}", f'is {model!r}; write {{ use = "openai:MODEL" }} and what else is said of it')
-    for key, value in model.items():
-        if not _is_plain(value):
+    for key, value in models[name].items():
+        try:
+            json.dumps(value, allow_nan=False)  # models are asked in JSON, which has no dates and no NaN
+        except (TypeError, ValueError):
             refuse(path, f"model {name!r}, {key}", f"is {value}; write text, a number, true or false")
-    return model
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value of TOML has a form in JSON, in which models are asked: dates and NaN have none."""
-    if isinstance(value, list | dict):
-        return all(_is_plain(one) for one in (value.values() if isinstance(value, dict) else value))
-    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return models[name]
