@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
-from eyespot.judges._endpoint import AnswerMode, EndpointJudge, EndpointJudgeSettings, VerdictAndFallback, VisionPrompt
-from eyespot.judges._prompt import PLAIN, JudgePrompt
+from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import CUT_OFF, MORE_TOKENS, SORRY, BadAnswer, Declined, Refused
+from eyespot.llms.protocols import image_message, text_message
 from eyespot.llms.replies import TOOL
-from eyespot.types import Reply, Token, Verdict
+from eyespot.types import Message, Reply, Token, Verdict
 
 CUT = " …"  # at the end of an answer that had no more tokens: its last number may be half of one
 MOST = 80  # characters of an answer that a reason quotes
@@ -80,6 +80,27 @@ def _other(text: str, what: str) -> Exception:
 def bare(word: str) -> str:
     """A token as a word: tokenizers mark a space as " ", "▁" or "Ġ", models add quotes, stars and full stops."""
     return word.strip("▁Ġ \t\r\n\"'`*.,:;!()[]").casefold()
+
+
+@dataclass(frozen=True)
+class VisionPrompt:
+    """What a model is shown and asked: pictures as base64 JPEG, the photograph to judge last."""
+
+    system: str
+    question: str
+    pictures: tuple[str, ...]
+
+    @property
+    def messages(self) -> list[Message]:
+        """The same as a conversation."""
+        return [
+            *([text_message("system", self.system)] if self.system else []),
+            image_message(self.pictures, self.question),
+        ]
+
+
+VerdictAndFallback: TypeAlias = tuple[Verdict, str]
+"""A verdict, and the fallback that it came by; "" where it came by the way itself."""
 
 
 @dataclass(frozen=True)
@@ -233,13 +254,6 @@ class FirstToken:
         return BadAnswer(str(why))
 
 
-def endpoint_judge(vendor: str, model: str, options: Mapping[str, Any], ways: Sequence[str]) -> EndpointJudge:
-    """The judge that asks a vendor's model, which can answer in these ways, the first by itself."""
-    settings = EndpointJudgeSettings.of(vendor, options)
-    wording = settings.wording or (GRADES if (settings.answer or ways[0]) == "grades" else PLAIN)
-    modes: dict[str, AnswerMode] = {
-        "probabilities": FirstToken(wording, settings.answer_tokens),
-        "words": Words(wording, settings.answer_tokens),
-        "grades": Grades(settings.answer_tokens),
-    }
-    return settings.judge(f"{vendor}:{model}", {way: modes[way] for way in ways}, wording)
+AnswerMode: TypeAlias = Words | Grades | FirstToken
+"""How a model gives a verdict. `special` tells its verdicts from those by the first token, `fallbacks` are the `special`
+of other ways by which a reply may be read, the finest first, with what to say of each."""

@@ -6,70 +6,28 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from eyespot import llms
-from eyespot.judges._prompt import JudgePrompt, examples
+from eyespot.judges._answers import GRADES, AnswerMode, FirstToken, Grades, VerdictAndFallback, VisionPrompt, Words
+from eyespot.judges._prompt import PLAIN, JudgePrompt, examples
 from eyespot.judges._rounds import ENDED
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
 from eyespot.llms.flow_control import LastResult, Underway
-from eyespot.llms.protocols import SIDE, JpegEncoder, image_message, text_message
+from eyespot.llms.protocols import SIDE, JpegEncoder
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.photos.places import picture_of
 from eyespot.storage.digests import text_digest
-from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
+from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Pair, UsageError, Verdict
 
 if TYPE_CHECKING:
     from eyespot.llms.protocols import Reader
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
-
-
-@dataclass(frozen=True)
-class VisionPrompt:
-    """What a model is shown and asked: pictures as base64 JPEG, the photograph to judge last."""
-
-    system: str
-    question: str
-    pictures: tuple[str, ...]
-
-    @property
-    def messages(self) -> list[Message]:
-        """The same as a conversation."""
-        return [
-            *([text_message("system", self.system)] if self.system else []),
-            image_message(self.pictures, self.question),
-        ]
-
-
-VerdictAndFallback: TypeAlias = tuple[Verdict, str]
-"""A verdict, and the fallback that it came by; "" where it came by the way itself."""
-
-
-class AnswerMode(Protocol):
-    """How a model gives a verdict: by its first token, its words, a grade."""
-
-    @property
-    def special(self) -> str:
-        """What tells verdicts of this way from those by the first token; "" for that one."""
-        ...
-
-    @property
-    def fallbacks(self) -> Mapping[str, str]:
-        """The `special` of other ways by which a reply may be read, the finest first, and what to say of each."""
-        ...
-
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        """One verdict; `BadAnswer` if the model answered something else."""
-        ...
-
-    def notes(self, name: str) -> list[str]:
-        """What the user should know of the verdicts so far."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -234,14 +192,18 @@ class EndpointJudgeSettings:
         }
         return cls(**{name: value for name, value in options.items() if name in own}, model=model)
 
-    def judge(self, name: str, modes: Mapping[str, AnswerMode], wording: JudgePrompt) -> EndpointJudge:
-        """The judge that asks the language model of this name ("openai:MODEL"); the first of `modes` is the default."""
-        vendor, _, model = name.partition(":")
-        if not model:
-            raise UsageError(f"name the model that is to judge, as in {vendor}:MODEL")
-        mode = modes.get(self.answer or next(iter(modes)))
-        if mode is None:
-            raise UsageError(f"{vendor} cannot answer in {self.answer!r}; choose one of: {', '.join(modes)}")
-        budget = self.model.get("budget") or llms.Budget()
-        endpoint = llms.load(name, **{**self.model, "budget": budget})
-        return EndpointJudge(endpoint, wording, llms.JpegEncoder(self.read, self.side), mode, self.workers, budget)
+
+def endpoint_judge(vendor: str, model: str, options: Mapping[str, Any], ways: Sequence[str]) -> EndpointJudge:
+    """The judge that asks a vendor's model, which can answer in these ways, the first by itself."""
+    settings = EndpointJudgeSettings.of(vendor, options)
+    if not model:
+        raise UsageError(f"name the model that is to judge, as in {vendor}:MODEL")
+    if (answer := settings.answer or ways[0]) not in ways:
+        raise UsageError(f"{vendor} cannot answer in {answer!r}; choose one of: {', '.join(ways)}")
+    wording, tokens = settings.wording or (GRADES if answer == "grades" else PLAIN), settings.answer_tokens
+    modes: dict[str, AnswerMode] = {"probabilities": FirstToken(wording, tokens), "words": Words(wording, tokens)}
+    mode = {**modes, "grades": Grades(tokens)}[answer]
+    budget = settings.model.get("budget") or llms.Budget()
+    endpoint = llms.load(f"{vendor}:{model}", **{**settings.model, "budget": budget})
+    pictures = llms.JpegEncoder(settings.read, settings.side)
+    return EndpointJudge(endpoint, wording, pictures, mode, settings.workers, budget)

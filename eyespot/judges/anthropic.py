@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges._answers import endpoint_judge
 from eyespot.judges._endpoint import OPTIONS as ENDPOINT
-from eyespot.judges._endpoint import EndpointJudge
+from eyespot.judges._endpoint import EndpointJudge, endpoint_judge
 
 SPELLING = "anthropic:MODEL"
 KIND = "endpoint"
