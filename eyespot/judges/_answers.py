@@ -255,5 +255,5 @@ class FirstToken:
 
 
 AnswerMode: TypeAlias = Words | Grades | FirstToken
-"""How a model gives a verdict. `special` tells its verdicts from those by the first token, `fallbacks` are the `special`
-of other ways by which a reply may be read, the finest first, with what to say of each."""
+"""How a model gives a verdict. `special` tells its verdicts from those by the first token; `fallbacks` maps that of
+other ways by which a reply may be read, the finest first, to what is said of each."""
