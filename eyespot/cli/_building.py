@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.console import exit_if_failed, print_line, print_result, print_summary, progress_bar, warn, warn_all
-from eyespot.cli.settings import json_option, option_of
+from eyespot.cli.settings import json_option
 from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.pipelines import CostLimits, PlannedStep, RunOptions, Step, StepResult
 
-PHOTOS = option_of(RmirSettings, "gallery")
-
 
 def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
-    from eyespot.curate.rmir.audit import Sizes
-    from eyespot.curate.rmir.files import FinishedSteps
-    from eyespot.curate.rmir.making import AUDIT, notes, set_of, summary, write_set
+    from eyespot.curate.rmir.files import MAIN, FinishedSteps
+    from eyespot.curate.rmir.making import AUDIT, notes, summary, write_set
     from eyespot.curate.rmir.pipeline import RmirPipeline
+    from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
     from eyespot.pipelines import plan, read_recipe
 
@@ -38,9 +36,9 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     pipe.check(how.limits)
     made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
     share = (as_it_is if settings.positions else without_position) if settings.pictures else None
-    target = set_of(made, out, replace=settings.replace)
-    place, sizes = target.place, Sizes(settings.audit, settings.audit * 3 // 4)
-    cases = write_set(made, out, share=share, sizes=sizes, target=target)
+    target = SetFolder.of(out, MAIN, len(made.queries), made.done, replace=settings.replace)
+    place = target.place
+    cases = write_set(made, out, share=share, verdicts=settings.audit, target=target)
     warn_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(out / AUDIT / name for name in cases)
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
@@ -48,20 +46,15 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
 
 
 def rmir_audit(
-    recipe: Path = typer.Argument(help="The recipe of the set."),
-    out: Path = typer.Option(..., "--out", help="The folder that eyespot build rmir wrote."),
-    gallery: Path | None = PHOTOS,
-    json: bool = json_option(),
+    out: Path = typer.Argument(help="The folder that eyespot build rmir wrote."), json: bool = json_option()
 ) -> None:
     """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
-    from eyespot.curate.rmir.audit import VERDICTS, agreements, last_hits
-    from eyespot.curate.rmir.making import AUDIT, finished_steps
-    from eyespot.curate.rmir.pipeline import RmirPipeline
-    from eyespot.pipelines import read_recipe
+    from eyespot.curate.rmir.audit import LAST, VERDICTS, agreed, compared, read_panel, said_in
+    from eyespot.curate.rmir.making import AUDIT
     from eyespot.pipelines.human_review import Queue
 
-    made = finished_steps(RmirPipeline(read_recipe(recipe), out, gallery))
-    checks, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
+    panel, (verdicts, last) = read_panel(out / AUDIT), (said_in(out / AUDIT / name) for name in (VERDICTS, LAST))
+    checks, groups = agreed(panel, verdicts), compared(panel, last)
     lines = []
     for check in checks:
         interval = f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})"
@@ -79,8 +72,10 @@ def rmir_audit(
 
 def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
-    from eyespot.curate.recos.making import galleries_of, notes, place_of, recipe_at, set_of, write
+    from eyespot.curate.recos.files import MAIN
+    from eyespot.curate.recos.making import RecosSteps, galleries_of, notes, place_of, recipe_at, write
     from eyespot.curate.recos.pipeline import RecosPipeline
+    from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
     from eyespot.pipelines import plan
     from eyespot.storage.text_files import text_of
@@ -98,7 +93,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
         return
     pipe.check(how.limits)
     done = _carry_out(pipe.steps, pipe.work, how)
-    target = set_of(pipe, done, replace=settings.replace)
+    target = SetFolder.of(pipe.out, MAIN, len(RecosSteps(pipe, done).captions()), done, replace=settings.replace)
     place = target.place
     made, counts = write(pipe, done, share=share, target=target)
     warn_all(filter(None, [*notes(made), target.note]))

@@ -137,6 +137,13 @@ class NoSettings:
     """A step without settings."""
 
 
+@dataclass(frozen=True)
+class Workers:
+    """How many records are asked about at once."""
+
+    workers: int = 8
+
+
 def one_model(declared: Declared, ours: str) -> tuple[Mapping[str, Any], str, dict[str, Any]]:
     """The one model of a step, its prompt (that of the recipe, or else ours), and the fields that depend on them."""
     if len(declared.models) != 1:

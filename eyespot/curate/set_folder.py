@@ -22,6 +22,7 @@ from eyespot.photos.places import read_again
 from eyespot.photos.provenance import Attribution, attribution_of
 from eyespot.pipelines import StepResult
 from eyespot.storage.atomic import make_folder, new_file, write_whole
+from eyespot.storage.text_files import toml_of
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 # -- tables -----------------------------------------------------------------------------------------------------
 
-TEXT, WHOLE, SHARE, IMAGE = "string", "int64", "float64", "image"  # of columns; all but the last are Arrow's names
+TEXT, WHOLE, SHARE = "string", "int64", "float64"  # of columns, by Arrow's names
+IMAGE, TEXTS = "image", "texts"
 RIGHTS = Attribution._fields  # the columns of a photo's licence
 AT_ONCE = 4096  # rows in memory
 
@@ -39,8 +41,8 @@ def schema_of(columns: Mapping[str, str]) -> Any:
     """Arrow's schema of columns; with an `IMAGE`, `datasets` reads in its metadata which columns hold pictures."""
     import pyarrow as pa
 
-    picture = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    fields = [(name, picture if kind == IMAGE else getattr(pa, kind)()) for name, kind in columns.items()]
+    ours = {IMAGE: pa.struct([("bytes", pa.binary()), ("path", pa.string())]), TEXTS: pa.list_(pa.string())}
+    fields = [(name, ours[kind] if kind in ours else getattr(pa, kind)()) for name, kind in columns.items()]
     if IMAGE not in columns.values():
         return pa.schema(fields)
     kinds = {name: {"_type": "Value", "dtype": kind} for name, kind in columns.items()}
@@ -110,6 +112,12 @@ def write_cards(card: Card, folder: Path, tables: Tables, described: Tables | No
     write_card(card, folder)
     write_readme(card, tables, folder)
     write_croissant(card, described or tables, folder)
+
+
+def datasheet(builder: Path, **fields: object) -> dict[str, dict[str, str]]:
+    """A builder's answers to a datasheet, by section and question: its `datasheet.toml` with the fields filled in."""
+    sections = toml_of(builder.with_name("datasheet.toml")).items()
+    return {name: {question: text.format_map(fields) for question, text in of.items()} for name, of in sections}
 
 
 # -- the folder -------------------------------------------------------------------------------------------------

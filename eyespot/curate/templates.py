@@ -10,38 +10,18 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SENTENCES = (
-    "{a common}",
-    "a photo of {a common}",
-    "a picture that shows {a common}",
-    "what {a common} looks like",
-    "{common} ({species})",
-    "{a common}, {species}",
-    "{species}",
-    "a photo of {species}",
-    "a picture of {species}",
-    "what {species} looks like",
-    "{species} of the family {family}",
-    "{a common} of the family {family}",
-)
-COARSE = (
-    "the genus {genus}",
-    "a photo of the genus {genus}",
-    "a species of the family {family}",
-)  # where no more is known
-USUAL = {  # gap → the columns that fill it, as data sets call them, without case, spaces, _ and -
-    "common": ("commonname", "vernacularname", "preferredcommonname", "englishname", "common"),
-    "species": ("scientificname", "species", "taxonname", "binomial"),
-    "genus": ("genus",),
-    "family": ("family",),
-}
+_TABLE = toml_of(Path(__file__).with_name("templates.toml"))
+SENTENCES, COARSE = tuple(_TABLE["sentences"]), tuple(_TABLE["coarse"])
+USUAL: Mapping[str, Sequence[str]] = _TABLE["columns"]
 GAP = re.compile(r"\{(a )?([^{}]+)\}")
 # Letters that are vowels to the eye and not to the ear, and the other way round.
 AN = re.compile(r"(?!eu|ewe|uni(?!n)|use|uro|uto|uk|one\b|once)[aeiou]|hour|heir|honest", re.IGNORECASE)

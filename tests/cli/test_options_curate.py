@@ -215,7 +215,7 @@ def test_a_trial_of_rmir_asks_about_few_photos(rmir_photos: Path, tmp_path: Path
     assert max(whole["audit"].values()) <= 2
     assert b"JFIF" in b"".join(path.read_bytes() for path in (tmp_path / "whole/set/mteb").rglob("*.parquet"))
     assert b"JFIF" not in b"".join(path.read_bytes() for path in (tmp_path / "trial/set/mteb").rglob("*.parquet"))
-    agreement = run_json("build", "rmir-audit", place, "--out", tmp_path / "whole", "-g", rmir_photos)
+    agreement = run_json("build", "rmir-audit", tmp_path / "whole")
     assert [one["cases"] for one in agreement["agreement"]] == [0] * len(agreement["agreement"])
 
 

@@ -31,6 +31,7 @@ VOTES = {  # target → candidate, in the order of the list → the letters of s
     "an igloo": {"igloo": "tttt", "windmill1": "tttt", "pencil": "aaaf"},
     "water": {"windmill1": "ffff", "igloo": "ffft", "fish1": "tttt"},
 }
+POOLED = "tttt"  # on what no list has
 
 
 def name_of(path: str) -> str:
@@ -55,7 +56,7 @@ def client(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
         if about["target"] == "a nail":
             rules["inference"] = rules["wording"] = {"why": "it does not", "holds": False}
         return {"description": "", **rules, "fits": about["target"] not in ("a nail", "a hook")}
-    letter = VOTES[about["target"]][name_of(about["candidate_path"])][_seat(prompt)]
+    letter = VOTES[about["target"]].get(name_of(about["candidate_path"]), POOLED)[_seat(prompt)]
     if letter == "-":
         raise NoAnswer("it says nothing")
     verdict = {"t": "true", "f": "false", "a": "abstain"}[letter]
@@ -77,7 +78,7 @@ def recipe(folder: Path, gallery: Path, **settings: str) -> Path:
     text = place.read_text(encoding="utf-8")
     panel = 'models = ["strict", "mild", "odd"]\nvotes = { odd = 2 }'
     text = text.replace('models = ["first", "second"]\nvotes = { second = 2 }', panel)
-    text = text.replace('images = 6\ntexts = 2\ntext_encoder = "starter"', "images = 3")
+    text = text.replace('images = 6\ntexts = 2\ntext_encoder = "starter"', "images = 3\ncontrols = 0.0")
     place.write_text(text, encoding="utf-8")
     return place
 

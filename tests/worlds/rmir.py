@@ -57,7 +57,19 @@ def recipe(folder: Path, gallery: Path, models: str = DEMONSTRATION, **settings:
         "checked": 'model = "teacher"',
         "candidates": 'images = 6\ntexts = 2\ntext_encoder = "starter"',
     } | more
-    names = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
+    optional = ("pooled",) if "pooled" in settings else ()
+    names = (
+        "seeds",
+        "inputs",
+        "questions",
+        "checked",
+        "candidates",
+        "judged",
+        "confident",
+        *optional,
+        "queries",
+        "split",
+    )
     steps = (f'[[steps]]\nstep = "{name}"\n{own.get(name, "")}\n{settings.get(name, "")}\n' for name in names)
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / "recipe.toml"

@@ -1,10 +1,9 @@
-"""The data card of a curated collection: checks, funnel, coverage, licences, settings, and a datasheet."""
+"""The data card of a curated collection: checks, funnel, licences, settings, and a datasheet."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from eyespot.curate.inat.collection import (
     unmatched,
 )
 from eyespot.curate.inat.settings import CollectionSettings
-from eyespot.curate.inat.tables import Tables
+from eyespot.curate.set_folder import datasheet
 from eyespot.pipelines import StepResult
 from eyespot.pipelines.data_card import (
     CardContent,
@@ -29,59 +28,6 @@ from eyespot.pipelines.data_card import (
     write_card,
     write_croissant,
 )
-from eyespot.storage.tables import write_csv
-
-COVERAGE = "coverage.csv"
-DEGREES = 4.0  # of longitude that a cell is wide; at the equator 445 km, much more than coarsened positions hide
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell by its numbers east of -180° and north of the South Pole, with its observations before and after."""
-
-    east: int
-    north: int
-    before: int
-    after: int
-
-    def sides(self) -> tuple[float, float, float, float]:
-        """West, south, east, north in degrees."""
-        west = self.east * DEGREES - 180
-        sines = (north * math.radians(DEGREES) - 1 for north in (self.north, self.north + 1))
-        south, north = (math.degrees(math.asin(min(1.0, max(-1.0, sine)))) for sine in sines)
-        return west, south, west + DEGREES, north
-
-
-def covered(tables: Tables, before: str, after: str) -> list[Cell]:
-    """The cells with observations; both tables have columns latitude and longitude."""
-    wide, high = round(360 / DEGREES), math.radians(DEGREES)
-    cell = (
-        f"SELECT CAST(floor((longitude + 180) / {DEGREES}) AS INTEGER) % {wide} AS east, "
-        f"CAST(floor((sin(radians(latitude)) + 1) / {high!r}) AS INTEGER) AS north, count(*) AS times"
-    )
-    rows = tables.rows(
-        f"SELECT b.east, b.north, b.times, COALESCE(a.times, 0) FROM ({cell} FROM {before} GROUP BY ALL) b "
-        f"LEFT JOIN ({cell} FROM {after} GROUP BY ALL) a USING (east, north) ORDER BY 2, 1"
-    )
-    return [Cell(*row) for row in rows]
-
-
-def write_coverage(cells: Sequence[Cell], out: Path) -> None:
-    """Write the cells as a table: their sides in degrees, and the observations before and after the draw."""
-    rows = ([*(round(side, 4) for side in cell.sides()), cell.before, cell.after] for cell in cells)
-    write_csv(out / COVERAGE, [("west", "south", "east", "north", "before", "after"), *rows])
-
-
-def coverage_table(cells: Sequence[Cell]) -> CardTable:
-    """Observations, the cells they lie in, and the most in one cell, before and after the draw."""
-    rows = []
-    for name in ("before", "after"):
-        counts = [getattr(cell, name) for cell in cells]
-        rows.append(
-            [f"{name} the draw", f"{sum(counts):,}", f"{sum(map(bool, counts)):,}", f"{max(counts, default=0):,}"]
-        )
-    note = f"Equal-area cells, {DEGREES:g} degrees wide at the equator; {COVERAGE} has each."
-    return CardTable("Where it was seen", ("", "observations", "cells", "most in one"), rows, note)
 
 
 def substitutes(later: int, unknown: int, pictures: int) -> str:
@@ -164,21 +110,12 @@ def write(
     *,
     steps: Sequence[StepResult],
     tally: CollectionTally,
-    cells: Sequence[Cell],
     notes: Sequence[str],
     standing: Mapping[str, Any],
 ) -> None:
     """Write `card.md` and `card.html` and `croissant.json`; `standing` is what the checks are told of the pictures."""
-    drawn, listed, odd = standing["drawn"], len(inputs.species), len(unmatched(inputs.species, settings.positions))
+    listed, odd = len(inputs.species), len(unmatched(inputs.species, settings.positions))
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
-    # The mean effective number of cells over species that were cut
-    names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
-    spread = [(title, f"{drawn[name]:.1f}") for name, title in names.items() if drawn.get(name) is not None]
-    note = (
-        f"Effective number (exponential of the entropy) of equal-area cells, 2 degrees wide at the equator, mean over "
-        f"the {drawn['over_cap']:,} species of which not every observation was taken."
-    )
-    evenness = CardTable("How widely the draw is spread", ("", "cells"), spread, note)
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     content = CardContent(
         out.absolute().name,
@@ -186,7 +123,7 @@ def write(
         "that there are as many places, days and observers as possible.",
         settings.sampling.seed,
         answers=_answers(tally, settings),
-        tables=[licences, coverage_table(cells), evenness],
+        tables=[licences],
         notes=notes,
         checks=list(quality_checks(tally, settings, listed=listed, unmatched=odd, **standing)),
         citation=inputs.citation,
@@ -206,18 +143,6 @@ def _answers(tally: CollectionTally, settings: CollectionSettings) -> dict[str, 
         people = "Faces were not looked for."
     else:
         people = "Pictures in which a detector saw a face are left out unless a person accepted them; it misses some."
-    return {
-        "composition": {
-            "items": "One picture of one observation, with its species, day, place, licence and holder.",
-            "labels": "The species that the source's community or the owner of the table gave the observation.",
-            "people": people,
-            "sensitive": f"{tally.coarse:,} positions are published as cells of {positions.degrees:g} degrees: of "
-            f"listed taxa, and those less accurate than {positions.limit:g} m.",
-        },
-        "collection": {
-            "period": f"Observations from {tally.first} to {tally.last}.",
-            "sampling": f"At most {sampling.cap} of a species, from up to {sampling.clusters} clusters of groups "
-            f"({sampling.km:g} km on one day), new groups and observers first; seed {sampling.seed}.",
-        },
-        "distribution": {"third": "Holders keep their rights; attributions.csv names holder and licence of each."},
-    }
+    how = {**asdict(sampling), "degrees": f"{positions.degrees:g}", "limit": f"{positions.limit:g}"}
+    counts = {"coarse": f"{tally.coarse:,}", "first": tally.first, "last": tally.last}
+    return datasheet(Path(__file__), people=people, **counts, **how)

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eyespot.curate.inat import card, collection
-from eyespot.curate.inat.card import covered, write_coverage
 from eyespot.curate.inat.collection import (
     CollectionInputs,
     CollectionTally,
@@ -160,11 +159,8 @@ class _Collecting:
         write_csv(self.out / collection.DOWNLOAD, chain([("url", "file")], wanted))
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
-        # The positions of all candidates, and those of the pictures that are in place
         listed = parquet(self.done[LISTED].folder / KEPT_ROWS)
         after = f"(SELECT * FROM {listed} WHERE number IN (SELECT number FROM {parquet(self.pictures)}))"
-        cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT_ROWS), after)
-        write_coverage(cells, self.out)
         unseen = self.settings.pictures.folder is None
         lost = steps[-1]["dropped"] if PICTURES in self.done else {}
         waiting = sum(count for reason, count in lost.items() if reason.startswith(AWAITS))
@@ -180,7 +176,6 @@ class _Collecting:
             self.settings,
             steps=[result for name, result in self.done.items() if name != LISTED],
             tally=tally,
-            cells=cells,
             notes=[*notes, UNSEEN] if unseen else notes,
             standing=standing,
         )

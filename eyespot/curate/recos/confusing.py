@@ -8,15 +8,15 @@ near-duplicates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from eyespot.curate.recos.captions import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
-from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
-from eyespot.curate.recos.subtasks import subtask
+from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of, writing_of
+from eyespot.curate.recos.subtasks import subtask, token_edits
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.llms.fences import one_line
 from eyespot.photos.hashes import Hashes, picture_hashes
@@ -101,7 +101,12 @@ class LookalikeSearch:
     used: set[str] = field(default_factory=set)
 
     def most_similar(self, record: Record) -> Record | None:
-        """The most similar picture that is not a copy of it; used from now on."""
+        """The most similar picture that is not a copy of it, of a drawn one its sibling; used from now on."""
+        for sibling in self.drawn.values() if record["source"] == DRAWN else ():
+            if sibling.get("sibling") == record["id"].rpartition("/")[0] and sibling["image"] not in self.used:
+                self.used.add(sibling["image"])
+                names = ("image", "source", "path", "facts")
+                return {name: sibling[name] for name in names} | writing_of({}) | {"cosine": None}
         mask = self.of_kind(record, but=self.used)
         for count in (FIRST_LOOK, LAST_LOOK):
             for row, cosine in self.sources.nearest(record, count, mask):
@@ -203,16 +208,6 @@ def fault_of(made: Mapping[str, Any], how: Confusing) -> str:
     if not made["edits"]:
         return UNCHANGED
     return REWRITTEN if made["edits"] > how.most_changed * max(len(before), 1) else ""
-
-
-def token_edits(first: Sequence[str], second: Sequence[str]) -> int:
-    """The fewest words to insert, delete or replace that turn one text into the other (Levenshtein, over words)."""
-    row = list(range(len(second) + 1))
-    for number, word in enumerate(first, 1):
-        before, row[0] = row[0], number
-        for place, other in enumerate(second, 1):
-            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (word != other))
-    return row[-1]
 
 
 COPY, UNREADABLE = "near-duplicate", "cannot be read"

@@ -4,13 +4,6 @@ OUT/work     the steps with their records and dropped records, drawn pictures, a
 OUT/review   the captions that a person checks, and their decisions
 OUT/set      the set: images.parquet, captions.parquet, images/, README.md, card.html; replaced as a whole, unless the
              new one has lost records
-
-images    image, subtask, version, path, source, stand_in, of (the picture that it resembles), licence, author, url
-captions  id, image, text, version, dis, rounds, attribute, edits, original (the caption it was made from),
-          review (confirmed: a person accepted it; changed: a person rewrote it, so that its dis and rounds are
-          unknown; unseen: no person decided on it)
-
-`hub/images.parquet` is the table of images with the pictures inside: `datasets` does not follow a path in a table.
 """
 
 from __future__ import annotations
@@ -22,27 +15,22 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
-from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting, choices, histogram
-from eyespot.curate.recos.checking import CHANGED, CONFIRMED, UNDECIDED, UNSEEN, is_seen
-from eyespot.curate.recos.pictures import DRAWN, Sources
+from eyespot.curate.recos.captions import (
+    DEMONSTRATION,
+    OVER_DETAILED,
+    UNDER_DETAILED,
+    Rewriting,
+    choices,
+    histogram,
+)
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, TOO_FEW, UNDECIDED, UNSEEN, UNTRUE, is_seen
+from eyespot.curate.recos.files import COLUMNS, MAIN, TABLES, write_set
+from eyespot.curate.recos.pictures import DRAWN
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.subtasks import names, subtask
-from eyespot.curate.set_folder import (
-    IMAGE,
-    RIGHTS,
-    SHARE,
-    TEXT,
-    WHOLE,
-    SetFolder,
-    SharePicture,
-    shared_picture,
-    write_cards,
-    write_table,
-)
+from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
 from eyespot.formats.pictures import without_position
-from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Recipe, Record, StepResult, drops, read_recipe
 from eyespot.pipelines.data_card import (
     CardContent,
@@ -55,69 +43,10 @@ from eyespot.pipelines.data_card import (
     licence_check,
     wilson,
 )
+from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.human_review import DROPPED
 from eyespot.runs.recos import VERSIONS
-from eyespot.storage.atomic import new_folder
-from eyespot.storage.text_files import toml_of
 from eyespot.types import NothingFound, UsageError
-
-IMAGES = ("image", "subtask", "version", "path", "source", "stand_in", "of", *RIGHTS)
-COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "images": dict.fromkeys(IMAGES, TEXT),
-    "captions": {
-        **dict.fromkeys(("id", "image", "text", "version"), TEXT),
-        **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "review": TEXT},
-    },
-}
-SHOWN = "hub/images.parquet"
-TABLES = {"captions": {"whole": "captions.parquet"}, "images": {"whole": SHOWN}}
-"""As `datasets` loads them."""
-AT_ONCE = 64  # pictures in memory
-
-
-def write_set(
-    records: Iterable[Record], sources: Sources, out: Path, share: SharePicture = without_position
-) -> dict[str, dict[str, int]]:
-    """Write the set to the folder `out`, in place of an earlier one; how many images and captions a version has.
-
-    A picture whose bytes change has another id in the set; pictures that differed in their metadata only become one.
-    Raises `EyespotError` for one that cannot be read any more.
-    """
-    rows = sorted(records, key=lambda record: (VERSIONS.index(record["version"]), record["subtask"]))
-    pictures: dict[str, Record] = {}
-    for record in rows:
-        pictures.setdefault(record["image"], record)
-    captions = [{**r, "review": r["review"] if is_seen(r) else UNSEEN} for r in rows if "text" in r]
-    with new_folder(out) as folder:
-        rights = sources.attributions(pictures.values())
-        ids: dict[str, str] = {}
-        by_id: dict[str, dict[str, Any]] = {}
-        for image, record in pictures.items():
-            place = sources.place(record)
-            data, shared = shared_picture(place, place.suffix.lower(), share)
-            ids[image] = record["image"] if shared.data == data else id_of(shared.data)
-            path: Path = Path("images") / record["subtask"] / f"{ids[image]}{shared.suffix}"
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(shared.data)
-            by_id.setdefault(ids[image], {**record, "path": path.as_posix(), **rights.get(image, {})})
-        images = list(by_id.values())
-        for row in (*images, *captions):
-            row.update({name: ids.get(row[name], row[name]) for name in ("image", "of") if row.get(name)})
-        write_table(folder / "images.parquet", images, COLUMNS["images"])
-        (folder / SHOWN).parent.mkdir()
-        pictures_inside = (
-            {**row, "picture": {"bytes": (folder / row["path"]).read_bytes(), "path": Path(row["path"]).name}}
-            for row in images
-        )
-        write_table(folder / SHOWN, pictures_inside, {"picture": IMAGE, **COLUMNS["images"]}, AT_ONCE)
-        write_table(folder / "captions.parquet", captions, COLUMNS["captions"])
-    counts = {}
-    for number, version in enumerate(VERSIONS, 1):
-        held = VERSIONS[:number]  # a version contains those before it
-        images_held, captions_held = ([r for r in table if r["version"] in held] for table in (images, captions))
-        counts[version] = {"images": len(images_held), "captions": len(captions_held)}
-    return counts
-
 
 # -- the set --------------------------------------------------------------------------------------------------------
 
@@ -135,11 +64,6 @@ def place_of(recipe: Path) -> Path:
     return SHIPPED if str(recipe) == DEMONSTRATION and not recipe.exists() else recipe
 
 
-def set_of(pipe: RecosPipeline, done: Sequence[StepResult], *, replace: bool = False) -> SetFolder:
-    """The folder of the set that these steps made; `replace` overwrites an earlier set that is the better one."""
-    return SetFolder.of(pipe.out, "captions.parquet", len(RecosSteps(pipe, done).captions()), done, replace=replace)
-
-
 def write(
     pipe: RecosPipeline,
     done: Sequence[StepResult],
@@ -152,7 +76,8 @@ def write(
     `share` decides what of a picture's metadata stays. `NothingFound` if there is no caption; the card, which says why,
     is written all the same.
     """
-    made, folder = RecosSteps(pipe, done), target or set_of(pipe, done)
+    made = RecosSteps(pipe, done)
+    folder = target or SetFolder.of(pipe.out, MAIN, len(made.captions()), done)
     counts = write_set(made.records, pipe.sources, folder.place, share)
     write_cards(card_of(done, made.card_content()), folder.place, TABLES)
     folder.settle()
@@ -234,17 +159,8 @@ def notes(made: RecosSteps) -> Iterator[str]:
         waiting = sum(record.get("review") == UNDECIDED for record in unseen)
         rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were shown to nobody"
         yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
-    collected = Counter(record["subtask"] for record in made.result("collect").records)
-    for name, count in made.pipe.collecting.counts().items():
-        if collected[name] < count:
-            yield f"Sub-task {name}: {collected[name]} of {count} pictures were found."
-    images = {record["image"]: record["subtask"] for record in made.captions("v0") if record["source"] != DRAWN}
-    left, more = Counter(images.values()), "a larger count in its table of the recipe takes further ones"
-    yield from (
-        f"Sub-task {name}: {left[name]} of {count} pictures have captions; {more}, and asks for no caption twice."
-        for name, count in made.pipe.collecting.counts().items()
-        if 0 < left[name] < count <= collected[name]
-    )
+    for name, wanted, found, left, cause in shortfalls(made):
+        yield f"Sub-task {name}: {left} of {wanted} pictures have captions, and {found} were found; {cause}."
     # Pictures whose captions were all dropped: the steps count captions only
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
@@ -253,6 +169,31 @@ def notes(made: RecosSteps) -> Iterator[str]:
         lost = len(came - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
+
+
+def shortfalls(made: RecosSteps) -> Iterator[tuple[str, int, int, int, str]]:
+    """Sub-tasks with fewer pictures than wanted: how many are wanted, found and left, and the setting it is owed to."""
+    found = Counter(record["subtask"] for record in made.result("collect").records)
+    left = Counter({record["image"]: record["subtask"] for record in made.captions("v0")}.values())
+    lost: dict[str, Counter[tuple[str, str]]] = {}
+    for result in made.done:
+        for one in drops(result.folder) if result.step.name != "collect" else ():
+            if one.record.get("version") == VERSIONS[0] and one.reason != TOO_FEW:
+                lost.setdefault(one.record["subtask"], Counter())[result.step.name, one.reason] += 1
+    for name, wanted in made.pipe.collecting.counts().items():
+        if left[name] < wanted:
+            cause = "give the step collect other queries, words or photos"
+            if name in lost and left[name] < found[name]:
+                ((step, reason), count), *_ = lost[name].most_common(1)
+                change = SETTINGS.get(reason, f"the step {step}")
+                cause = f"most captions went in the step {step} ({count:,}, {reason}): change {change}"
+            yield name, wanted, found[name], left[name], cause
+
+
+SETTINGS = {
+    **dict.fromkeys((OVER_DETAILED, UNDER_DETAILED), "eta, temperature or rounds of dis(t)"),
+    UNTRUE: "the model that writes",
+}
 
 
 def _writing_notes(records: Iterable[Record]) -> Iterator[str]:
@@ -272,12 +213,18 @@ def _subtasks(made: RecosSteps) -> CardTable:
     first_records = {record["image"]: record for record in reversed(made.records)}.values()
     counts = Counter((str(record["subtask"]), str(record["version"])) for record in first_records)
     texts = Counter(record["subtask"] for record in made.captions())
-    present = {name for name, _ in counts}
+    wanted = made.pipe.collecting.counts()
+    words_of: dict[str, set[str]] = {}
+    for record in made.captions():
+        words_of.setdefault(record["subtask"], set()).update(words(record["text"].casefold()))
     rows: list[list[str | int]] = [
-        [name, *(counts[name, version] for version in VERSIONS), texts[name]] for name in names() if name in present
+        [name, wanted.get(name, 0), *(counts[name, v] for v in VERSIONS), texts[name], len(words_of.get(name, ()))]
+        for name in names()
+        if name in wanted or texts[name]
     ]
-    rows.append(["together", *(sum(counts[name, version] for name in names()) for version in VERSIONS), texts.total()])
-    columns = ["sub-task", "images of v0", "added in v1", "added in v2", "captions"]
+    sums = [sum(column) for column in zip(*(row[1:6] for row in rows), strict=True)] or [0] * 5
+    rows.append(["together", *sums, len(set().union(*words_of.values()))])
+    columns = ["sub-task", "wanted", "images of v0", "added in v1", "added in v2", "captions", "different words"]
     return CardTable("Sub-tasks", columns, rows, "A version holds its own images and those of the versions before it.")
 
 
@@ -381,16 +328,12 @@ def answers(made: RecosSteps) -> dict[str, dict[str, str]]:
         held = [record for record in made.records if record["version"] in VERSIONS[:number]]
         images, captions = {record["image"] for record in held}, sum("text" in record for record in held)
         sizes.append(f"{version}: {len(images):,} pictures, {captions:,} captions")
-    fields: dict[str, Any] = {
+    return datasheet(
+        Path(__file__),
         **dict(zip(("first", "second", "third"), VERSIONS, strict=True)),
-        "sizes": "; ".join(sizes),
-        "columns": " ".join(f"{name}: {', '.join(columns)}." for name, columns in COLUMNS.items()),
-        "writers": ", ".join(writers) or "nobody",
-        "galleries": ", ".join(made.pipe.sources.galleries) or "none",
-        "subtasks": len(made.pipe.collecting.wanted()),
-    }
-    sections = toml_of(Path(__file__).with_name("datasheet.toml"))
-    return {
-        section: {question: text.format_map(fields) for question, text in texts.items()}
-        for section, texts in sections.items()
-    }
+        sizes="; ".join(sizes),
+        columns=" ".join(f"{name}: {', '.join(columns)}." for name, columns in COLUMNS.items()),
+        writers=", ".join(writers) or "nobody",
+        galleries=", ".join(made.pipe.sources.galleries) or "none",
+        subtasks=len(made.pipe.collecting.wanted()),
+    )

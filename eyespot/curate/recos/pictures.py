@@ -205,14 +205,27 @@ def generator_of(name: str) -> Generator:
 
 
 def sample_facts(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
-    """Pictures to draw. No two of a sub-task have the same answer, or a caption would be true of both."""
+    """Pictures to draw, and a sibling of each, in which one digit, constant or word is another.
+
+    No two of a sub-task have the same answer, or a caption would be true of both.
+    """
     for name, count in how.subtasks.items():
-        generator, answers = generator_of(name), set[str]()
+        generator, answers, found = generator_of(name), set[str](), list[Record]()
         for number in range(count * TRIES):
-            facts = generator.sample(context.rng(name, str(number)))
-            if len(answers) < count and facts["answer"] not in answers:
+            rng = context.rng(name, str(number))
+            facts = generator.sample(rng)
+            if len(found) < count and facts["answer"] not in answers:
                 answers.add(facts["answer"])
-                yield Added({"id": f"{name}-{number:05d}", "subtask": name, "facts": facts, "version": "v0"})
+                made: Record = {"id": f"{name}-{number:05d}", "subtask": name, "facts": facts, "version": "v0"}
+                found.append(made)
+                yield Added(made)
+        for made in found:  # the answers of all are known by now
+            rng, first = context.rng("sibling", str(made["id"])), made["facts"]
+            several = (generator.sibling(first, rng) for _ in range(TRIES))
+            other = next((one for one in several if one and one["answer"] not in answers), None)
+            if other is not None:
+                answers.add(other["answer"])
+                yield Added({**made, "id": f"{made['id']}-sibling", "facts": other, "sibling": made["id"]})
 
 
 def rendered(record: Record, context: Context, sources: Sources) -> Outcome:
@@ -299,7 +312,7 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
     chosen: set[str] = set()
     drawn = {record["subtask"]: None for record in records}
     for name in drawn:
-        ids = [record["id"] for record in records if record["subtask"] == name]
+        ids = [record["id"] for record in records if record["subtask"] == name and "sibling" not in record]
         chosen.update(context.rng(name).sample(ids, min(counts.get(name, 0), len(ids))))
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)

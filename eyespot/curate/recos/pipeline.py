@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eyespot.curate._world import NoSettings, SetPipeline, one_model
+from eyespot.curate._world import NoSettings, SetPipeline, Workers, one_model
 from eyespot.curate.recos import captions, checking, confusing, pictures
 from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
@@ -22,13 +22,6 @@ from eyespot.types import UsageError
 REVIEW = "review"
 APART = "-apart"  # the end of the name of the step after `confuse`
 FIRST = ("draw", "render", "collect")
-
-
-@dataclass(frozen=True)
-class RecosWorkers:
-    """How many requests are sent at the same time."""
-
-    workers: int = 4
 
 
 @dataclass(frozen=True)
@@ -96,8 +89,8 @@ def draw_step(pipe: RecosPipeline, declared: Declared) -> Step:
     for name in how.subtasks:
         pictures.generator_of(name)
     work = BatchStep(lambda _records, context: pictures.sample_facts(context, how))
-    count = sum(how.subtasks.values())
-    return declared.made(work, grows=lambda _came: count)
+    count = 2 * sum(how.subtasks.values())  # with their siblings
+    return declared.made(work, 2, grows=lambda _came: count)
 
 
 def render_step(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -121,7 +114,7 @@ def collect_step(pipe: RecosPipeline, declared: Declared) -> Step:
 
 def caption_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Writes five captions of each picture."""
-    how = declared.fitted(RecosWorkers)
+    how = declared.fitted(Workers)
     by, fields = _writer(pipe, declared, "caption")
     work = MapStep(lambda record, context: captions.captioned(record, context, by), how.workers)
     fields |= {"grows": lambda came: came * CAPTIONS, "asking": pipe.wanted[1]}
@@ -218,10 +211,8 @@ def distinct_step(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 2)
 
 
-_STEPS = (draw_step, render_step, collect_step, caption_step, discriminate_step, verify_step, grammar_step)
-_LATER = (review_step, complete_step, pair_step, confuse_step, expand_step, hash_step, distinct_step)
 MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
-    make.__name__.removesuffix("_step"): make for make in (*_STEPS, *_LATER)
+    name.removesuffix("_step"): make for name, make in list(globals().items()) if name.endswith("_step")
 }
 
 

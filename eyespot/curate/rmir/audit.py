@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -34,24 +33,19 @@ ALL = "all"
 ACCEPTED, REFUSED = "accepted", "refused"
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How many judgements of each verdict a person sees, and how many last hits of each."""
+def write_queues(made: FinishedSteps, folder: Path, verdicts: int = 100) -> dict[str, int]:
+    """Both queues in a folder; how many cases each has: `verdicts` of each verdict, three quarters as many last hits.
 
-    verdicts: int = 100
-    last: int = 75
-
-
-def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> dict[str, int]:
-    """Both queues in a folder; how many cases each has. Decisions that lie there stay."""
+    Decisions that lie there stay.
+    """
     test = {query["id"] for query in made.in_split(TEST)}
-    sure = [one for one in made.records("confident") if one["query"] in test]
+    sure = [one for one in made.sure if one["query"] in test]
     answers: dict[str, list[Record]] = {"true": [], "false": []}
     for triplet in sure:
         answers["true" if triplet["answers"] else "false"].append(triplet)
     last = [(hits[-1], settle_votes(hits[-1], len(made.seats))[0]) for hits in made.hits.values()]
     hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
-    drawn = {VERDICTS: _drawn(made, answers, sizes.verdicts), LAST: _drawn(made, hits, sizes.last)}
+    drawn = {VERDICTS: _drawn(made, answers, verdicts), LAST: _drawn(made, hits, verdicts * 3 // 4)}
     make_folder(folder)
     write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
     for name, triplets in drawn.items():
@@ -106,14 +100,8 @@ class TwoGroups(NamedTuple):
     effect: float  # Cohen's d, by the pooled deviation
 
 
-def agreements(made: FinishedSteps, folder: Path) -> list[AuditAgreement]:
-    """People's decisions so far beside the panel's, by verdict, for each kind that has any and together."""
-    verdicts = said_in(folder / VERDICTS)
-    return agreed(_sealed(made, (one for one in made.triplets if one["id"] in verdicts)), verdicts)
-
-
 def agreed(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> list[AuditAgreement]:
-    """The same from what both said, by the ids of cases."""
+    """People's decisions so far beside the panel's, both by case, for each kind that has any and together."""
     found = []
     for verdict, accepted in ((ACCEPTED, True), (REFUSED, False)):
         both = [(panel[id].kind, yes) for id, yes in verdicts.items() if id in panel and panel[id].answers is accepted]
@@ -124,13 +112,11 @@ def agreed(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> list[Au
     return found
 
 
-def last_hits(made: FinishedSteps, folder: Path) -> TwoGroups | None:
-    """Whether reliability, told by what comes before the last hit, is lower where that hit answers after all."""
-    return compared(_sealed(made, [hits[-1] for hits in made.hits.values()]), said_in(folder / LAST))
-
-
 def compared(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> TwoGroups | None:
-    """The same by the ids of cases; None while a group has fewer than two."""
+    """Whether reliability, told by what comes before the last hit, is lower where that hit answers after all.
+
+    None while a group has fewer than two.
+    """
     scores: dict[bool, list[float]] = {True: [], False: []}
     for id, yes in verdicts.items():
         if id in panel and (before := panel[id].before) is not None:

@@ -4,14 +4,19 @@ The seed set takes a few photos of each cluster of alike ones, so that no scene 
 photos in 50,000 clusters, ten from each). A target's description then finds the 16 nearest photos in each space of
 pictures, and the 4 whose own descriptions are nearest to it. The input itself is never a candidate, nor is a photo
 that is all but the same.
+
+A few per cent of triplets are controls, whose candidate cannot answer: a photo far from the target, or the first hit of
+another query that this one does not find. What all judges accept of them bounds how often they err alike.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -23,7 +28,7 @@ from eyespot.curate.set_folder import TEXT, WHOLE, write_table
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import KMeans, cluster, drawn_from_each
 from eyespot.parallel import batches
-from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record
 from eyespot.storage.atomic import write_whole
 from eyespot.types import Index, Mask, NearestRows, NothingFound
 
@@ -133,6 +138,8 @@ NOTHING, COPY = "no candidates", "a candidate all but the same as the input"
 TEXTS = "descriptions"  # the space of texts, beside the spaces of pictures
 SPARE = 8  # hits beyond those wanted, for the input and its copies
 AT_ONCE = 256  # queries searched together
+FAR, OTHER = "a far photo", "another query's target"  # controls
+LOTS = 32  # photos of which the farthest is far
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ class CandidateSettings:
     """How many candidates each index gives. `spaces` are encoders of the gallery; none: its own.
 
     `text_encoder` embeds descriptions; without one there is no text index. `copy` is the cosine in the first space from
-    which on a candidate is taken for a copy of the input.
+    which on a candidate is taken for a copy of the input. `controls` is the share of triplets that cannot answer.
     """
 
     images: int = 16
@@ -148,22 +155,70 @@ class CandidateSettings:
     spaces: tuple[str, ...] = ()
     text_encoder: str | None = None
     copy: float = 0.97
+    controls: float = 0.05
+
+    def most(self, spaces: int) -> int:
+        """The most triplets of a query, its controls among them."""
+        found = self.images * spaces + (self.texts if self.text_encoder is not None else 0)
+        return found + math.ceil(found * self.controls)
 
     def space_names(self, world: PhotoWorld) -> list[str]:
         """The spaces of pictures by the names of their encoders, the first the one that reliability is told by."""
         return list(self.spaces) or [world.view().space.encoder]
 
 
-def retrieve(world: PhotoWorld, settings: CandidateSettings, queries: Records, seeds: Records) -> Iterator[Outcome]:
-    """For each query its candidates, a record each."""
-    indexes = _Indexes.of(world, settings, list(seeds))
+def retrieve(
+    world: PhotoWorld,
+    settings: CandidateSettings,
+    queries: Iterable[Record],
+    context: Context,
+    seeds: Sequence[Record] | None = None,
+) -> Iterator[Outcome]:
+    """For each query its candidates, a record each, and its controls; among all of the seed set, or these `seeds`."""
+    indexes = _Indexes.of(world, settings, list(context.earlier["seeds"]) if seeds is None else seeds)
     for some in batches(queries, AT_ONCE):
         targets = [query["target"] for query in some]
         wanted = {space: (indexes.settings.images, indexes.by_picture(space, targets)) for space in indexes.spaces}
+        first = wanted[indexes.spaces[0]][1]
         wanted[TEXTS] = (indexes.settings.texts, indexes.by_description(targets))
         for at, query in enumerate(some):
             lists = {name: (most, found[at]) for name, (most, found) in wanted.items()}
             yield from _of_query(query, lists, indexes)
+            heads = [
+                found[0] for one, found in zip(some, first, strict=True) if found and one["image"] != query["image"]
+            ]
+            yield from _controls(query, lists, heads, indexes, context.rng("controls", query["id"]))
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """How many of the first photos of the pool are judged for a query, by these encoders (none: all of the gallery)."""
+
+    depth: int = 20
+    spaces: tuple[str, ...] = ()
+    workers: int = 8
+
+
+def pooled(
+    world: PhotoWorld, settings: PoolSettings, found: CandidateSettings, sure: Iterable[Record], context: Context
+) -> Iterator[Outcome]:
+    """The triplets that the panel is sure of, and those of photos near a query's target that no index found for it.
+
+    Only photos that answer some query are looked at, for they make up the pool (pooling as at TREC).
+    """
+    first = {one["query"]: one["id"] for one in sure if one["answers"]}
+    targets = {one["candidate"] for one in sure if one["answers"]}
+    known = {(one["query"], one["candidate"]) for one in context.earlier["candidates"]}
+    seeds = [seed for seed in context.earlier["seeds"] if seed["id"] in targets]
+    spaces = settings.spaces or tuple(world.view().gallery.encoders)
+    how = replace(found, images=settings.depth, texts=settings.depth, spaces=spaces, controls=0.0)
+    queries = [one for one in context.earlier["checked"] if one["id"] in first]
+    yield from map(Keep, sure)
+    for outcome in retrieve(world, how, queries, context, seeds) if seeds else ():
+        one = outcome.record
+        if isinstance(outcome, Keep) and (one["query"], one["candidate"]) not in known:
+            made = {**one, "id": f"{one['query']}/pool-{one['id'].rpartition('/')[2]}", "ranks": {}, "pooled": True}
+            yield Keep(made, first[one["query"]])
 
 
 @dataclass(frozen=True)
@@ -241,6 +296,28 @@ def _of_query(query: Record, lists: Mapping[str, tuple[int, list[int]]], indexes
         yield Drop(made, COPY, f"cosine {near[place]:.4f}", query["id"])
     if not ranks and not copies:
         yield Drop(query, NOTHING)
+
+
+def _controls(
+    query: Record, lists: Mapping[str, Any], heads: Iterable[int], indexes: _Indexes, rng: Random
+) -> Iterator[Outcome]:
+    """Triplets of photos that a query did not find: the first hit of another query, of `heads`, or one far from it."""
+    used = {place for _, found in lists.values() for place in found}
+    used.add(indexes.by_row[indexes.spaces[0]].get(indexes.rows.get(query["image"], -1), -1))
+    count = int(min(len(used), indexes.settings.most(len(indexes.spaces))) * indexes.settings.controls + rng.random())
+    for number in range(1, count + 1):
+        free, why = [place for place in heads if place not in used], OTHER
+        if not free or rng.random() < 0.5:
+            lots = rng.sample(range(len(indexes.seeds)), min(LOTS, len(indexes.seeds)))
+            rows = {place: indexes.rows.get(indexes.seeds[place]["id"], -1) for place in lots if place not in used}
+            vectors = indexes.world.vectors([*rows.values()], indexes.spaces[0])  # (lots, dim)
+            near = vectors @ indexes.world.texts([query["target"]], indexes.spaces[0])[0]
+            free, why = [[*rows][at] for at in np.argsort(near, kind="stable")[:1].tolist()], FAR
+        if free:
+            place = rng.choice(free)
+            used.add(place)
+            made = {**_triplet(query, 0, indexes.seeds[place], {}), "control": why}
+            yield Keep({**made, "id": f"{query['id']}/control-{number}"}, query["id"])
 
 
 def _triplet(query: Record, number: int, seed: Record, ranks: Mapping[str, int]) -> Record:

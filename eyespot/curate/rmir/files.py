@@ -19,24 +19,27 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.rmir import panel
+from eyespot.curate.rmir.candidates import PoolSettings, pooled
 from eyespot.curate.rmir.panel import TEST, TRAIN, voted_on
-from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.curate.rmir.pipeline import POOLED, RmirPipeline
 from eyespot.curate.set_folder import (
     IMAGE,
     RIGHTS,
     SHARE,
     TEXT,
+    TEXTS,
     WHOLE,
     SharePicture,
     attributions,
     shared_picture,
     write_table,
 )
-from eyespot.pipelines import Record, Records, StepResult
+from eyespot.pipelines import Context, Record, Records, StepResult
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs.rmir import UNKNOWN
 from eyespot.storage.atomic import write_whole
+from eyespot.types import no_progress
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,40 @@ class FinishedSteps:
 
     @cached_property
     def triplets(self) -> list[Record]:
-        """Every triplet that was voted on, those on which a judge was silent among them."""
-        return list(voted_on(self.records("judged")))
+        """Every triplet that was voted on, those on which a judge was silent among them, without controls."""
+        found = (*voted_on(self.records("judged")), *self.pooled.values())
+        return [one for one in found if "control" not in one]
+
+    @cached_property
+    def sure(self) -> list[Record]:
+        """The triplets that the panel is sure of."""
+        before = next(at for at, one in enumerate(self.done) if one.step.name == "queries") - 1
+        return list(self.done[before].records)
+
+    @cached_property
+    def pooled(self) -> dict[str, Record]:
+        """Triplets that were found in the pool alone, with the votes that they have, by id."""
+        judged = next((one for one in self.done if one.step.name == f"{POOLED}-judged"), None)
+        return {one["id"]: one for one in (voted_on(judged.records) if judged else ()) if "pooled" in one}
+
+    @cached_property
+    def unjudged(self) -> list[Record]:
+        """Triplets of photos among the first of the pool, by any encoder of the gallery, that nobody voted on."""
+        how = self.pipe.settings(POOLED) if self.pooled else PoolSettings()
+        earlier = {name: self.records(name) for name in ("seeds", "checked", "candidates")}
+        context = Context(POOLED, 0, lambda _prompt: {}, no_progress, earlier)
+        judged, queries = (
+            {(one["query"], one["candidate"]) for one in self.triplets},
+            {one["id"] for one in self.queries},
+        )
+        sure = [one for one in self.sure if one["query"] in queries]
+        found = (one.record for one in pooled(self.pipe.world, how, self.pipe.settings("candidates"), sure, context))
+        return [one for one in found if "votes" not in one and (one["query"], one["candidate"]) not in judged]
+
+    @cached_property
+    def controls(self) -> list[Record]:
+        """Triplets that cannot answer, by the reason in `control`, with their votes."""
+        return [one for one in voted_on(self.records("judged")) if "control" in one]
 
     @cached_property
     def hits(self) -> dict[str, list[Record]]:
@@ -102,7 +137,8 @@ class FinishedSteps:
         """By query the photos of the pool of which nobody can say whether they answer it."""
         pool, queries = set(self.pool), {query["id"] for query in self.queries}
         found: dict[str, list[str]] = {}
-        for one in self._in_doubt:
+        sure = {one["id"] for one in self.sure}
+        for one in (*self._in_doubt, *(one for id, one in self.pooled.items() if id not in sure)):
             if one["query"] in queries and one["candidate"] in pool:
                 found.setdefault(one["query"], []).append(one["candidate"])
         return found
@@ -119,6 +155,10 @@ class FinishedSteps:
         targets = {target for query in self.queries for target in query["targets"]}
         wanted = targets if settings.pool == "targets" else set(self.seeds) - self.doubted
         return [id for id in self.seeds if id in wanted]
+
+    def barred(self, query: Record) -> set[str]:
+        """Photos of the pool that are not ranked for a query: its own input, and what is in doubt."""
+        return {query["image"], *self.unknown.get(query["id"], ())}.intersection(self.pool)
 
     def votes(self) -> Iterator[Mapping[str, Any]]:
         """Every vote, a row each."""
@@ -149,7 +189,7 @@ WHOLE_TABLES: Tables = {name: {"whole": f"{name}.parquet"} for name in COLUMNS} 
 QUERY = ("id", "split", "kind", "image", "question", "reasoning", "description", "tsr")  # as the step `split` has them
 PICTURES = ("queries", "corpus")  # tables of MTEB that show pictures
 BY_SPLIT = ("queries", "qrels")
-HUB, MTEB = "hub", "mteb"
+HUB, MTEB, MAIN = "hub", "mteb", "queries.parquet"
 
 
 def write_tables(made: FinishedSteps, folder: Path) -> None:
@@ -227,13 +267,20 @@ def write_mteb(made: FinishedSteps, folder: Path, share: SharePicture | None) ->
                 {"id": one["id"], "modality": "image,text", "text": one["question"], "image": one["path"]}
                 for one in queries
             ),
+            "top_ranked": (
+                {"query-id": one["id"], "corpus-ids": [id for id in made.pool if id not in barred]}
+                for one in queries
+                for barred in [made.barred(one)]
+            ),
             "qrels": (
                 {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
                 for one in qrels(made)
-                if one["query"] in ids and one["grade"] != UNKNOWN  # MTEB cannot leave a photo out of one ranking
+                if one["query"] in ids and one["grade"] != UNKNOWN  # left out of its ranking by `top_ranked`
             ),
         }
         for table, rows in tables.items():
+            if table not in mteb_tables(made):
+                continue
             (folder / table).mkdir(parents=True, exist_ok=True)
             rows_shown = map(with_picture, rows) if table in PICTURES else rows
             write_table(folder / table / f"{name}.parquet", rows_shown, _MTEB[table])
@@ -243,6 +290,7 @@ _MTEB = {
     "corpus": {"id": TEXT, "modality": TEXT, "image": IMAGE, "file": TEXT},
     "queries": {"id": TEXT, "modality": TEXT, "text": TEXT, "image": IMAGE, "file": TEXT},
     "qrels": {"query-id": TEXT, "corpus-id": TEXT, "score": WHOLE},
+    "top_ranked": {"query-id": TEXT, "corpus-ids": TEXTS},
 }
 
 
@@ -263,4 +311,7 @@ def tables_of(made: FinishedSteps) -> Tables:
 def mteb_tables(made: FinishedSteps) -> Tables:
     """Those of the folder `mteb`, by the names that MTEB's own loader knows; queries are the usual one."""
     splits = _splits(made)
-    return {table: {name: f"{table}/{name}.parquet" for name in splits} for table in ("queries", "corpus", "qrels")}
+    ranked = ("top_ranked",) if any(map(made.barred, made.queries)) else ()
+    return {
+        table: {name: f"{table}/{name}.parquet" for name in splits} for table in ("queries", "corpus", "qrels", *ranked)
+    }

@@ -16,30 +16,16 @@ from typing import Any
 from eyespot.curate.rmir import audit, demonstration, files, questions
 from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_votes
-from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
 from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
-from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
-from eyespot.pipelines import drops, plan, run
+from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
+from eyespot.pipelines import drops
 from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, card_of, content_of, write_head
 from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 from eyespot.storage.atomic import make_folder, new_folder
-from eyespot.types import UsageError
 
 AUDIT = "audit"
 FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands in the folder above.\n"
-
-
-def finished_steps(pipe: RmirPipeline) -> FinishedSteps:
-    """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""
-    if not all(one.finished for one in plan(pipe.steps, pipe.work, pipe.running())):
-        raise UsageError(f"the set in {pipe.out} is not finished, or its recipe changed; run eyespot build rmir first")
-    return FinishedSteps(pipe, run(pipe.steps, pipe.work, pipe.running()))
-
-
-def set_of(made: FinishedSteps, out: Path, *, replace: bool = False) -> SetFolder:
-    """The folder of the set that these steps made."""
-    return SetFolder.of(out, "queries.parquet", len(made.queries), made.done, replace=replace)
 
 
 def write_set(
@@ -47,13 +33,13 @@ def write_set(
     out: Path,
     *,
     share: SharePicture | None = None,
-    sizes: audit.Sizes = audit.Sizes(),
+    verdicts: int = 100,
     target: SetFolder | None = None,
 ) -> dict[str, int]:
     """The set, and the audit's queues; how many cases these have. With `share` the set holds the photos."""
     make_folder(out)
-    target = target or set_of(made, out)
-    cases = audit.write_queues(made, out / AUDIT, sizes)  # first, for the card counts what of them is decided
+    target = target or SetFolder.of(out, files.MAIN, len(made.queries), made.done)
+    cases = audit.write_queues(made, out / AUDIT, verdicts)  # first, for the card counts what of them is decided
     data_card = card_of(made.done, card_content(made, out / AUDIT))
     with new_folder(target.place) as folder:
         files.write_tables(made, folder)
@@ -80,7 +66,7 @@ def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
         CITATION,
         texts=texts,
         samples=_samples(made),
-        tables=[*audit_tables(made, audit), *tables(made, found)],
+        tables=[*audit_tables(audit), *tables(made, found)],
         notes=notes(made),
         checks=list(quality_checks(made, found, audit)),
     )
@@ -192,14 +178,9 @@ def _judges(made: FinishedSteps) -> CardTable:
         shares = [_share(counts[verdict], len(given)) for verdict in (TRUE, FALSE, ABSTAIN)]
         others = [vote for name in votes if name != seat for vote in votes[name]]
         with_majority = _share(same, len(given) - counts[ABSTAIN])
-        rows.append([seat, f"{len(given):,}", *shares, points(_true(given) - _true(others)), with_majority])
+        rows.append([seat, f"{len(given):,}", *shares, f"{100 * (_true(given) - _true(others)):+z.1f}", with_majority])
     columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
     return CardTable("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
-
-
-def points(difference: float) -> str:
-    """A difference of shares in points; what rounds to nothing is +0.0 and not -0.0."""
-    return f"{100 * difference:+z.1f}"
 
 
 def _true(votes: Sequence[tuple[str, str]]) -> float:
@@ -261,32 +242,19 @@ def answers(made: FinishedSteps) -> dict[str, dict[str, str]]:
     """What a datasheet can answer by itself, by section and question."""
     found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
     by_description = f" and the first {found.texts} by description" * (found.text_encoder is not None)
-    depth = f"the first {found.images} of each index of pictures{by_description}"
-    composition = {
-        "items": "A record is a query: a picture, a question about it (functional, temporal or causal), and the photos "
-        f"of the pool that answer it. The pool of {len(made.pool):,} photos is shared by all queries.",
-        "fields": ", ".join(COLUMNS["queries"]) + ".",
-        "labels": f"Targets are photos that the panel took for answers: {_model_names(made, 'judged')}.",
-        "missing": f"Only {depth} were judged; a photo of the pool beyond them may answer a query and count as wrong.",
-        "relations": "A picture may ask one query of each kind, and a photo may answer several.",
-        "splits": f"{TEST}: reliability over {split.threshold:g}, {len(made.in_split(TEST)):,} queries to report on; "
-        f"{TRAIN}: the others, {len(made.in_split(TRAIN)):,} to train with.",
-        "errors": "The tables count what inputs, targets, pool and splits share, and what half of a query finds alone.",
-        "elsewhere": "The photos, where mteb/ does not hold them: images are named by the digest of their file.",
-    }
     seeds, inputs = made.of("seeds").counts, made.of("inputs").counts
-    collection = {
-        "means": f"Questions by {_model_names(made, 'questions')}; checked by {_model_names(made, 'checked')}; "
-        f"candidates by {', '.join(made.pipe.settings('candidates').space_names(made.pipe.world))}; "
-        f"judged by {_model_names(made, 'judged')}.",
-        "sampling": f"Of {seeds.added:,} photos {seeds.kept:,} were drawn, from each cluster of alike ones a few; "
-        f"{inputs.kept:,} of these were asked about.",
-    }
-    uses = {
-        "caution": "Questions, rules and verdicts are those of models; what a person confirmed is in the audit alone.",
-        "unfit": "To tell how people reason, or what is true of those who can be seen in the pictures.",
-    }
-    return {"composition": composition, "collection": collection, "uses": uses}
+    models = {name: _model_names(made, name) for name in ("questions", "checked", "judged")}
+    return datasheet(
+        Path(__file__),
+        **models,
+        depth=f"the first {found.images} of each index of pictures{by_description}",
+        spaces=", ".join(found.space_names(made.pipe.world)),
+        pool=f"{len(made.pool):,}",
+        fields=", ".join(COLUMNS["queries"]),
+        threshold=f"{split.threshold:g}",
+        **{name: f"{len(made.in_split(name)):,}" for name in (TEST, TRAIN)},
+        **{"photos": f"{seeds.added:,}", "drawn": f"{seeds.kept:,}", "asked": f"{inputs.kept:,}"},
+    )
 
 
 def _model_names(made: FinishedSteps, step: str) -> str:

@@ -119,6 +119,7 @@ def voted_on(judged: Records) -> Iterator[Record]:
     yield from (one.record for one in drops(judged.path.parent))
 
 
+CONTROL = "a control, which cannot answer"
 DOUBTED, ABSTAINED, LEFT = "confidence below 1", "most judges abstain", "its photo left the seed set"
 FURTHER, NEGATIVE, NO_TARGET = "a further target of its query", "a judged negative", "its query has no target"
 
@@ -145,7 +146,7 @@ class ConfidentSettings:
 def doubtful(judged: Records, found: Records, judges: int, least: float) -> Iterator[Record]:
     """Candidates that are in doubt, and those on which a judge gave no answer."""
     sure = {one["id"]: _is_sure(*settle_votes(one, judges), least) for one in judged}
-    return (one for one in found if not sure.get(one["id"], False))
+    return (one for one in found if "control" not in one and not sure.get(one["id"], False))
 
 
 def confident(judged: Records, context: Context, judges: int, settings: ConfidentSettings) -> Iterator[Outcome]:
@@ -156,12 +157,28 @@ def confident(judged: Records, context: Context, judges: int, settings: Confiden
     for one in judged:
         answers, share = settle_votes(one, judges)
         record = {**one, "answers": answers, "confidence": share}
-        if not _is_sure(answers, share, least):
+        if "control" in one:
+            yield Drop(record, CONTROL, one["control"])
+        elif not _is_sure(answers, share, least):
             yield Drop(record, DOUBTED if share else ABSTAINED, f"confidence {share:.2f}")
         elif one["candidate"] in leaving:
             yield Drop(record, LEFT)
         else:
             yield Keep(record)
+
+
+def judge_pooled(
+    triplet: Record, context: Context, panel: Sequence[PanelJudge], template: str, *, least: float
+) -> Outcome:
+    """A triplet of the pool once the panel voted on it; in doubt it concerns its query alone, and others stay as is."""
+    if "votes" in triplet:
+        return Keep(triplet)
+    judged = vote(triplet, context, panel, template)
+    if not isinstance(judged, Keep):
+        return judged
+    answers, share = settle_votes(judged.record, len(panel))
+    record = {**judged.record, "answers": answers, "confidence": share}
+    return Keep(record) if _is_sure(answers, share, least) else Drop(record, DOUBTED if share else ABSTAINED)
 
 
 def _is_sure(answers: bool | None, share: float, least: float) -> bool:

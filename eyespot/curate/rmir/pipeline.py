@@ -8,20 +8,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eyespot.curate._world import NoSettings, PhotoWorld, SetPipeline, one_model
+from eyespot.curate._world import NoSettings, PhotoWorld, SetPipeline, Workers, one_model
 from eyespot.curate.rmir import candidates, panel, questions
 from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.questions import KINDS, shipped_prompt
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, SqlStep, Step
 from eyespot.pipelines.prompts import PROMPT, expected, template
-from eyespot.types import UsageError
-
-
-@dataclass(frozen=True)
-class RmirWorkers:
-    """How many records are asked about at once."""
-
-    workers: int = 8
+from eyespot.types import Spent, UsageError
 
 
 @dataclass(frozen=True)
@@ -55,8 +48,35 @@ class RmirPipeline(SetPipeline):
     @cached_property
     def steps(self) -> list[Step]:
         """All of them; `UsageError` for a recipe that lacks one, has another, or puts them in another order."""
-        made = ((make(self, self._of[name], self.settings(name)), make.__doc__) for name, (_, make) in STEPS.items())
-        return [step if step.about else replace(step, about=str(about)) for step, about in made]
+        steps = []
+        for name in self._of:
+            make = STEPS[name][1]
+            step = make(self, self._of[name], self.settings(name))
+            steps.append(step if step.about else replace(step, about=str(make.__doc__)))
+            steps += [self._judging_pool(step)] if name == POOLED else []
+        return steps
+
+    def _judging_pool(self, pooled: Step) -> Step:
+        """The step after `pooled`: the same panel, asked the same way, votes on what is new."""
+        least, judged = self.settings("confident").least, self._of["judged"]
+        text = template(judged, shipped_prompt("judge"))
+        work = partial(panel.judge_pooled, panel=self.seats, template=text, least=least)
+        named = {"votes": self.settings("judged").votes, "least": least}
+        parts: dict[str, Any] = {
+            "prompts": {PROMPT: text},
+            "models": judged.models,
+            "settings": named,
+            "expects": self.panel_price(text),
+        }
+        about = "The panel votes on photos of the pool that no index found for their query."
+        return Step(f"{POOLED}-judged", MapStep(work, self.settings(POOLED).workers), about=about, **parts)
+
+    def panel_price(self, text: str) -> Spent:
+        """What the votes of the panel on a triplet are likely to cost."""
+        price = Spent()
+        for seat in self.seats:
+            price = price.plus(expected(seat.model, 2, text))
+        return price
 
     def settings(self, name: str) -> Any:
         """The settings of a step."""
@@ -76,7 +96,7 @@ class RmirPipeline(SetPipeline):
     @cached_property
     def _of(self) -> dict[str, Declared]:
         found = [one.step for one in self.recipe.steps]
-        if found != list(STEPS):
+        if found not in (list(STEPS), [name for name in STEPS if name != POOLED]):
             text = ", ".join(found) or "none"
             raise UsageError(f"an RMIR recipe has the steps {', '.join(STEPS)}, in this order; this one: {text}")
         renamed = next((one for one in self.recipe.steps if one.name != one.step), None)
@@ -107,17 +127,17 @@ def inputs_step(pipe: RmirPipeline, declared: Declared, settings: questions.Inpu
     return declared.made(work, settings=named, grows=lambda came: min(came, came if count is None else count))
 
 
-def questions_step(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+def questions_step(_pipe: RmirPipeline, declared: Declared, settings: Workers) -> Step:
     """A model asks a question of each of three kinds about each photo, or abstains."""
     return replace(_asking(declared, settings, questions.propose, "question"), grows=lambda came: came * len(KINDS))
 
 
-def checked_step(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+def checked_step(_pipe: RmirPipeline, declared: Declared, settings: Workers) -> Step:
     """A model looks again and throws out questions that break one of four rules."""
     return _asking(declared, settings, questions.check, "check")
 
 
-def _asking(declared: Declared, settings: RmirWorkers, work: Callable[..., Any], prompt: str) -> Step:
+def _asking(declared: Declared, settings: Workers, work: Callable[..., Any], prompt: str) -> Step:
     model, text, fields = one_model(declared, shipped_prompt(prompt))
     return declared.made(MapStep(partial(work, model=model, template=text), settings.workers), **fields)
 
@@ -125,23 +145,18 @@ def _asking(declared: Declared, settings: RmirWorkers, work: Callable[..., Any],
 def candidates_step(pipe: RmirPipeline, declared: Declared, settings: candidates.CandidateSettings) -> Step:
     """Finds photos that may answer, by what they look like and by what is said of them; records become triplets."""
     named = {**declared.settings, "spaces": settings.space_names(pipe.world)}
-    work = BatchStep(
-        lambda records, context: candidates.retrieve(pipe.world, settings, records, context.earlier["seeds"])
-    )
-    each = settings.images * len(named["spaces"]) + (settings.texts if settings.text_encoder is not None else 0)
+    work = BatchStep(lambda records, context: candidates.retrieve(pipe.world, settings, records, context))
+    each = settings.most(len(named["spaces"]))
     more: dict[str, Any] = {"needs": ("seeds",), "grows": lambda came: came * each}
-    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, **more)
+    return declared.made(work, 2, settings=named, inputs={"gallery": pipe.world.digest}, **more)
 
 
 def judged_step(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
     """A panel votes on each triplet."""
     text = template(declared, shipped_prompt("judge"))
     each = MapStep(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
-    price = expected({}, 0, "")
-    for seat in pipe.seats:
-        price = price.plus(expected(seat.model, 2, text))
     votes = {"votes": settings.votes} if settings.votes else {}
-    return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, expects=price)
+    return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, expects=pipe.panel_price(text))
 
 
 def confident_step(pipe: RmirPipeline, declared: Declared, settings: panel.ConfidentSettings) -> Step:
@@ -151,6 +166,22 @@ def confident_step(pipe: RmirPipeline, declared: Declared, settings: panel.Confi
     nowhere = "Keeps triplets on which the panel is of one mind, and none whose photo is in doubt anywhere."
     about = nowhere if settings.doubt == "everywhere" else ""
     return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
+
+
+def pooled_step(pipe: RmirPipeline, declared: Declared, settings: candidates.PoolSettings) -> Step:
+    """Looks in the pool, by several encoders, for photos that may answer and were not found before."""
+    how: candidates.CandidateSettings = pipe.settings("candidates")
+    work = BatchStep(lambda records, context: candidates.pooled(pipe.world, settings, how, records, context))
+    most = settings.depth * (
+        len(settings.spaces or pipe.world.view().gallery.encoders) + (how.text_encoder is not None)
+    )
+    each = how.most(len(how.space_names(pipe.world)))
+    more: dict[str, Any] = {
+        "needs": ("seeds", "checked", "candidates"),
+        "grows": lambda came: came + came // each * most,
+    }
+    named = {name: value for name, value in declared.settings.items() if name != "workers"}
+    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, **more)
 
 
 def queries_step(_pipe: RmirPipeline, declared: Declared, _settings: NoSettings) -> Step:
@@ -166,14 +197,16 @@ def split_step(pipe: RmirPipeline, declared: Declared, settings: panel.SplitSett
     return declared.made(work, 2, settings=lists, **needs)
 
 
+POOLED = "pooled"  # the one step that a recipe may leave out
 STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]] = {
     "seeds": (candidates.SeedSettings, seeds_step),
     "inputs": (questions.Inputs, inputs_step),
-    "questions": (RmirWorkers, questions_step),
-    "checked": (RmirWorkers, checked_step),
+    "questions": (Workers, questions_step),
+    "checked": (Workers, checked_step),
     "candidates": (candidates.CandidateSettings, candidates_step),
     "judged": (PanelSettings, judged_step),
     "confident": (panel.ConfidentSettings, confident_step),
+    POOLED: (candidates.PoolSettings, pooled_step),
     "queries": (NoSettings, queries_step),
     "split": (panel.SplitSettings, split_step),
 }

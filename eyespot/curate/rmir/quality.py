@@ -4,8 +4,8 @@ Whether a set can be answered without reasoning over both, by the question alone
 open. An encoder that knows words and pictures ranks the pool by each; where one half alone finds the targets about as
 well as both together, nothing has to be reasoned.
 
-Judges that agree at random, with each other or alone, give verdicts that have nothing to do with what was searched for;
-so the verdicts are compared with the order of the hits as well as with one another.
+Judges that agree at random, with each other or alone, give verdicts that have nothing to do with the pictures; so they
+are tried on controls, which cannot answer, as well as compared with one another.
 """
 
 from __future__ import annotations
@@ -14,19 +14,32 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.curate._world import PhotoWorld
-from eyespot.curate.rmir.audit import ACCEPTED, ALL, LAST, REFUSED, VERDICTS, AuditAgreement, agreements, last_hits
+from eyespot.curate.rmir.audit import (
+    ACCEPTED,
+    ALL,
+    LAST,
+    REFUSED,
+    VERDICTS,
+    AuditAgreement,
+    agreed,
+    compared,
+    read_panel,
+    said_in,
+)
+from eyespot.curate.rmir.candidates import PoolSettings
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.panel import ABSTAIN, TEST, TRAIN, settle_votes
+from eyespot.curate.rmir.panel import ABSTAIN, TEST, TRAIN, TRUE, settle_votes
 from eyespot.curate.rmir.questions import KINDS
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.pipelines import Record
-from eyespot.pipelines.data_card import CardTable, Level, QualityCheck, level_of, licence_check
+from eyespot.pipelines.data_card import CardTable, Level, QualityCheck, level_of, licence_check, wilson
 from eyespot.pipelines.data_card.content import LEVELS
 from eyespot.pipelines.human_review import Queue
 from eyespot.runs.agreement import Ratings, krippendorff_alpha
@@ -35,6 +48,7 @@ from eyespot.types import Composer, Mask, Query, Vectors
 
 CUTOFFS = (1, 10, 20, 50)
 K = 20  # the first places that Recall@20 looks at
+DEPTH = PoolSettings().depth
 LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
 RANDOM = "a random order"
 DESCRIBED = "the target's description"  # an upper end: what can be found once everything has been reasoned
@@ -175,8 +189,12 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
     text = ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
     yield QualityCheck("Test queries of each kind", level_of(min(counts.values()), 30, 100), f"{text} (at least 100).")
     yield shortcut_check(found)
-    yield from panel_checks(made.triplets, made.seats)
-    yield order_check(made.hits, len(made.seats))
+    missing = len(made.unjudged)
+    text = f"{missing:,} of the first {DEPTH} of the pool, by any encoder, were not judged for their query."
+    level = level_of(1 - missing / max(1, DEPTH * len(made.queries)), 0.8, 0.99)
+    yield QualityCheck("Unjudged photos", level, text)
+    yield from panel_checks(made.triplets, made.seats, made.controls)
+    yield control_check(made.controls, made.triplets, len(made.seats))
     yield audit_check(made, audit)
     yield licence_check([made.attributions.get(id, {}).get("licence") for id in made.pool])
 
@@ -218,11 +236,16 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
 # -- judges ---------------------------------------------------------------------------------------------------------
 
 
-def panel_checks(triplets: Sequence[Record], seats: Sequence[str]) -> Iterator[QualityCheck]:
+def panel_checks(
+    triplets: Sequence[Record], seats: Sequence[str], controls: Sequence[Record] = ()
+) -> Iterator[QualityCheck]:
     """How many judges there are in effect, and whether they agree beyond chance."""
-    votes = [{vote["judge"]: vote["verdict"] for vote in one["votes"]} for one in triplets]
-    count = effective_judges(votes, seats)
-    text = f"{count:.1f} of {len(seats)} differ from each other in what they doubt (at least {JUDGES[1]:g})."
+    votes, on_controls = (
+        [{vote["judge"]: vote["verdict"] for vote in one["votes"]} for one in some] for some in (triplets, controls)
+    )
+    count = effective_judges(votes, seats, on_controls)
+    text = f"{count:.1f} of {len(seats)} differ from each other in what they doubt, and in their errors on controls"
+    text += f" (at least {JUDGES[1]:g})."
     yield QualityCheck("Effective number of judges", level_of(round(count, 1), *JUDGES), text)
     ratings = Ratings.of((one["id"], vote["judge"], vote["verdict"]) for one in triplets for vote in one["votes"])
     alpha = krippendorff_alpha(ratings.without(ABSTAIN)) if len(seats) > 1 and triplets else None
@@ -233,11 +256,14 @@ def panel_checks(triplets: Sequence[Record], seats: Sequence[str]) -> Iterator[Q
     yield QualityCheck("Agreement of the judges", level_of(alpha.low, *ALPHA), text)
 
 
-def effective_judges(votes: Sequence[Mapping[str, str]], seats: Sequence[str]) -> float:
+def effective_judges(
+    votes: Sequence[Mapping[str, str]], seats: Sequence[str], controls: Sequence[Mapping[str, str]] = ()
+) -> float:
     """Judges that differ: Σ 1 / Σⱼ Zᵢⱼ, with Z the correlation of their dissent from the majority, at least 0.
 
     Two judges of the same dissent count as one (Leinster and Cobbold 2012, order 0); only triplets count on which all
-    answered and not all said the same.
+    answered and not all said the same. Judges that accept the same of the `controls`, none of which answers, are alike
+    in their errors: Z is the greater of both.
     """
     rows = []
     for given in votes:
@@ -246,33 +272,42 @@ def effective_judges(votes: Sequence[Mapping[str, str]], seats: Sequence[str]) -
             usual = max(sorted(set(verdicts)), key=verdicts.count)
             rows.append([verdict != usual for verdict in verdicts])
     dissent = np.array(rows, bool).reshape(len(rows), len(seats)).T  # (judges, triplets)
+    errors = np.array([[given.get(seat) == TRUE for given in controls] for seat in seats], bool)  # (judges, controls)
     alike = np.eye(len(seats))
-    for i in range(len(seats)):
-        for j in range(i):
-            if (dissent[i] == dissent[j]).all():
-                alike[i, j] = alike[j, i] = 1.0
-            elif dissent[i].std() and dissent[j].std():
-                alike[i, j] = alike[j, i] = max(0.0, float(np.corrcoef(dissent[i], dissent[j])[0, 1]))
+    for i, j in combinations(range(len(seats)), 2):
+        common = _likeness(errors[i], errors[j]) if errors[i].any() else 0.0
+        alike[i, j] = alike[j, i] = max(_likeness(dissent[i], dissent[j]), common)
     return float((1 / alike.sum(axis=1)).sum())
 
 
-def order_check(hits: Mapping[str, Sequence[Record]], judges: int) -> QualityCheck:
-    """Whether accepted hits stand before rejected ones, as they do if verdicts depend on what was searched for."""
-    areas = []
-    for listed in hits.values():
-        verdicts = [settle_votes(one, judges)[0] for one in listed]
-        places = {yes: [place for place, verdict in enumerate(verdicts) if verdict is yes] for yes in (True, False)}
-        pairs = [yes < no for yes in places[True] for no in places[False]]
-        areas += [float(np.mean(pairs))] if pairs else []
-    found = Estimate.of(areas)
-    level: Level = "green" if found.low > 0.5 else "red"
-    if len(areas) < 2:
-        return QualityCheck("Verdicts and the order of hits", level, "Too few queries have hits of both verdicts.")
+def _likeness(one: Mask, other: Mask) -> float:
+    """The correlation of two judges, each (cases,), at least 0; 1 where they are the same."""
+    if (one == other).all():
+        return 1.0
+    return max(0.0, float(np.corrcoef(one, other)[0, 1])) if one.std() and other.std() else 0.0
+
+
+def control_check(controls: Sequence[Record], triplets: Sequence[Record], judges: int) -> QualityCheck:
+    """Which share of the targets is wrong at least, if judges err on candidates as often as on controls.
+
+    Of n judged candidates a panel that accepts a share f of what cannot answer accepts f · (n - right ones) wrongly:
+    of a targets about f · (n - a) / (1 - f). Candidates are harder than controls, so it may be more.
+    """
+    what = "Control triplets"
+    cases = [one for one in controls if len(one["votes"]) == judges]
+    wrong = sum(settle_votes(one, judges) == (True, 1.0) for one in cases)
+    accepted = sum(settle_votes(one, judges) == (True, 1.0) for one in triplets)
+    if not cases or not accepted:
+        return QualityCheck(what, "amber", "There are none: nobody knows what all judges accept that cannot answer.")
+    low, high = wilson(wrong, len(cases))
+    rest = (len(triplets) - accepted) / accepted
+    share, least, most = (min(1.0, f * rest / max(1 - f, 1e-9)) for f in (wrong / len(cases), low, high))
+    level: Level = "red" if least > 1 - PRECISION else "green" if most <= 1 - PRECISION else "amber"
     text = (
-        f"An accepted hit stands before a rejected one in {found.mean:.0%} of pairs ({max(0, found.low):.0%} to "
-        f"{min(1, found.high):.0%}, {len(areas):,} queries); 50% is chance."
+        f"All judges accept {wrong:,} of {len(cases):,} photos that cannot answer ({low:.1%} to {high:.1%}); if they"
+        f" err as often on others, {share:.0%} of the targets are wrong ({least:.0%} to {most:.0%})."
     )
-    return QualityCheck("Verdicts and the order of hits", level, text)
+    return QualityCheck(what, level, text)
 
 
 # -- a person -------------------------------------------------------------------------------------------------------
@@ -284,8 +319,8 @@ def audit_check(made: FinishedSteps, audit: Path | None) -> QualityCheck:
     if audit is None or not (audit / VERDICTS).exists():
         return QualityCheck(AUDIT, "red", nobody)
     test = {query["id"] for query in made.in_split(TEST)}
-    sizes = Counter(bool(triplet["answers"]) for triplet in made.records("confident") if triplet["query"] in test)
-    counts, found = Queue(audit / VERDICTS).counts(), agreements(made, audit)
+    sizes = Counter(bool(triplet["answers"]) for triplet in made.sure if triplet["query"] in test)
+    counts, found = Queue(audit / VERDICTS).counts(), agreed(read_panel(audit), said_in(audit / VERDICTS))
     return validity_check(found, sizes, counts) or QualityCheck(AUDIT, "red", nobody)
 
 
@@ -325,13 +360,14 @@ def missed_share(right: AuditAgreement, refused: AuditAgreement, accepted: int, 
     return tuple(missed / (missed + targets) if missed + targets else 0.0 for missed in misses)
 
 
-def audit_tables(made: FinishedSteps, audit: Path | None) -> Iterator[CardTable]:
+def audit_tables(audit: Path | None) -> Iterator[CardTable]:
     """A person's decisions beside the panel's (appendix B.1 of the paper), and the test of reliability (B.2)."""
     if audit is None or not (audit / VERDICTS).exists() or not (audit / LAST).exists():
         return
+    panel = read_panel(audit)
     rows = [
         [one.verdict, one.kind, one.agreed, one.cases, f"{one.share:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
-        for one in agreements(made, audit)
+        for one in agreed(panel, said_in(audit / VERDICTS))
     ]
     note = (
         "Wilson's interval, 95%. The share of what was accepted is the precision of targets; the rest of what was "
@@ -345,7 +381,7 @@ def audit_tables(made: FinishedSteps, audit: Path | None) -> Iterator[CardTable]
         columns = ["people", "cases that several decided", "still disputed", "Cohen's kappa", "Krippendorff's alpha"]
         counts = [len(people["people"]), people["cases"], people["disputed"], *values]
         yield CardTable("A person's audit: how far do people agree?", columns, [counts], people["why"])
-    groups = last_hits(made, audit)
+    groups = compared(panel, said_in(audit / LAST))
     if groups is not None:
         values = [f"{number:.3g}" for number in (groups.difference, groups.t, groups.p, groups.effect)]
         note = (

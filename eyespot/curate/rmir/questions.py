@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from eyespot.llms.fences import filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
-from eyespot.pipelines.data_card import wording
+from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
 
 KINDS = ("functional", "temporal", "causal")
@@ -128,17 +128,11 @@ def _unfit(kind: str, proposed: Proposed) -> tuple[str, str] | None:
         return ABSTAINED.format(kind=kind), proposed.abstain
     if not proposed.question.strip() or not proposed.target.strip():
         return EMPTY, ""
-    if (count := words(proposed.question)) > MOST_WORDS:
+    if (count := len(words(proposed.question))) > MOST_WORDS:
         return LONG, f"{count} words"
-    if (count := words(proposed.target)) > MOST_TARGET_WORDS:
+    if (count := len(words(proposed.target))) > MOST_TARGET_WORDS:
         return LONG_TARGET, f"{count} words"
     return None
-
-
-def words(text: str) -> int:
-    """How many words a text has."""
-    found = wording([text])
-    return 0 if found is None else found.most
 
 
 # -- stage 2 ----------------------------------------------------------------------------------------------------

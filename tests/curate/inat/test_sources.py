@@ -25,7 +25,7 @@ from eyespot.curate.inat.settings import (
     listed,
     why_not,
 )
-from eyespot.curate.inat.tables import BAD_DATE, LONG_DATE, NO_DATE, Tables, know_days, opened, quoted
+from eyespot.curate.inat.tables import Tables, know_days, opened, quoted
 from eyespot.types import NothingFound, UsageError
 from tests.wording import raises
 from tests.worlds.inat import coco, curated, pictures
@@ -231,9 +231,10 @@ BAD = ("2022-02-30", "yesterday", "2022-05-01T25:00:00", "5/1/2022", "2022/05/01
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", NO_DATE),
-        *((text, BAD_DATE) for text in BAD),
-        *((text, LONG_DATE) for text in (*LONG, "2022-05-01T23:30:00-07:00/2022-05-02T00:30:00-07:00")),
+        ("", "no date"),
+        *((text, "a date that cannot be read") for text in BAD),
+        *((text, "a date of more than one day") for text in LONG),
+        ("2022-05-01T23:30:00-07:00/2022-05-02T00:30:00-07:00", "a date of more than one day"),
     ],
 )
 def test_what_names_no_day_says_why(tables: Tables, text: str, why: str) -> None:

@@ -21,7 +21,7 @@ from eyespot.curate.recos.drawing import PHRASES
 from eyespot.curate.recos.making import RecosSteps, write
 from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, DrawnCounts, Sources, generator_of, rendered, sample_facts
 from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.curate.recos.subtasks import names, subtask, token_edits
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import CallMeter, Failed, Keep, NoAnswer, Prompt, Record, RunOptions, drops, read_recipe, run
 from eyespot.pipelines.prompts import Models
@@ -224,7 +224,7 @@ def test_confusing_captions_say_what_they_were(disagreeing: RecosSteps) -> None:
 @pytest.mark.parametrize(
     ("title", "rows"),
     [
-        ("Sub-tasks", [["colour", 3, 3, 0, 11], ["together", 3, 3, 0, 11]]),
+        ("Sub-tasks", [["colour", 6, 3, 3, 0, 11, 26], ["together", 6, 3, 3, 0, 11, 26]]),
         ("Who looked at the captions", [["v0", 8, 0, 0, 8, 0, 0, "–"], ["v1", 3, 0, 0, 0, 3, 0, "–"]]),
         ("What confusing captions changed", [["colour", 3, "1.7", 3]]),
     ],
@@ -241,7 +241,7 @@ def test_numbers_in_the_sentences_of_the_card(disagreeing: RecosSteps) -> None:
         *(
             "looked at 11 of 11 captions: 8 wait",
             "3 were shown to nobody",
-            "colour: 4 of 6 pictures",
+            "colour: 3 of 6 pictures have captions, and 4 were found",
             "1 of 4 pictures",
         ),
         *(
@@ -271,6 +271,27 @@ def test_sums_and_areas_come_to_what_python_says() -> None:
     for seed in range(200):
         facts = generator_of("numerical").sample(Random(seed))
         assert str(Fraction(eval(facts["shown"].translate(SIGNS)))) == facts["answer"]
+
+
+@pytest.mark.parametrize("name", ("code", "numerical", "ocr", "translation"))
+def test_a_sibling_differs_in_one_digit_constant_or_word_and_so_does_its_answer(name: str) -> None:
+    """Signs without a number are other signs of the same kind."""
+    generator, found = generator_of(name), 0
+    for seed in range(60):
+        facts = generator.sample(Random(seed))
+        other = generator.sibling(facts, Random(seed))
+        if other is None:
+            continue
+        found += 1
+        assert other["answer"] != facts["answer"] and other.keys() == facts.keys()
+        if re.search(r"\d", facts["shown"]):
+            pairs = zip(*(re.findall(r"\d|\D+", one["shown"]) for one in (facts, other)), strict=True)
+            assert sum(one != another for one, another in pairs) in ((1, 2) if "figure" in facts else (1,))
+        elif name == "code":
+            assert token_edits(*(re.findall(r"\w+", one["shown"]) for one in (facts, other))) == 1
+        else:
+            assert other["kind"] == facts["kind"]
+    assert found > 40
 
 
 def test_programs_print_what_python_prints() -> None:
@@ -323,8 +344,9 @@ def test_captions_of_a_drawn_picture_are_five_of_each_kind_and_the_usual_ones_te
 
 def test_no_two_pictures_of_a_sub_task_have_one_answer() -> None:
     made = [one.record for one in sample_facts(CONTEXT, DrawnCounts({"numerical": 40, "translation": 30}))]
-    assert [sum(one["subtask"] == name for one in made) for name in ("numerical", "translation")] == [40, 30]
-    assert len({(one["subtask"], one["facts"]["answer"]) for one in made}) == 70
+    siblings = [sum(one["subtask"] == name for one in made) for name in ("numerical", "translation")]
+    assert (siblings, sum("sibling" in one for one in made)) == ([80, 59], 69)
+    assert len({(one["subtask"], one["facts"]["answer"]) for one in made}) == len(made)
 
 
 def test_a_picture_is_found_under_the_digest_of_its_bytes(tmp_path: Path) -> None:

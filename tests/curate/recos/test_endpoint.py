@@ -62,7 +62,7 @@ def test_lost_pictures_are_replaced_and_no_caption_is_asked_for_twice(tmp_path: 
     collect = {**ONLY_PHOTOS, "collect": f'galleries = {{ own = "{gallery}" }}\n{line}'}
     with Double(then=script) as server:
         first = made(recipe(tmp_path, gallery, behind(server.url), **collect), out)
-        assert any("a larger count" in note for note in making.notes(first))
+        assert any("of 6 pictures have captions" in note for note in making.notes(first))
         collect["collect"] = collect["collect"].replace("count = 6", "count = 12")
         again = made(recipe(tmp_path, gallery, behind(server.url), **collect), out)
         prompts = Counter(put(seen) for seen in server.seen if '"Captions"' in str(seen.body).replace("'", '"'))

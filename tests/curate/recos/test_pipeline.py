@@ -38,7 +38,7 @@ def test_every_record_is_kept_or_dropped_for_a_reason(demonstrated: RecosSteps) 
     for one in demonstrated.done:
         came, added, survivors, dropped, _ = one.counts
         assert came + added == survivors + sum(dropped.values()) == len(one.records) + len(list(drops(one.folder)))
-    assert of(demonstrated, "collect").counts.dropped == {"left in the pool": 5}  # 9 drawn, 4 in v0
+    assert of(demonstrated, "collect").counts.dropped == {"left in the pool": 14}  # 9 drawn with siblings, 4 in v0
     found = Counter(one["subtask"] for one in of(demonstrated, "collect").records)
     assert found == {"colour": 4, "object": 3, "numerical": 2, "translation": 2}
 
@@ -67,6 +67,9 @@ def test_the_second_version_says_what_was_changed_and_is_true(demonstrated: Reco
 
     assert all(one["edits"] >= 1 and one["attribute"] and one["of"] in first for one in swapped)
     assert first.isdisjoint(one["image"] for one in swapped)
+    shown = {one["image"]: one["facts"]["shown"] for one in demonstrated.captions() if one["source"] == "drawn"}
+    pairs = {(shown[one["of"]], shown[one["image"]]) for one in swapped if one["source"] == "drawn"}
+    assert pairs and all(sum(a != b for a, b in zip(x, y, strict=True)) == 1 for x, y in pairs if x[0].isdigit())
     assert by_colour and all(colours(one["original"]) != colours(one["text"]) for one in by_colour)
     assert of_photos and all(one["text"] in one["facts"].values() for one in of_photos)
 
@@ -240,15 +243,15 @@ MODEL = 'writer = { use = "openai:gpt-5" }'
 
 
 def test_the_most_that_can_come_to_each_step(tmp_path: Path, gallery: Path) -> None:
-    """Nine are drawn; v0 has eleven pictures, seven of them photos; in two rounds each caption is written again."""
+    """Nine are drawn, each with a sibling; v0 has eleven pictures, seven of them photos, and two rounds."""
     making = RecosPipeline(read_recipe(recipe(tmp_path, gallery, MODEL)), tmp_path / "out")
 
     plan = {one.name: (one.records, one.spent.calls) for one in plan_of(making.steps, making.work, making.running())}
 
     assert plan == {
         "draw": (0, 0),
-        "render": (9, 0),
-        "collect": (9, 0),
+        "render": (18, 0),
+        "collect": (18, 0),
         "caption": (11, 7),
         "discriminate": (55, 7 * 5 * 2),
         "review": (55, 0),

@@ -163,7 +163,7 @@ def test_empty_and_full_test_split(gallery: Path, tmp_path: Path, threshold: flo
 
 
 def test_a_dry_run_counts_the_photos_of_clusters(gallery: Path, tmp_path: Path) -> None:
-    """Two of each of two clusters: 4 photos, 12 questions, 8 candidates of each, three votes on each."""
+    """Two of each of two clusters: 4 photos, 12 questions, 8 candidates of each and a control, 3 votes on each."""
 
     def planned(seeds: str) -> dict[str, tuple[int, int]]:
         place = worlds.recipe(tmp_path, gallery, worlds.behind("http://127.0.0.1:9"), seeds=seeds)
@@ -172,7 +172,7 @@ def test_a_dry_run_counts_the_photos_of_clusters(gallery: Path, tmp_path: Path) 
 
     few = planned("clusters = 2\neach = 2")
     assert few["inputs"] == (4, 0)
-    assert few["questions"] == (4, 4) and few["checked"] == (12, 12) and few["judged"] == (96, 288)
+    assert few["questions"] == (4, 4) and few["checked"] == (12, 12) and few["judged"] == (108, 324)
     assert planned("clusters = 5\neach = 10")["inputs"] == (7, 0)
 
 

@@ -48,7 +48,8 @@ def test_questions_without_a_good_answer_are_counted(misbehaved: tuple[FinishedS
 
 def test_a_vote_without_form_is_never_guessed(misbehaved: tuple[FinishedSteps, Scripted, Double]) -> None:
     found, model, _ = misbehaved
-    votes = Counter((vote["judge"], vote["verdict"]) for vote in found.votes())
+    judged = [*found.triplets, *found.controls]
+    votes = Counter((vote["judge"], vote["verdict"]) for one in judged for vote in one["votes"])
     silent = list(drops(found.of("judged").folder))
     broken = {name: model.counts("Vote", name)["broken"] for name in ("first", "second")}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from random import Random
 
@@ -15,11 +16,10 @@ from eyespot.curate.rmir.audit import (
     LAST,
     PANEL,
     VERDICTS,
+    AuditAgreement,
     Sealed,
     agreed,
-    agreements,
     compared,
-    last_hits,
     read_panel,
     said_in,
     welch,
@@ -37,8 +37,8 @@ from eyespot.curate.rmir.panel import (
 )
 from eyespot.curate.rmir.quality import (
     Shortcut,
+    control_check,
     effective_judges,
-    order_check,
     panel_checks,
     shortcut_check,
     shortcuts,
@@ -74,11 +74,10 @@ def triplets(queries: int, random: bool, alone: bool) -> list[Record]:
 
 
 def levels(found: list[Record]) -> list[str]:
-    hits: dict[str, list[Record]] = {}
-    for one in found:
-        hits.setdefault(one["query"], []).append(one)
-    levels = {check.what: check.level for check in [*panel_checks(found, SEATS), order_check(hits, len(SEATS))]}
-    return [levels[name] for name in ("Agreement of the judges", "Verdicts and the order of hits")]
+    """Of the agreement of a panel, and of controls, on which it votes as it does on the last hits."""
+    controls = [one for one in found if one["id"].endswith("/9")]
+    checks = [*panel_checks(found, SEATS), control_check(controls, found, len(SEATS))]
+    return [check.level for check in checks if check.what != "Effective number of judges"]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +103,28 @@ def test_effective_number_of_judges(votes: list[str], count: int | None) -> None
     given = [dict(zip(SEATS, line, strict=True)) for line in votes]
     found = effective_judges(given, SEATS)
     assert 1 <= found <= 5 and (count is None or found == pytest.approx(count))
+
+
+@pytest.mark.parametrize(("common", "level", "few"), [(0.1, "red", True), (0.0, "green", False)])
+def test_errors_that_all_judges_share_show_on_controls(common: float, level: str, few: bool) -> None:
+    """A tenth of the candidates answers. All judges err on the same tenth, or each alone on its own."""
+    draw = Random(3)
+
+    def voted(id: str, answers: bool) -> Record:
+        all_err = draw.random() < common
+        verdicts = [str(answers ^ (all_err or draw.random() < 0.02)).lower() for _ in SEATS]
+        votes = [{"judge": seat, "verdict": verdict} for seat, verdict in zip(SEATS, verdicts, strict=True)]
+        return {"id": id, "votes": votes}
+
+    found, controls = [voted(f"{n}", n % 10 == 0) for n in range(3000)], [voted(f"c{n}", False) for n in range(300)]
+
+    check = control_check(controls, found, len(SEATS))
+    judges = next(panel_checks(found, SEATS, controls))
+
+    low, high = (int(one) / 100 for one in re.search(r"wrong \((\d+)% to (\d+)%\)", check.text).groups())  # type: ignore[union-attr]
+    accepted = [one["id"] for one in found if settle_votes(one, len(SEATS)) == (True, 1.0)]
+    assert check.level == level and low <= sum(not id.endswith("0") for id in accepted) / len(accepted) <= high
+    assert (judges.level == "red") == few
 
 
 @pytest.mark.parametrize(
@@ -212,9 +233,33 @@ def test_what_is_in_doubt_is_left_out_of_that_ranking_when_scored(per_query: Fin
     assert task.excluded(dam["id"]) >= {fish} and fish not in task.excluded(water["id"])
 
 
+@pytest.mark.parametrize("votes", ["tttt", "ttff"])
+def test_photos_of_the_pool_that_no_list_has_are_judged(
+    tmp_path: Path, per_query: FinishedSteps, monkeypatch: pytest.MonkeyPatch, votes: str
+) -> None:
+    """Six photos answer, and lists have three. Judges accept all that is new, or doubt it for its query alone."""
+    monkeypatch.setattr(disagreeing, "POOLED", votes)
+    lines = {"confident": 'least = 0.75\ndoubt = "query"', "split": "threshold = -0.1", "pooled": "depth = 6"}
+    made = disagreeing.made(disagreeing.recipe(tmp_path, per_query.pipe.world.gallery, **lines), tmp_path)
+    before, after = ({one["id"]: one for one in found.queries} for found in (per_query, made))
+    new = {(one["query"], one["candidate"]) for one in made.pooled.values()}
+
+    assert len(per_query.unjudged) > 0 == len(made.unjudged)
+    assert new == {(one["query"], one["candidate"]) for one in per_query.unjudged}
+    assert after.keys() == before.keys() and all(after[id]["tsr"] == before[id]["tsr"] for id in after)
+    for id, query in after.items():
+        of_query = {image for query, image in new if query == id}
+        answered = set(query["targets"]) if votes == "tttt" else set(made.unknown.get(id, ()))
+        assert of_query <= answered and set(query["targets"]) >= set(before[id]["targets"])
+
+
 def test_mteb_gets_no_grade_that_it_would_take_for_a_wrong_picture(per_query: FinishedSteps) -> None:
     rows = pq.read_table(per_query.pipe.work.parent / "set" / "mteb" / "qrels" / "test.parquet").to_pylist()
     assert rows and {row["score"] for row in rows} == {0, 1}
+    ranked = pq.read_table(per_query.pipe.work.parent / "set" / "mteb" / "top_ranked" / "test.parquet").to_pylist()
+    for row, query in zip(ranked, per_query.in_split("test"), strict=True):
+        assert set(row["corpus-ids"]) == set(per_query.pool) - per_query.barred(query)
+    assert any(len(row["corpus-ids"]) < len(per_query.pool) for row in ranked)
 
 
 def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> None:
@@ -301,6 +346,10 @@ def decided(queue: Path, verdicts: dict[str, bool]) -> None:
         opened.decide(case, "accept" if verdicts[id] else "drop", "ada")
 
 
+def decisions(audit: Path) -> list[AuditAgreement]:
+    return agreed(read_panel(audit), said_in(audit / VERDICTS))
+
+
 def test_a_case_does_not_tell_what_the_panel_said(audit: Path, demonstrated: FinishedSteps) -> None:
     words = {one["verdict"] for one in demonstrated.votes()} | {"confidence", "split"}
     assert all(not words & set(case.why.split()) and not case.texts for case in Queue(audit / VERDICTS).cases.values())
@@ -312,9 +361,9 @@ def test_who_agrees_with_the_panel_agrees_always(audit: Path, demonstrated: Fini
     right = {one["id"] for one in demonstrated.records("confident") if one["answers"]}
 
     decided(audit / VERDICTS, panel)
-    found = {(one.verdict, one.kind): one for one in agreements(demonstrated, audit)}
+    found = {(one.verdict, one.kind): one for one in decisions(audit)}
     decided(audit / VERDICTS, dict.fromkeys(cases, True))
-    yes = {one.verdict: one for one in agreements(demonstrated, audit) if one.kind == "all"}
+    yes = {one.verdict: one for one in decisions(audit) if one.kind == "all"}
 
     assert all(one.agreed == one.cases for one in found.values())
     assert found["accepted", "all"].cases + found["refused", "all"].cases == len(cases)
@@ -348,22 +397,11 @@ def test_last_hits_are_grouped_by_what_the_person_says(audit: Path, demonstrated
     cases = list(Queue(audit / LAST).cases)
     decided(audit / LAST, {id: at % 2 == 0 for at, id in enumerate(cases)})
 
-    found = last_hits(demonstrated, audit)
+    found = compared(read_panel(audit), said_in(audit / LAST))
 
     assert set(cases) <= {hits[-1]["id"] for hits in demonstrated.hits.values()}
     assert found is not None
     assert (found.accepted, found.rejected) == ((len(cases) + 1) // 2, len(cases) // 2)
-
-
-def test_the_sealed_verdicts_are_enough_to_compare_without_the_recipe(audit: Path, demonstrated: FinishedSteps) -> None:
-    for name in (VERDICTS, LAST):
-        decided(audit / name, {id: at % 2 == 1 for at, id in enumerate(Queue(audit / name).cases)})
-
-    panel = read_panel(audit)
-
-    assert set(panel) == {id for name in (VERDICTS, LAST) for id in Queue(audit / name).cases}
-    assert agreed(panel, said_in(audit / VERDICTS)) == agreements(demonstrated, audit) != []
-    assert compared(panel, said_in(audit / LAST)) == last_hits(demonstrated, audit) is not None
 
 
 def test_without_sealed_verdicts_there_are_none_and_a_line_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ Colour: TypeAlias = tuple[int, int, int]
 SIZE = (640, 480)
 FINER = 2  # times as many pixels are painted as remain
 
-BLUE, BLACK, RED, GREEN, GREY = (28, 52, 148), (32, 30, 34), (178, 30, 38), (22, 98, 60), (86, 84, 92)
-CHALKS: tuple[Colour, ...] = ((244, 244, 236), (246, 232, 150), (190, 222, 244))
-
 
 @dataclass(frozen=True)
 class Paper:
@@ -39,22 +37,20 @@ class Paper:
     name: str
     colour: Colour
     ruling: str = ""  # lines or squares
-    pens: tuple[Colour, ...] = (BLUE, BLACK, GREY)
+    pens: tuple[Colour, ...] = ((28, 52, 148), (32, 30, 34), (86, 84, 92))  # blue, black, grey
     line: Colour = (172, 190, 216)
 
 
-PAPERS: Mapping[str, Paper] = {
-    paper.name: paper
-    for paper in (
-        Paper("white paper", (250, 249, 245)),
-        Paper("lined paper", (252, 250, 240), "lines"),
-        Paper("squared paper", (249, 251, 250), "squares"),
-        Paper("a yellow sticky note", (252, 236, 134), pens=(BLACK, BLUE, RED)),
-        Paper("brown wrapping paper", (196, 160, 116), pens=(BLACK, RED), line=(170, 136, 96)),
-        Paper("a blackboard", (38, 58, 50), pens=CHALKS),
-        Paper("a whiteboard", (244, 247, 250), pens=(BLUE, RED, GREEN, BLACK)),
-    )
-}
+def _colours(value: Any) -> Any:
+    """A table of TOML with colours as Pillow takes them."""
+    if isinstance(value, dict):
+        return {name: _colours(one) for name, one in value.items()}
+    return tuple(map(_colours, value)) if isinstance(value, list) else value
+
+
+SURFACES: Mapping[str, Mapping[str, Any]] = _colours(toml_of(Path(__file__).with_name("surfaces.toml")))
+PAPERS: Mapping[str, Paper] = {name: Paper(name, **how) for name, how in SURFACES["papers"].items()}
+BOARDS: Mapping[str, tuple[Colour, Colour]] = SURFACES["boards"]  # the board's colour, the letters'
 
 
 def sheet(paper: Paper, rng: Random, size: tuple[int, int] = SIZE) -> Image:
@@ -191,15 +187,6 @@ def sample_phrase(rng: Random) -> Mapping[str, str]:
     return {"chinese": texts[0], "english": texts[1], "kind": kind}
 
 
-BOARDS: Mapping[str, tuple[Colour, Colour]] = {  # the board's colour, the letters'
-    "white": ((246, 246, 244), (24, 24, 28)),
-    "blue": ((24, 82, 160), (250, 250, 250)),
-    "green": ((18, 108, 66), (250, 250, 246)),
-    "red": ((184, 28, 36), (252, 250, 246)),
-    "yellow": ((248, 206, 40), (22, 20, 18)),
-    "black": ((30, 32, 36), (240, 236, 220)),
-    "wooden": ((168, 122, 76), (44, 26, 14)),
-}
 WALLS: tuple[Colour, ...] = ((204, 198, 188), (150, 158, 164), (186, 150, 128), (120, 134, 118), (214, 216, 218))
 
 

@@ -1,4 +1,4 @@
-"""Lines of signs and plane figures by hand, and the areas of these.
+"""Lines of signs and plane figures by hand.
 
 Signs are strokes of a pen that wavers, leans and presses unevenly. No two are alike, because every point of a stroke is
 moved a little by chance; the same random numbers write the same line.
@@ -7,12 +7,11 @@ moved a little by chance; the same random numbers write the same line.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from eyespot.curate.recos.drawing import Paper, photographed, sheet
 from eyespot.storage.text_files import toml_of
@@ -101,61 +100,7 @@ def _curve(points: Sequence[Point], step: float) -> Iterator[Point]:
             yield x, y
 
 
-@dataclass(frozen=True)
-class Area:
-    """An area as it is written and what it comes to, and the places of corners and lengths, as shares of the room."""
-
-    expression: Callable[..., str]
-    value: Callable[..., int]
-    outline: tuple[Point, ...]
-    marks: tuple[Point, ...]  # where each length is written
-    inner: tuple[Point, Point] | None = None  # a height, drawn inside
-
-
-AREAS: Mapping[str, Area] = {
-    "square": Area(
-        lambda a: f"{a}×{a}", lambda a: a * a, ((0.3, 0.15), (0.7, 0.15), (0.7, 0.8), (0.3, 0.8)), ((0.4, 0.83),)
-    ),
-    "rectangle": Area(
-        lambda a, b: f"{a}×{b}",
-        lambda a, b: a * b,
-        ((0.12, 0.22), (0.78, 0.22), (0.78, 0.72), (0.12, 0.72)),
-        ((0.36, 0.76), (0.8, 0.4)),
-    ),
-    "triangle": Area(
-        lambda a, h: f"{a}×{h}÷2",
-        lambda a, h: a * h // 2,
-        ((0.12, 0.76), (0.85, 0.76), (0.45, 0.1)),
-        ((0.36, 0.8), (0.47, 0.42)),
-        ((0.45, 0.1), (0.45, 0.76)),
-    ),
-    "parallelogram": Area(
-        lambda a, h: f"{a}×{h}",
-        lambda a, h: a * h,
-        ((0.08, 0.74), (0.62, 0.74), (0.88, 0.2), (0.34, 0.2)),
-        ((0.26, 0.78), (0.37, 0.4)),
-        ((0.34, 0.2), (0.34, 0.74)),
-    ),
-    "trapezium": Area(
-        lambda a, b, h: f"({a}+{b})×{h}÷2",
-        lambda a, b, h: (a + b) * h // 2,
-        ((0.08, 0.76), (0.86, 0.76), (0.66, 0.2), (0.3, 0.2)),
-        ((0.36, 0.8), (0.42, 0.02), (0.33, 0.44)),
-        ((0.3, 0.2), (0.3, 0.76)),
-    ),
-}
-
-
-def sides(figure: str, rng: Random) -> list[int]:
-    """Lengths in centimetres whose area is a whole number."""
-    if figure == "square":
-        return [rng.randint(2, 15)]
-    if figure in ("rectangle", "parallelogram"):
-        return [rng.randint(6, 20), rng.randint(2, 9)]
-    height = 2 * rng.randint(1, 6)
-    if figure == "triangle":
-        return [rng.randint(5, 20), height]
-    return [rng.randint(9, 20), rng.randint(3, 8), height]
+FIGURES: Mapping[str, Mapping[str, Any]] = toml_of(Path(__file__).with_name("figures.toml"))
 
 
 def written(line: str, paper: Paper, rng: Random) -> Image:
@@ -174,16 +119,16 @@ def draw(figure: str, lengths: Sequence[int], paper: Paper, rng: Random) -> Imag
     """A figure with its lengths."""
     from PIL import ImageDraw
 
-    made, hand, area = sheet(paper, rng), Hand.drawn(rng, paper.pens), AREAS[figure]
+    made, hand, area = sheet(paper, rng), Hand.drawn(rng, paper.pens), FIGURES[figure]
     canvas, height = ImageDraw.Draw(made), 76.0
 
     def placed(point: Point) -> Point:
         return made.width * (0.08 + 0.82 * point[0]), made.height * (0.05 + 0.82 * point[1])
 
-    corners = [placed(corner) for corner in area.outline]
+    corners = [placed(corner) for corner in area["outline"]]
     stroke(canvas, [*corners, corners[0]], height, hand, rng)
-    if area.inner is not None:
-        stroke(canvas, [placed(end) for end in area.inner], height, hand._replace(pen=hand.pen / 2), rng)
-    for mark, side in zip(area.marks, lengths, strict=True):
+    if "inner" in area:
+        stroke(canvas, [placed(end) for end in area["inner"]], height, hand._replace(pen=hand.pen / 2), rng)
+    for mark, side in zip(area["marks"], lengths, strict=True):
         write(canvas, f"{side} cm", (*placed(mark), height), hand, rng)
     return photographed(made, rng)

@@ -1,4 +1,4 @@
-"""The sub-tasks: those that are photos are rows of `photos.toml`, each of the others is a file with a `load()`.
+"""The sub-tasks: rows of `subtasks.toml`; each whose pictures are drawn is a file with a `load()` as well.
 
 Other packages add theirs by entry points of the group `eyespot.recos_subtasks`. Pictures of some are drawn by a
 generator: it samples their facts, draws and describes them; the record contains the facts.
@@ -6,7 +6,8 @@ generator: it samples their facts, draws and describes them; the record contains
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -50,6 +51,10 @@ class Generator(Protocol):
         """True captions of it; caption i of two pictures differs only in their facts."""
         ...
 
+    def sibling(self, facts: Facts, rng: Random) -> Facts | None:
+        """The facts of a picture with another answer that differs in one digit, constant or word; None for none."""
+        ...
+
 
 def fill_captions(name: str, fields: Mapping[str, str]) -> CaptionWordings:
     """The captions under this name in `captions.toml`, with their fields filled in."""
@@ -59,6 +64,52 @@ def fill_captions(name: str, fields: Mapping[str, str]) -> CaptionWordings:
     return CaptionWordings(vague, usual, [f"{text.removesuffix('.')}{detail}." for text in usual])
 
 
+WRITTEN: Mapping[str, Any] = toml_of(Path(__file__).with_name("written.toml"))  # sums and programs by kind
+WORDS = ("heron", "river", "lantern", "meadow", "copper", "violet", "harbour", "candle", "maple", "falcon")
+NAMES = ("n", "x", "total", "count", "value", "result")
+TRIES = 200
+
+
+def written(what: str, rng: Random, answer_of: Callable[[str], str]) -> tuple[str, str, str]:
+    """A text of `written.toml` with its gaps filled in at random: its kind, the text, and its answer."""
+    while True:
+        kind = rng.choice(list(WRITTEN[what]))
+        numbers = str([rng.randint(1, 40) for _ in range(rng.randint(4, 7))])
+        fields = {"name": rng.choice(NAMES), "word": rng.choice(WORDS), "numbers": numbers}
+
+        def fill(gap: re.Match[str], fields: Mapping[str, str] = fields) -> str:
+            return fields[gap[1]] if gap[1] in fields else str(rng.randint(*map(int, gap[1].split("-"))))
+
+        text = re.sub(r"\{([a-z]+|\d+-\d+)\}", fill, rng.choice(WRITTEN[what][kind]))
+        if answer := answer_of(text):
+            return kind, text, answer
+
+
+def nearly(text: str, rng: Random, answer_of: Callable[[str], str]) -> tuple[str, str] | None:
+    """A text that differs in one digit or, without any, in one word, and its answer, which is another one.
+
+    None where none has an answer.
+    """
+    answer, places = answer_of(text), [found.span() for found in re.finditer(r"\d", text)]
+    places = places or [found.span() for word in WORDS for found in re.finditer(word, text)]
+    for _ in range(TRIES if places else 0):
+        start, end = rng.choice(places)
+        other = f"{text[:start]}{rng.choice('123456789' if end - start == 1 else WORDS)}{text[end:]}"
+        if answer_of(other) not in ("", answer):
+            return other, answer_of(other)
+    return None
+
+
+def token_edits(first: Sequence[str], second: Sequence[str]) -> int:
+    """The fewest words to insert, delete or replace that turn one text into the other (Levenshtein, over words)."""
+    row = list(range(len(second) + 1))
+    for number, word in enumerate(first, 1):
+        before, row[0] = row[0], number
+        for place, other in enumerate(second, 1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (word != other))
+    return row[-1]
+
+
 def kind_fields(kind: str) -> dict[str, str]:
     """Fields for a kind of thing: the noun alone, and with its article at the beginning and inside of a sentence."""
     article = "an" if kind[0] in "aeiou" else "a"
@@ -66,6 +117,7 @@ def kind_fields(kind: str) -> dict[str, str]:
 
 
 COARSE, FINE, COGNITIVE = "coarse", "fine", "cognitive"
+TABLE: Mapping[str, Any] = toml_of(Path(__file__).with_name("subtasks.toml"))
 FILES, GUESTS = "curate.recos.subtasks", "recos_subtasks"  # rooms: this folder, and what other packages add
 
 
@@ -91,6 +143,13 @@ class Subtask:
     of_writing: bool = False
 
 
+def described(name: str, generator: Generator | None = None) -> Subtask:
+    """A row of `subtasks.toml`, whose pictures a generator draws, or which are photos."""
+    lists = {key: tuple(TABLE[name].get(key, ())) for key in ("attributes", "queries")}
+    row = {key: value for key, value in TABLE[name].items() if key != "drawn"}
+    return Subtask(name, **row | lists, generator=generator)
+
+
 def names() -> list[str]:
     """All sub-tasks, by families: coarse, fine, cognitive; nothing is drawn or read."""
     order = (COARSE, FINE, COGNITIVE)
@@ -107,8 +166,6 @@ def subtask(name: str) -> Subtask:
 @cache
 def subtasks() -> Mapping[str, Subtask]:
     """Every sub-task by its name: those of the table, of the files of this folder, and of other packages."""
-    table = toml_of(Path(__file__).with_name("photos.toml"))
-    lists = ("attributes", "queries")
-    photos = [Subtask(name, **row | {key: tuple(row.get(key, ())) for key in lists}) for name, row in table.items()]
+    photos = [described(name) for name, row in TABLE.items() if "drawn" not in row]
     members = [rooms.load(room, name) for room in (FILES, GUESTS) for name in rooms.names(room)]
     return {member.name: member for member in [*photos, *members]}

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import PAPERS, handwriting
-from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions, kind_fields
+from eyespot.curate.recos.subtasks import (
+    CaptionWordings,
+    Facts,
+    Subtask,
+    described,
+    fill_captions,
+    kind_fields,
+    nearly,
+    written,
+)
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 SHARE_OF_FIGURES = 0.3
-KINDS = (
-    *("addition problem", "subtraction problem", "multiplication problem", "division problem"),
-    "calculation with three numbers",
-)
+SIGNS = str.maketrans("−×÷", "-*/")
 
 
 class Sums:
@@ -24,14 +32,25 @@ class Sums:
     def sample(self, rng: Random) -> dict[str, Any]:
         paper = rng.choice(list(PAPERS))
         if rng.random() < SHARE_OF_FIGURES:
-            figure = rng.choice(list(handwriting.AREAS))
-            sides = handwriting.sides(figure, rng)
-            area = handwriting.AREAS[figure]
-            shown, answer = area.expression(*sides), str(area.value(*sides))
-            return {"shown": shown, "answer": answer, "figure": figure, "sides": sides, "paper": paper}
-        kind = rng.choice(KINDS)
-        shown, result = write_sum(kind, rng)
-        return {"shown": shown, "answer": str(result), "kind": kind, "paper": paper}
+            figure = rng.choice(list(handwriting.FIGURES))
+            while True:
+                sides = [rng.randint(*ends) for ends in handwriting.FIGURES[figure]["sides"]]
+                shown = handwriting.FIGURES[figure]["shown"].format(*sides)
+                if answer := result_of(shown):
+                    return {"shown": shown, "answer": answer, "figure": figure, "sides": sides, "paper": paper}
+        kind, shown, answer = written("sums", rng, result_of)
+        return {"shown": shown, "answer": answer, "kind": kind, "paper": paper}
+
+    def sibling(self, facts: Facts, rng: Random) -> Facts | None:
+        if "figure" not in facts:
+            changed = nearly(facts["shown"], rng, result_of)
+            return {**facts, "shown": changed[0], "answer": changed[1]} if changed else None
+        area = handwriting.FIGURES[facts["figure"]]["shown"]
+        sides = nearly(" ".join(map(str, facts["sides"])), rng, lambda text: result_of(area.format(*text.split())))
+        if sides is None:
+            return None
+        lengths = [int(side) for side in sides[0].split()]
+        return {**facts, "shown": area.format(*lengths), "answer": sides[1], "sides": lengths}
 
     def draw(self, facts: Facts, rng: Random) -> Image:
         paper = PAPERS[facts["paper"]]
@@ -47,35 +66,12 @@ class Sums:
         return fill_captions("sum", fields | kind_fields(facts["kind"]) | {"shown": facts["shown"]})
 
 
-def write_sum(kind: str, rng: Random) -> tuple[str, int]:
-    """A sum of this kind with random numbers, and what it comes to."""
-    number = rng.randint
-    match kind:
-        case "addition problem":
-            a, b = number(3, 99), number(3, 99)
-            return f"{a}+{b}", a + b
-        case "subtraction problem":
-            less, rest = number(2, 60), number(1, 60)
-            return f"{less + rest}−{less}", rest
-        case "multiplication problem":
-            a, b = number(2, 19), number(2, 9)
-            return f"{a}×{b}", a * b
-        case "division problem":
-            divisor, result = number(2, 12), number(2, 15)
-            return f"{divisor * result}÷{divisor}", result
-        case _:
-            a, b, c = number(2, 12), number(2, 12), number(2, 12)
-            sums = ((f"({a}+{b})×{c}", (a + b) * c), (f"{a}×{b}+{c}", a * b + c), (f"{a + b}−{b}+{c}", a + c))
-            return rng.choice(sums)
+def result_of(calculation: str) -> str:
+    """What a calculation comes to; "" unless that is a whole number above 0."""
+    value = eval(re.sub(r"\d+", r"Fraction(\g<0>)", calculation.translate(SIGNS)), {"Fraction": Fraction})
+    return str(value) if value > 0 and value.denominator == 1 else ""
 
 
 def load() -> Subtask:
     """The sub-task."""
-    return Subtask(
-        "numerical",
-        COGNITIVE,
-        30,
-        "Tells what the calculation or the area in the picture comes to, without repeating all of it.",
-        ("result", "operation", "figure"),
-        generator=Sums(),
-    )
+    return described("numerical", Sums())

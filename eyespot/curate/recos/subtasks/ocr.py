@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import PHRASES, draw_board, sample_board
-from eyespot.curate.recos.subtasks import FINE, CaptionWordings, Facts, Subtask, fill_captions
+from eyespot.curate.recos.subtasks import CaptionWordings, Facts, Subtask, described, fill_captions, nearly
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -21,6 +21,10 @@ class LetterBoards:
         shown = f"{rng.choice(PHRASES)['english']} {rng.choice(NUMBERS)}"
         return {"shown": shown, "answer": shown, "painted": sample_board("text", rng)}
 
+    def sibling(self, facts: Facts, rng: Random) -> Facts | None:
+        changed = nearly(facts["shown"], rng, str)
+        return {**facts, "shown": changed[0], "answer": changed[0]} if changed else None
+
     def draw(self, facts: Facts, rng: Random) -> Image:
         return draw_board(facts["shown"].upper(), facts["painted"], rng)
 
@@ -31,14 +35,4 @@ class LetterBoards:
 
 def load() -> Subtask:
     """The sub-task."""
-    return Subtask(
-        "ocr",
-        FINE,
-        30,
-        "Repeats words that can be read in the picture, in quotation marks.",
-        ("words", "number"),
-        ("a sign with writing on it", "a shop sign", "a street sign", "a poster", "words on a wall"),
-        LetterBoards(),
-        stand_in="drawn signs stand in for photos of writing",
-        of_writing=True,
-    )
+    return described("ocr", LetterBoards())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.recos.drawing import draw_board, sample_board, sample_phrase
-from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions
+from eyespot.curate.recos.drawing import PHRASES, draw_board, sample_board, sample_phrase
+from eyespot.curate.recos.subtasks import CaptionWordings, Facts, Subtask, described, fill_captions, nearly, token_edits
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+LAST_LATIN = "\u2e80"  # where the signs of Chinese begin
 SHARE_OF_ENGLISH = 0.3  # signs in English, whose captions give the Chinese
 
 
@@ -23,12 +25,23 @@ class BilingualSigns:
         style = sample_board("text" if english else "chinese", rng)
         return {"shown": shown, "answer": answer, "kind": phrase["kind"], "painted": style}
 
+    def sibling(self, facts: Facts, rng: Random) -> Facts | None:
+        names = ("english", "chinese") if facts["shown"] <= LAST_LATIN else ("chinese", "english")
+        if changed := nearly(facts["shown"], rng, str):  # the number, which both texts have
+            number, other = (re.search(r"\d+", text)[0] for text in (facts["shown"], changed[0]))  # type: ignore[index]
+            return {**facts, "shown": changed[0], "answer": facts["answer"].replace(number, other)}
+        words = facts["answer" if names[1] == "english" else "shown"].split()
+        same = [one for one in PHRASES if one["kind"] == facts["kind"] and one[names[0]] != facts["shown"]]
+        rng.shuffle(same)
+        chosen = rng.choice(sorted(same, key=lambda one: token_edits(words, one["english"].split()))[:4])
+        return {**facts, "shown": chosen[names[0]], "answer": chosen[names[1]]}
+
     def draw(self, facts: Facts, rng: Random) -> Image:
         return draw_board(facts["shown"], facts["painted"], rng)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         fields = {"answer": facts["answer"], "kind": facts["kind"], "board": facts["painted"]["board"]}
-        if facts["shown"] > "\u2e80":  # where the signs of Chinese begin
+        if facts["shown"] > LAST_LATIN:
             fields |= {"article": "A", "language": "Chinese", "other": "English"}
         else:
             fields |= {"article": "An", "language": "English", "other": "Chinese"}
@@ -37,11 +50,4 @@ class BilingualSigns:
 
 def load() -> Subtask:
     """The sub-task."""
-    return Subtask(
-        "translation",
-        COGNITIVE,
-        30,
-        "Tells in the other language what the Chinese or English text in the picture says.",
-        ("meaning", "language"),
-        generator=BilingualSigns(),
-    )
+    return described("translation", BilingualSigns())
