@@ -6,7 +6,10 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 from lazy_import import requires
@@ -150,5 +153,53 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert {str(page) for page in pages if page.parent.name != "decisions"} - {"index"} == listed
 
 
-def test_no_page_has_the_name_of_a_page_that_sphinx_makes() -> None:
-    assert {page.stem for page in DOCS.glob("*.md")} & {"search", "genindex", "modindex"} == set()
+# -- the pages are in short sentences and plain words, the glossary's own -------------------------------------------
+
+PROSE = [page for page in PAGES if page.parent.name != "decisions" and page.name not in ("api.md", "settings.md")]
+WORDS = tomllib.loads((ROOT / "tests" / "words.toml").read_text(encoding="utf-8"))
+SENTENCE_ENDS = re.compile(r'(?<=[.!?])[*"”)]*\s+(?=[A-Z*"“(x0-9])| · ')
+
+
+@cache
+def sentences(page: Path) -> list[str]:
+    """Those of paragraphs and lists; code is x, and tables, headings and figures are left out."""
+    text = re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(?:#|\||!\[|    \S).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "x", text))
+    blocks = re.split(r"\n\s*\n|\n *(?:[*-]|\d+\.) ", text)
+    return [one for block in blocks for one in SENTENCE_ENDS.split(" ".join(block.split()))]
+
+
+def test_sentences_are_short() -> None:
+    lengths = {one: len(re.findall(r"\S*\w\S*", one)) for page in PROSE for one in sentences(page)}
+
+    assert [one for one, length in lengths.items() if length > 35] == []
+    assert median(length for length in lengths.values() if length) <= 15
+
+
+def stems(word: str) -> set[str]:
+    """What it may be a form of."""
+    found = {word.removesuffix(end) + new for end in WORDS["endings"] if word.endswith(end) for new in ("", "e", "y")}
+    undoubled = {one[:-1] for one in found if one[-1:] == one[-2:-1]}
+    return {word, re.sub("^(un|re|non|mis|over)", "", word)} | found | undoubled
+
+
+def test_words_are_spelled_right_and_plain() -> None:
+    listed = (ROOT / "eyespot" / "encoders" / "starter_data" / "words.txt").read_text(encoding="utf-8").splitlines()
+    known = {line.partition("\t")[0].lower() for line in listed} | set(WORDS["known"].split())
+    plain = re.compile(r"(?<![\w./@#-])[a-z][a-z']+(?![\w/@#]|\.\w)")
+    words = {word: one for page in PROSE for one in sentences(page) for word in plain.findall(one)}
+
+    assert {word: one for word, one in words.items() if not any(stems(stem) & known for stem in stems(word))} == {}
+    assert {word: one for word, one in words.items() if word in WORDS["instead"]} == {}
+
+
+def test_the_program_and_the_pages_use_the_words_of_the_glossary() -> None:
+    rows = re.findall(r"^\| \*\*(\w+)\*\* \| .* \| (.*) \|$", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    places = [DOCS / "settings.md", ROOT / "tests" / "wording.json", *ROOT.glob("eyespot/web/templates/*.html")]
+    program = "\n".join(place.read_text(encoding="utf-8").lower() for place in places)  # help texts, messages, labels
+    texts = program + "\n".join(page.read_text("utf-8").lower() for page in PROSE if page.name != "glossary.md")
+
+    assert len(rows) >= 12 and [term for term, _ in rows if not re.search(rf"\b{term}s?\b", program)] == []
+    others = [name for _, names in rows for name in re.findall('"(.+?)"', names)]
+    assert [name for name in others if re.search(rf"\b{name}s?\b", texts)] == []
