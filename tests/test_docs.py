@@ -23,14 +23,30 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+RUNNING = {  # pages that run one after the other in one folder → what their lines and their Python print
+    "use/search use/filter use/take_along use/duplicates use/files use/trouble": r"would be freed.*indmill",
+    "use/feedback": "moved by 20 yes and 0 no of encoder:starter",
+    "how/words": "puerta|pez = ",
+    "how/exact": "",
+    "how/approximate": '"exact"',
+    "how/scale": "^100,000,000 images.*; search it with.*^20,000,000 images.*^1,000,000,000 images of starter, 1152",
+    "research/compare": r"^RR ",
+    "research/metrics": r"^AP@50 +0\.5000",
+    "research/judges": r"'from_ledger': 20, 'asked': 0.*indmill",
+    "research/calibration": "30 pairs, 0 in the ledger, .*40 verdicts from the ledger, 0 asked.*expected calibration",
+}
+
+
 @pytest.mark.long
-def test_the_pages_on_search_run_as_they_stand(tmp_path: Path) -> None:
-    pages = [DOCS / "use" / f"{name}.md" for name in ("search", "filter", "take_along", "files", "trouble")]
-    (code,) = blocks(pages[0], "python")
+@pytest.mark.parametrize(("names", "printed"), RUNNING.items())
+def test_a_page_runs_as_it_stands(names: str, printed: str, tmp_path: Path) -> None:
+    first, *more = (DOCS / f"{name}.md" for name in names.split())
 
-    run_page(pages[0], tmp_path, *pages[1:])
+    lines = run_page(first, tmp_path, *more)
 
-    assert "indmill" in run_code(code, tmp_path).splitlines()[0]
+    code = run_code("\n".join(block for page in (first, *more) for block in blocks(page, "python")), tmp_path)
+    shown = "".join(f"{line.stdout}{line.stderr}" for line in lines) + code
+    assert re.search(printed, shown, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

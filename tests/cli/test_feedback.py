@@ -15,7 +15,6 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judgement, Query, Term
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
-from tests.pages import ROOT, run_page
 from tests.worlds import index_gallery, make_gallery
 
 
@@ -78,13 +77,6 @@ def test_a_photo_has_a_rank_path_or_name(gallery: Path, tmp_path: Path, monkeypa
         search(gallery)
         assert search(gallery, "--yes", name)["items"][0]["id"] == items[-1]["id"]
     refuses("search", "stripes", "-g", gallery, "--yes", "25", code=2)
-
-
-@pytest.mark.long
-def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
-    *_, last = run_page(ROOT / "docs" / "use" / "feedback.md", tmp_path)
-
-    assert "moved by 20 yes and 0 no of encoder:starter" in last.stderr
 
 
 def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, gallery: Path) -> None:

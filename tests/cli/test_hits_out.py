@@ -22,8 +22,7 @@ from eyespot.photos.raw import reads_raw
 from eyespot.photos.videos.addresses import file_of, frame_of, reads_video
 from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_process
-from tests.pages import ROOT, run_page
-from tests.worlds import copy_of_sample_gallery, index_gallery, make_gallery
+from tests.worlds import index_gallery, make_gallery
 from tests.worlds.clips import clip
 from tests.worlds.dng import dng
 
@@ -193,15 +192,6 @@ def test_a_gallery_without_copies_says_so(folder: Path, tmp_path: Path) -> None:
     index_gallery(tmp_path / "gallery", folder / "photos" / "small.jpg")
 
     refuses("duplicates", "-g", tmp_path / "gallery", code=4)
-
-
-@pytest.mark.long
-def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
-    copy_of_sample_gallery(tmp_path / ".eyespot")
-
-    run_page(ROOT / "docs" / "use" / "duplicates.md", tmp_path)
-
-    assert json.loads((tmp_path / "duplicates.json").read_text())["totals"]["copies"]["groups"] == 3
 
 
 # -- a folder of all that phones and cameras leave ----------------------------------------------------------------

@@ -48,7 +48,7 @@ def lines() -> list[set[str]]:
 
 
 def _names(text: str, page: Path) -> bool:
-    return f'"{page.name}"' in text or f'"{page.stem}"' in text
+    return any(name in text for name in (f'"{page.name}"', f'"{page.stem}"', f"{page.parent.name}/{page.stem}"))
 
 
 def words_of_strings(code: str) -> set[str]:

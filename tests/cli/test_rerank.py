@@ -14,7 +14,6 @@ from eyespot.runs import read_qrels, read_run, write_run
 from eyespot.types import Judgement, Query, Spent, Term, Verdict
 from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
 from tests.command import Done, refuses, run_eyespot
-from tests.pages import ROOT, blocks, run_code, run_page
 from tests.worlds import benchmarks as worlds
 from tests.worlds.servers import YES, Double, Response, Seen, chat
 
@@ -210,28 +209,6 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
     refuses("fuse", *words.format(a=two[0], b=two[1], out=out).split())
 
     assert not out.exists()
-
-
-@pytest.mark.long
-def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "research" / "judges.md"
-
-    run_page(page, tmp_path)
-    printed = run_code("\n".join(blocks(page, "python")), tmp_path)
-
-    assert "'from_ledger': 20, 'asked': 0" in printed and "indmill" in printed.splitlines()[-1]
-
-
-@pytest.mark.long
-def test_the_page_on_calibration_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "research" / "calibration.md"
-
-    _, plan, *_ = run_page(page, tmp_path)
-    printed = run_code("\n".join(blocks(page, "python")), tmp_path)
-
-    assert plan.stdout == "encoder:starter: 30 pairs, 0 in the ledger, 30 to ask\n"
-    assert "40 verdicts from the ledger, 0 asked" in printed
-    assert "expected calibration error" in printed and "windmill" in (tmp_path / "hits.html").read_text()
 
 
 PHOTOS = 30

@@ -16,7 +16,6 @@ from eyespot.search.tuning import QUERIES, Try, Tuning, TuningQueries, candidate
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.lazy_import import requires
-from tests.pages import ROOT, run_page
 from tests.worlds.vectors import DIM, drawn, take, view_of
 
 pytestmark = requires("faiss")
@@ -180,10 +179,3 @@ def test_halves_share_no_query() -> None:
     one, two = TuningQueries(np.arange(21, dtype=np.float32)[:, None], "drawn").halves()
 
     assert sorted([*one.ravel(), *two.ravel()]) == list(range(21))
-
-
-@pytest.mark.long
-def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
-    lines = run_page(ROOT / "docs" / "how" / "approximate.md", tmp_path)
-
-    assert any('"exact"' in line.stdout for line in lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import resource
@@ -30,7 +29,6 @@ from eyespot.kernels.codes import Codes, has_codes, write_codes
 from eyespot.search.adapted import seen_by
 from eyespot.types import AdaptedQuery, Encoder, EyespotError, Space, UsageError, no_progress
 from tests import tiny_models
-from tests.pages import ROOT, run_page
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import opened
 
@@ -348,14 +346,3 @@ def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_
         place.write_text(written.replace("[[0.5]]", wrong))
         with pytest.raises(EyespotError, match="damaged"):
             disk.read_note(tmp_path, STEM)
-
-
-PAGE = ROOT / "docs" / "how" / "scale.md"
-
-
-@pytest.mark.long
-def test_its_lines_run(tmp_path: Path) -> None:
-    found, _, plan = "".join(line.stdout for line in run_page(PAGE, tmp_path)).partition("\n}\n")
-    assert len(json.loads(found + "}")["items"]) == 3 and plan.startswith("100,000,000 images of starter")
-    assert "were there; search it with" in plan and "windmill" in plan
-    assert "20,000,000 images of starter" in plan and "1,000,000,000 images of starter, 1152 numbers each" in plan

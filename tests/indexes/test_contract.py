@@ -17,7 +17,6 @@ import pytest
 
 import eyespot.indexes
 from eyespot.types import Index, UsageError
-from tests.pages import ROOT, blocks, run_code
 from tests.wording import raises
 from tests.worlds.vectors import clustered
 
@@ -194,9 +193,3 @@ def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarr
     found = load([np.load(tmp_path / "v.npy")], folder=folder).search(vectors[:60], 10)
     assert found.rows.shape == (60, 10)
     assert (found.scores > 0.9999).mean() > 0.6  # each has ten copies; some are missed by what is approximate
-
-
-def test_its_code_runs(tmp_path: Path) -> None:
-    (code,) = blocks(ROOT / "docs" / "how" / "exact.md", "python")
-
-    run_code(code, tmp_path)

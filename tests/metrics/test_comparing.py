@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +32,6 @@ from eyespot.metrics import (
 )
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
-from tests.pages import ROOT, blocks, run_code, run_page
 from tests.wording import check_wording, raises
 from tests.worlds.rankings import ranking
 
@@ -186,17 +184,6 @@ ONE = scores([1], ["q0"])
 def test_what_cannot_be_compared_is_refused(ask: Callable[[], object]) -> None:
     with raises(UsageError):
         ask()
-
-
-@pytest.mark.long
-def test_the_page_on_comparing_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "research" / "compare.md"
-    (code,) = blocks(page, "python")
-
-    first, *_ = run_page(page, tmp_path)
-    run_code(code, tmp_path)
-
-    assert "RR " in first.stdout and (tmp_path / "chosen.html").exists()
 
 
 # -- from a run and its qrels to scores ---------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from eyespot.extras import install_line
 from eyespot.metrics import OUTSIDE, Aligned, aligned, evaluate, names, parse, preset
 from eyespot.types import Qrels, Run, UsageError
 from tests.lazy_import import lazy_import, requires
-from tests.pages import ROOT, blocks, run_code, run_page
+from tests.pages import ROOT
 from tests.wording import raises
 from tests.worlds.rankings import graded, ranking
 
@@ -197,19 +196,6 @@ def test_every_measure_has_a_spelling_of_its_own() -> None:
     spelled = [str(parse(name if name in ("mAP@R", "Rprec") else f"{name}@7")) for name in names()]
 
     assert len(set(spelled)) == len(spelled) == len(names())
-
-
-PAGE = ROOT / "docs" / "research" / "metrics.md"
-
-
-@pytest.mark.long
-def test_the_page_on_metrics_runs_as_it_stands(tmp_path: Path) -> None:
-    (code,) = blocks(PAGE, "python")
-
-    first, *_ = run_page(PAGE, tmp_path)
-    run_code(code, tmp_path)
-
-    assert first.stdout.splitlines()[0].split()[:2] == ["AP@50", "0.5000"]
 
 
 # -- measures that ir-measures computes ---------------------------------------------------------------------------
