@@ -245,7 +245,9 @@ class Endpoint:
             else:
                 meter.lose()  # on the way, perhaps after it was paid
             if isinstance(trouble, RetryableError) and trouble.wait is not None:
-                self.retry.refuse_long_wait(trouble.wait, self.address)
+                if trouble.wait > self.retry.max_retry_after:
+                    asked = f"{self.address} asks to wait {trouble.wait:.0f} seconds"
+                    raise EyespotError(f"{asked}; run the same line again then") from None
                 self.rate_limiter.pause(trouble.wait)
             raise
         answer = counted(body or {}, data)

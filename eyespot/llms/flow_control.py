@@ -82,11 +82,6 @@ class RetryPolicy:
             return trouble.wait
         return wait_random_exponential(self.first_delay, self.max_delay)(state)
 
-    def refuse_long_wait(self, seconds: float, address: str) -> None:
-        """`EyespotError` if the server asks for a longer wait than `max_retry_after`."""
-        if seconds > self.max_retry_after:
-            raise EyespotError(f"{address} asks to wait {seconds:.0f} seconds; run the same line again then")
-
 
 class LastResult(Exception):
     """What an item came to although the run ends, and why it ends."""
