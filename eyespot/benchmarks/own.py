@@ -8,9 +8,8 @@ from eyespot.benchmarks._benchmark import Benchmark, Needed, Task
 from eyespot.benchmarks._evaluating import ByColumn
 from eyespot.metrics import parse
 from eyespot.runs import read_qrels
-from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.tables import rows_of
-from eyespot.storage.text_files import refuse, required
+from eyespot.runs.judged import JudgedQueries, queries_of_table
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 MEASURES = ("AP(norm='min-k', ties='average')@50", "nDCG(ties='average')@50", "RR(ties='average')@50", "R@20", "P@10")
@@ -30,23 +29,18 @@ QRELS = Needed(
 
 def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
-    path, every = QUERIES.place(data), dict[str, Columns]()
-    for line, row in rows_of(path):
-        query = required(path, line, row, "id", "query_id")
-        if query in every:
-            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
-        text = row.get("text") or row.get("query_text") or row.get("query")
-        if not text and not row.get("image"):
-            refuse(path, f"line {line}", f"has neither text nor image; there are: {', '.join(row)}")
-        every[query] = {**row, **({"text": text} if text else {})}
+    path = QUERIES.place(data)
+    every = queries_of_table(path)
+    for query, facts in every.items():
+        if not facts.get("text") and not facts.get("image"):
+            refuse(path, f"query {query!r}", f"has neither text nor image; there are: {', '.join(facts)}")
     queries = {q: facts for q, facts in every.items() if facts.get("split") in (None, "", split)}
     if not queries:
         there = ", ".join(sorted({str(facts.get("split")) for facts in every.values()})) or "none"
         raise UsageError(f"no query of {data} is in the split {split!r}; splits there: {there}")
     qrels = read_qrels(QRELS.place(data))
     if not any(query in qrels for query in queries):
-        example_queries = list(queries)
-        text = ", ".join(map(repr, example_queries[:2])) + (" …" if len(example_queries) > 2 else "")
+        text = ", ".join(map(repr, [*queries][:2])) + " …" * (len(queries) > 2)
         raise UsageError(f"no query of {data} is judged; {text} are not in {qrels.header['source']}")
     judged = JudgedQueries(queries, qrels).only(queries)
     measures = [parse(measure) for measure in MEASURES]

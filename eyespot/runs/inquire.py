@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.runs.judged import Columns, JudgedQueries, queries_of_table
 from eyespot.storage.tables import rows_of
 from eyespot.storage.text_files import refuse, required
 from eyespot.types import Qrels, RankedImage, Run
@@ -41,13 +41,9 @@ def read(queries: Path, annotations: Path | None = None, image: str = "image_id"
 
 def read_queries(path: Path) -> dict[str, Columns]:
     """Queries by id: `text` and the columns by which results are broken down (an unnamed first column is dropped)."""
-    found: dict[str, Columns] = {}
-    for line, row in rows_of(path):
-        query = required(path, line, row, "query_id")
-        if query in found:
-            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
-        text = required(path, line, row, "query_text", "query")
-        found[query] = {"text": text, **{n: v for n, v in row.items() if n not in ("", "query_id", "query_text")}}
+    found = queries_of_table(path)
+    if (silent := next((query for query, facts in found.items() if not facts.get("text")), None)) is not None:
+        refuse(path, f"query {silent!r}", "has no query_text")
     return found
 
 
