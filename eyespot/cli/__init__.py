@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     `argv` are the words after the name of the program; without them those of this process.
     """
+    gc.set_threshold(50_000)  # a start makes many objects and frees few
     _open_streams()
     if argv is None:
         _name_files_in_utf8()

@@ -16,7 +16,6 @@ from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.kernels import compiled
 from eyespot.search import query_language
-from eyespot.search.hits import Hits
 from eyespot.search.nearest import as_run
 from eyespot.types import (
     Encoder,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from eyespot.search.adapted import SearchBackend
     from eyespot.search.estimates.study import CollectionEstimate
     from eyespot.search.feedback import Feedback
+    from eyespot.search.hits import Hits
     from eyespot.search.label_learning import Contrast
     from eyespot.search.searchable import Scan
     from eyespot.settings.search import FilterSettings, RankingSettings, SearchSettings
@@ -181,6 +181,7 @@ class Collection:
         judged photos themselves. `UsageError` for what cannot be searched, `NothingFound` if nothing is left.
         """
         from eyespot.gallery.filters import all_of, columns_of
+        from eyespot.search.hits import Hits
         from eyespot.search.parts import condition_of
         from eyespot.settings.search import FEW, SearchSettings
 

@@ -30,7 +30,7 @@ class TextNetwork:
         from tokenizers import Tokenizer
 
         self._known: OrderedDict[str, Floats] = OrderedDict()
-        self.session = session_of(str(folder / "text.onnx"))
+        self.session = session_of(str(folder / "text.onnx"), several=False)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_truncation(LONGEST_TEXT)
         self.tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
@@ -51,12 +51,12 @@ class TextNetwork:
         return np.concatenate(vectors)
 
 
-def session_of(model: str | bytes) -> InferenceSession:
-    """An onnxruntime session on the processor, of a file's place or of its bytes, with EYESPOT_THREADS threads."""
+def session_of(model: str | bytes, several: bool = True) -> InferenceSession:
+    """An onnxruntime session on the processor, of a file's place or bytes; with `several` or one of its threads."""
     import onnxruntime
 
     options: Any = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads()
+    options.intra_op_num_threads = threads() if several else 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.disable_quant_qdq", "1")  # eight-bit weights are widened once, at loading
