@@ -78,7 +78,7 @@ class PictureIndex(PictureTables):
 
     def __init__(self, gallery: Path) -> None:
         _open_ledger(gallery)
-        self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA)
+        self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA, views=VIEW)
         self._gallery = gallery
         self.forget_numbers()
         self._visited: dict[int, int] = {}  # roots, and when this run began to look through them: nanoseconds

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from eyespot.gallery import disk
-from eyespot.gallery.index_tables import packed
+from eyespot.gallery.index_tables import VIEW, packed
 from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.video_frames import known_frames
 from eyespot.photos.places import Root
@@ -35,7 +35,7 @@ class KnownInIndex:
     """What need not be decoded again, as the index of a gallery has it; many threads ask through one connection."""
 
     def __init__(self, gallery: Path) -> None:
-        self.sql, self.turn = sqlite.connect_to_read(gallery / INDEX), threading.Lock()
+        self.sql, self.turn = sqlite.connect_to_read(gallery / INDEX, VIEW), threading.Lock()
 
     def is_measured(self, id: str) -> bool | None:
         """Whether the row of a picture of these bytes says what was measured of it; None if it has no row.
@@ -62,7 +62,7 @@ def reading(gallery: Path) -> Iterator[ReadOnlyIndex]:
     place = gallery / INDEX
     try:
         if place.exists():
-            with sqlite.whole(place), closing(sqlite.connect_to_read(place)) as sql:
+            with sqlite.whole(place), closing(sqlite.connect_to_read(place, VIEW)) as sql:
                 if {"roots", "files", "problems"} <= sqlite.table_names(sql):
                     yield ReadOnlyIndex(gallery, sql)
                     return

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyespot.photos.found import Labels, Unreadable, is_utf8, reason
+from eyespot.storage.text_files import Lines
 
 FILE_COLUMNS = ("file_name", "filename", "file", "path", "filepath", "image", "image_path")
 MEASURED = frozenset(
@@ -146,7 +147,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _json_lines(place: Path) -> Iterator[RawRow]:
     with place.open(encoding="utf-8-sig") as file:
-        for line, text in enumerate(file, 1):
+        for line, text in enumerate(Lines(file), 1):
             if text.strip():
                 row = _object(text)
                 column = _file_column([*(row or ())])
@@ -257,14 +258,15 @@ def read_delimited(file: IO[str]) -> tuple[list[str], Iterator[DelimitedRow]]:
     The header decides what separates fields, or a line `sep=;` above it, as Excel writes one.
     """
     csv.field_size_limit(MAX_FIELD)
-    header, above = file.readline(), 1
+    lines = Lines(file)
+    header, above = next(lines, ""), 1
     delimiter = max(",;\t", key=header.count)
     if header.lower().startswith("sep="):
-        delimiter, header, above = header[4:5], file.readline(), 2
+        delimiter, header, above = header[4:5], next(lines, ""), 2
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
 
     def rows() -> Iterator[DelimitedRow]:
-        reader = csv.reader(file, delimiter=delimiter)
+        reader = csv.reader(lines, delimiter=delimiter)
         for row in filter(None, reader):
             wrong = f"has {len(row)} fields where the header has {len(names)}"
             yield reader.line_num + above, dict(zip(names, row, strict=True)) if len(row) == len(names) else wrong

@@ -23,7 +23,8 @@ from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 
 _TABLES = (".json", ".jsonl", ".csv", ".tsv")  # beside a tar, by its name
-_TORN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError)  # what headers full of noise end in
+# What headers end in that are full of noise, or state sizes that no machine has
+_TORN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, MemoryError)
 
 
 def scan_tar(place: str) -> Iterator[Record]:

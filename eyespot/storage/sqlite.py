@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
@@ -37,14 +37,15 @@ class DamagedLedger(EyespotError):
 
 
 def connect(
-    path: Path, schema: str = "", derived: bool = False, later: str = "", settles: bool = True
+    path: Path, schema: str = "", *, derived: bool = False, later: str = "", settles: bool = True, views: str = ""
 ) -> copies.CopiedLedger:
     """Open or create the file at `path` with the tables of `schema`; commits are on disk when they return.
 
     derived: what is in these tables can be made again from other files, so they get no copies in a gallery.
     later: the schema of tables that the first write makes; here they are made if a gallery has copies of them.
-    settles: copies and digest are brought up to date when it closes; else the next connection does that. Raises
-    `DamagedLedger` if the file is not SQLite's or not as it was closed, `sqlite3.OperationalError` on a full disk.
+    settles: copies and digest are brought up to date when it closes; else the next connection does that. views: the
+    statements that make its own. Raises `DamagedLedger` if the file is not SQLite's or not as it was closed,
+    `sqlite3.OperationalError` on a full disk.
     """
     make_folder(path.parent)
     if why := copies.why_changed(path):
@@ -57,6 +58,7 @@ def connect(
             _write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
             table_names(connection)  # makes the log, by which others see that the file is open
+            _refuse_code(connection, views, None if views else copies.tables_of(schema + later))
             connection.begin(path)
             made = schema + later if copies.has_copies(path, copies.tables_of(later)) else schema
             connection.executescript(made)
@@ -85,26 +87,41 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         time.sleep(0.01)
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a file that is there for questions only: on a disk that cannot be written, and while others write."""
+def connect_to_read(path: Path, views: str = "") -> sqlite3.Connection:
+    """Open a file that is there for questions only: on a disk that cannot be written, and while others write.
+
+    views: the statements that made those that it may have.
+    """
     uri, wal = path.absolute().as_uri(), path.with_name(f"{path.name}-wal")
     try:
         # Opened for writing, SQLite removes its own files next to it when it closes.
-        return _query_only(f"{uri}?mode=rw")
+        return _query_only(f"{uri}?mode=rw", views)
     except sqlite3.OperationalError:
         # On a disk that cannot be written it reads what a killed run left in the log, or a file that nothing changes.
-        return _query_only(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?mode=ro&immutable=1")
+        unwritten = f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?mode=ro&immutable=1"
+        return _query_only(unwritten, views)
 
 
-def _query_only(uri: str) -> sqlite3.Connection:
+def _query_only(uri: str, views: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA query_only=ON")
-        table_names(connection)  # SQLite opens the file at the first question
+        _refuse_code(connection, views)  # SQLite opens the file at the first question
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _refuse_code(connection: sqlite3.Connection, views: str = "", tables: Collection[str] | None = None) -> None:
+    """`DatabaseError` for triggers and views of others, which may run without end; of views only those in `tables`."""
+    views = views.replace("IF NOT EXISTS ", "")
+    foreign = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
+    for kind, name, made in connection.execute(foreign):
+        if made not in views and (kind == "trigger" or tables is None or name in tables):
+            error = sqlite3.DatabaseError(f"it has a {kind} {name}, which eyespot did not make")
+            error.sqlite_errorname = "SQLITE_CORRUPT"
+            raise error
 
 
 def table_names(connection: sqlite3.Connection) -> set[str]:

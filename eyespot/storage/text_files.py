@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import tomllib
@@ -9,7 +10,7 @@ import zlib
 from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import tomli_w
 
@@ -17,6 +18,7 @@ from eyespot.types import UsageError
 
 EXPANSION = 100  # times its size that a gzipped file may unfold to: rankings reach 20, a bomb 1,000
 ALLOWANCE = 64 << 20  # bytes that a gzipped file may unfold to, however small it is
+LONGEST_LINE = 1 << 24  # characters
 
 
 def refuse(path: Path, where: str, reason: str) -> NoReturn:
@@ -53,6 +55,26 @@ def _unpacked(path: Path, file: FileIO) -> bytes:
     if len(data) > limit:
         raise UsageError(f"{path} unfolds to more than {EXPANSION} times its size; unpack it yourself if you trust it")
     return data
+
+
+class Lines:
+    """The lines of a text; `csv.Error` for one of more than `LONGEST_LINE` characters, and then on with the next."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline(LONGEST_LINE)
+        if not line:
+            raise StopIteration
+        if len(line) < LONGEST_LINE or line.endswith(("\n", "\r")):
+            return line
+        while len(more := self._file.readline(LONGEST_LINE)) == LONGEST_LINE and not more.endswith(("\n", "\r")):
+            pass
+        raise csv.Error(f"has a line of more than {LONGEST_LINE:,} characters")
 
 
 def text_of(path: Path) -> str:

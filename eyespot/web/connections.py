@@ -1,7 +1,7 @@
-"""Connections of `eyespot serve`: HTTP/1.1 by h11, with a limit on their number and on the time that a head takes.
+"""Connections of `eyespot serve`: HTTP/1.1 by h11, with a limit on their number and on the time that a request takes.
 
-uvicorn itself waits without end for the rest of a request's head, so a few hundred half-sent requests would hold every
-file that the process may open.
+uvicorn itself waits without end for the rest of a request, so a few hundred half-sent ones would hold every file that
+the process may open.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from eyespot.web._security import LARGEST_HEAD
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+SLOWEST = 1 << 12  # bytes a second
 MOST = 500  # connections at once; the usual limit of open files is 1,024
 
 
 class Connection(H11Protocol):
     """One connection. Above `MOST` the one that has been silent longest between two requests is closed."""
 
-    seconds = 30.0  # that the head of a request may take
+    seconds = 30.0  # that a request may take to come, beside those for bytes that come no slower than SLOWEST
     _timer: asyncio.TimerHandle | None = None
-    _heard = 0.0
+    _heard = _end = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self._watch_head()
+        self._watch(0)
         if len(self.connections) > MOST:
             others = [one for one in self.connections if isinstance(one, Connection)]
             idle = [one for one in others if one.conn.their_state is h11.IDLE and not one.transport.is_closing()]
@@ -41,7 +42,7 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch_head()
+        self._watch(len(data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -59,13 +60,15 @@ class Connection(H11Protocol):
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
         self.transport.close()
 
-    def _watch_head(self) -> None:
-        """A head that comes byte by byte has no more time than one that stops."""
+    def _watch(self, came: int) -> None:
+        """A request that comes byte by byte has no more time than one that stops."""
         self._heard = time.monotonic()
-        if self.conn.their_state is not h11.IDLE:  # the head is complete
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):  # it has come whole
             self._stop_timer()
         elif self._timer is None:
+            self._end = self._heard + self.seconds
             self._timer = self.loop.call_later(self.seconds, self._give_up)
+        self._end += came / SLOWEST
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -73,7 +76,9 @@ class Connection(H11Protocol):
             self._timer = None
 
     def _give_up(self) -> None:
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+        if (left := self._end - time.monotonic()) > 0 or self.flow.read_paused:  # what is not read yet cannot come
+            self._timer = self.loop.call_later(max(left, 1.0), self._give_up)
+        elif self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and not self.transport.is_closing():
             self.transport.close()
 
 

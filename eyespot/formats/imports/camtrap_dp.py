@@ -24,6 +24,7 @@ from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 PACKAGE = "datapackage.json"
+LARGEST = 1 << 24  # bytes of it
 _ABOUT = {"life_stage": ("lifestage",), "sex": ("sex",), "behavior": ("behavior", "behaviour")}
 
 
@@ -34,7 +35,7 @@ def read(place: Path) -> Iterator[PhotoFacts]:
         raise UsageError(f"{package.place} has no {PACKAGE}; name the folder or zip of a Camtrap DP package")
     with package.open(PACKAGE) as file:
         try:
-            fields = json.loads(file.read().decode("utf-8-sig"))
+            fields = json.loads(file.read(LARGEST).decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             refuse(package.place / PACKAGE, "", f"is no JSON ({error}); fetch the package again")
     if not isinstance(fields, dict):

@@ -23,7 +23,7 @@ from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError
 
 PIECE = 1 << 22  # bytes
-LARGEST = 1 << 28  # bytes of `gallery.json`
+LARGEST = 1 << 26  # bytes of `gallery.json`
 _ADDRESS = "look after the address and its rights"
 TRANSFERS, MOST_TRANSFERS = "EYESPOT_TRANSFERS", 64
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
@@ -127,7 +127,7 @@ class Store:
         """The bytes of every file that is there."""
         with _explain_errors(self.url), suppress(FileNotFoundError):
             self.fs.invalidate_cache()
-            found = self.fs.find(self.root, detail=True)
+            found = self.fs.find(self.root, detail=True, **self._limit())
             return {at.removeprefix(f"{self.root}/"): int(facts["size"] or 0) for at, facts in found.items()}
         return {}
 
@@ -138,13 +138,8 @@ class Store:
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         """The first `size` bytes of a file, some at a time, and no more; `EyespotError` if it is not there."""
-        if size <= PIECE:  # one request, where a file that is opened costs two
-            yield self.range(name, 0, size)
-            return
-        with _explain_errors(self.url, name), self.fs.open(self._at(self._plain(name)), "rb") as file:
-            while size and (piece := file.read(min(size, PIECE))):
-                size -= len(piece)
-                yield piece
+        for start in range(0, size, PIECE):
+            yield self.range(name, start, min(start + PIECE, size))
 
     def bring(self, name: str, part: Path, size: int, tell: Progress) -> None:
         """A file of a web server to one that grows here, on from where it was cut."""
@@ -153,9 +148,29 @@ class Store:
 
     def range(self, name: str, start: int, stop: int) -> bytes:
         """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""
+        from fsspec.asyn import sync
+
         with _explain_errors(self.url, name):
-            at = self._at(self._plain(name))
-            return bytes(self.fs.cat_file(at, start=start, end=stop)) if stop > start else b""
+            at, limit = self._at(self._plain(name)), self._limit(min(stop - start, PIECE))
+            if stop <= start:
+                return b""
+            if self.compares:
+                return bytes(sync(self.fs.loop, self._object, at, start, stop, **limit))
+            return bytes(self.fs.cat_file(at, start=start, end=stop, **limit)[: stop - start])
+
+    async def _object(self, at: str, start: int, stop: int) -> bytearray:
+        """The same of S3, whose `cat_file` takes whatever comes."""
+        bucket, key, _ = self.fs.split_path(at)
+        answer = await self.fs._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes={start}-{stop - 1}")
+        data = bytearray()
+        async with answer["Body"] as body:
+            while len(data) < stop - start and (piece := await body.read(stop - start - len(data))):
+                data += piece
+        return data
+
+    def _limit(self, size: int = 0) -> dict[str, float]:
+        """The seconds that so many bytes may take, where fsspec waits for them."""
+        return {"timeout": web.START + size / web.SLOWEST} if self.fs.async_impl else {}
 
     def _plain(self, name: str) -> str:
         """The name, of a folder if it is a file: a device or a pipe may have no end, or no beginning."""
@@ -181,7 +196,7 @@ class Store:
             yield
 
     def _version(self, name: str) -> str:
-        facts = self.fs.info(self._at(name))
+        facts = self.fs.info(self._at(name), **self._limit())
         return str(facts.get("ETag") or facts["size"])
 
     def _at(self, name: str) -> str:

@@ -141,6 +141,7 @@ def _rewritten(gallery: Path) -> Iterator[sqlite3.Connection]:
         os.close(handle)
         try:
             if place.exists():
+                sqlite.connect_to_read(place).close()  # refuses what eyespot did not make
                 shutil.copyfile(place, temporary)
             with closing(sqlite3.connect(temporary, isolation_level=None)) as table:
                 # What is half done is thrown away whole

@@ -22,6 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from eyespot.storage.text_files import Lines
 from eyespot.types import UsageError
 
 LONGEST = 5  # words of a name that is looked up
@@ -120,11 +121,16 @@ def _is_table(name: str) -> bool:
 
 def _read(file_name: str, file: IO[str]) -> Iterator[Found]:
     csv.field_size_limit(MAX_FIELD)
-    first = file.readline()
-    delimiter = max(",;\t", key=first.count)
-    head: list[str] = next(_csv_reader([first], delimiter), [])
+    lines = Lines(file)
+    try:
+        first = next(lines, "")
+        delimiter = max(",;\t", key=first.count)
+        head: list[str] = next(_csv_reader([first], delimiter), [])
+    except csv.Error as error:  # without its columns nothing can be read
+        yield NameFailure(file_name, 1, str(error))
+        return
     titles = [folded(title.rpartition(":")[2]) for title in head]
-    rows = _rows(file, delimiter)
+    rows = _rows(lines, delimiter)
     if (reader := _reader_of(titles)) is not None:
         yield from _checked(file_name, rows, len(head), lambda row: reader(dict(zip(titles, row[1], strict=True))))
     elif _names_of(titles):
@@ -141,9 +147,9 @@ def _csv_reader(lines: Iterable[str], delimiter: str) -> Any:
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
 
 
-def _rows(file: IO[str], delimiter: str) -> Iterator[Row | NameFailure]:
+def _rows(lines: Iterable[str], delimiter: str) -> Iterator[Row | NameFailure]:
     """The rows below the first line; what the csv module refuses is a failure, and reading goes on behind it."""
-    reader = _csv_reader(file, delimiter)
+    reader = _csv_reader(lines, delimiter)
     while True:
         try:
             row = next(reader)

@@ -1,0 +1,270 @@
+"""What comes from outside has a limit: archives, tables, SQLite files, publications, buckets and uploads.
+
+Answers of models' servers are in tests/llms/test_gate.py, those of web hosts in tests/models/test_web.py.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import sqlite3
+import tarfile
+import threading
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eyespot.formats.imports import camtrap_dp
+from eyespot.gallery.remote.stores import store_at
+from eyespot.gallery.taxonomy.name_index import NameIndex, add_names
+from eyespot.ledger.clicks import Clicks
+from eyespot.models import web
+from eyespot.photos.labels import label_rows
+from eyespot.photos.tars import scan_tar
+from eyespot.storage.text_files import LONGEST_LINE
+from eyespot.types import EyespotError
+
+MOST_MEMORY, MOST_SECONDS = 200e6, 60  # above the base, of one file; seconds of processor time
+LONG = b"a" * (LONGEST_LINE * 4)
+HANGS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x FROM r"
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """A block that takes neither much memory nor long."""
+    tracemalloc.start()
+    begun = time.process_time()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY and time.process_time() - begun < MOST_SECONDS
+    finally:
+        tracemalloc.stop()
+
+
+def zipped(place: Path, **files: bytes) -> Path:
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name.replace("_", "."), data)
+    return place
+
+
+PACKAGE = json.dumps(
+    {"resources": [{"name": name, "path": f"{name}.csv"} for name in ("deployments", "media", "observations")]}
+).encode()
+MEDIA = b"mediaID,deploymentID,filePath,fileName\n"
+HEADS = {"deployments_csv": b"deploymentID\n", "observations_csv": b"observationID,mediaID\n", "media_csv": MEDIA}
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"datapackage_json": b"[" + LONG}, "is no JSON"),
+        ({**HEADS, "datapackage_json": PACKAGE, "media_csv": MEDIA + LONG}, "line of more than"),
+        ({**HEADS, "datapackage_json": PACKAGE, "media_csv": LONG}, "line of more than"),
+        ({**HEADS, "datapackage_json": PACKAGE, "observations_csv": LONG}, "line of more than"),
+    ],
+    ids=["JSON", "a line", "a head line", "a head line of another table"],
+)
+def test_a_package_unpacks_to_no_more_than_a_line(files: dict[str, bytes], sentence: str, tmp_path: Path) -> None:
+    package = zipped(tmp_path / "package.zip", **files)
+    with bounded(), pytest.raises(EyespotError, match=sentence):
+        list(camtrap_dp.read(package))
+
+
+@pytest.mark.parametrize("head", [LONG, b"a" * (1 << 20) + b"b,name\n"], ids=["endless", "a long field"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_head_line_of_names_is_refused(head: bytes, packed: bool, tmp_path: Path) -> None:
+    place = tmp_path / ("names.zip" if packed else "names.csv")
+    zipped(place, names_csv=head) if packed else place.write_bytes(head)
+    with bounded(), pytest.raises(EyespotError, match=r"holds no names that can be read; names\.csv:1"):
+        add_names(tmp_path / "gallery", place)
+
+
+def test_names_behind_a_long_line_are_read(tmp_path: Path) -> None:
+    place = zipped(tmp_path / "names.zip", names_csv=b"english,latin\n" + LONG + b"\nheron,Ardea\n")
+    with bounded():
+        summary = add_names(tmp_path / "gallery", place)
+    assert (summary.file.names, summary.failed) == (2, 1) and "line of more than" in summary.failures[0].reason
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_a_line_of_labels_is_refused(ending: str, tmp_path: Path) -> None:
+    (tmp_path / f"labels.{ending}").write_bytes(LONG)
+    with bounded():
+        (found,) = label_rows(tmp_path / f"labels.{ending}", "labels")
+    assert "line of more than" in str(found)
+
+
+# -- archives ---------------------------------------------------------------------------------------------------
+
+
+def hostile_tar(place: Path) -> Path:
+    """Members of other sizes, of other places, and of names that no disk has."""
+    with tarfile.open(place, "w") as archive:
+        for name in ("../out.jpg", "/etc/out.jpg", "a\x1b[2J.jpg", "b" * 5000 + ".jpg"):
+            member = tarfile.TarInfo(name)
+            member.size = 3
+            archive.addfile(member, io.BytesIO(b"jpg"))
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
+            member = tarfile.TarInfo(f"link-{kind!r}.jpg")
+            member.type, member.linkname = kind, "/etc/hostname"
+            archive.addfile(member)
+    return place
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_tar_that_states_terabytes_is_read_for_what_it_has(kind: bytes, tmp_path: Path) -> None:
+    place = hostile_tar(tmp_path / "photos.tar")
+    member = tarfile.TarInfo("lying.jpg")
+    member.size, member.type = 8 << 40, kind
+    data = place.read_bytes().rstrip(b"\0")
+    place.write_bytes(data + bytes(-len(data) % 512) + member.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    with bounded():
+        found = [*scan_tar(str(place))]
+    assert not [one for one in found if "link" in one.path], found
+    assert "Unreadable" in type(found[-1]).__name__
+
+
+# -- SQLite -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"CREATE VIEW names AS {HANGS};",
+        "CREATE TABLE names(folded TEXT); CREATE TRIGGER t AFTER INSERT ON names BEGIN DELETE FROM names; END;",
+    ],
+    ids=["view", "trigger"],
+)
+def test_a_file_of_names_runs_no_code_of_others(code: str, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "names.sqlite")) as table:
+        table.executescript(code)
+    names = NameIndex.of(tmp_path)
+    assert names is not None
+    for ask in (lambda: names.taxa("heron"), lambda: names.files, lambda: add_names(tmp_path, tmp_path / "none.csv")):
+        with bounded(), pytest.raises(EyespotError, match=r"which eyespot did not make.*give the names again"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [f"CREATE VIEW clicks AS {HANGS};", "CREATE TABLE t(x); CREATE TRIGGER c AFTER INSERT ON t BEGIN SELECT 1; END"],
+)
+def test_a_ledger_runs_no_code_of_others(code: str, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as table:
+        table.executescript(code)
+    with bounded(), pytest.raises(EyespotError, match="which eyespot did not make"):
+        Clicks(tmp_path / "ledger.sqlite").last("q")
+
+
+# -- publications -----------------------------------------------------------------------------------------------
+
+
+def test_a_published_file_gives_no_more_than_its_size(tmp_path: Path) -> None:
+    """A device has no end, a pipe no beginning; a plain file that is longer is cut at the size that is stated."""
+    (tmp_path / "longer").write_bytes(bytes(5000))
+    (tmp_path / "device").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    store = store_at(tmp_path.as_uri())
+    assert b"".join(store.pieces("longer", 1000)) == bytes(1000)
+    for name in ("device", "pipe"):
+        with bounded(), pytest.raises(EyespotError, match="is no plain file"):
+            list(store.pieces(name, 1000))
+
+
+HEAD = b'HTTP/1.1 200 OK\r\nETag: "x"\r\n'
+
+
+def answer(kind: str, client: socket.socket) -> None:
+    """What a bucket sends that is none: nothing, a byte at a time, or without end."""
+    with client, suppress(OSError):
+        asked = client.recv(1 << 16)
+        if kind != "silent" and asked.startswith(b"HEAD"):
+            client.sendall(HEAD + b"Content-Length: 4000\r\n\r\n")
+            return
+        if kind == "drip":
+            client.sendall(HEAD + b"Content-Length: 4000000\r\n\r\n")
+        if kind == "endless":
+            client.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        while True:
+            if kind == "silent":
+                client.recv(1)
+            client.sendall(b"." if kind == "drip" else b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+            time.sleep(0.02 if kind == "drip" else 0)
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    pytest.importorskip("s3fs")
+    import fsspec
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    threading.Thread(target=answer, args=(request.param, client), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "PLANTED")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        fsspec.get_filesystem_class("s3").clear_instance_cache()  # clients of another test's server
+        yield "s3://bucket/birds"
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+
+
+@pytest.mark.parametrize("bucket", ["silent", "drip", "endless"], indirect=True)
+def test_a_bucket_has_a_deadline_and_sends_no_more_than_it_should(
+    bucket: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("START", 0.3), ("SLOWEST", 1 << 30)):
+        monkeypatch.setattr(web, name, value)
+    store = store_at(bucket)
+    reads: list[Callable[[], Any]] = [lambda: store.range("a", 0, 1000), lambda: store.read("gallery.json")]
+    for read in reads:
+        with bounded(), suppress(EyespotError):
+            assert len(read()) == 1000 and request.node.callspec.params["bucket"] == "endless"
+
+
+# -- uploads ----------------------------------------------------------------------------------------------------
+
+POST = b"POST /v1/pictures HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET / HT", POST, POST + b"--x"], ids=["nothing", "half a head", "no body", "drip"]
+)
+def test_a_client_that_sends_half_a_request_is_let_go(sent: bytes) -> None:
+    uvicorn = pytest.importorskip("uvicorn")
+    from eyespot.web.connections import server_config
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while scope["type"] == "http" and (await receive())["type"] != "http.disconnect":
+            pass
+
+    server = uvicorn.Server(server_config(app, 0.3))  # type: ignore[arg-type]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        with socket.create_connection(listener.getsockname()) as client:
+            client.settimeout(0.05 if sent.endswith(b"x") else 30)
+            open_still, end = True, time.monotonic() + 30
+            with suppress(ConnectionError):
+                client.sendall(sent)
+                while open_still and time.monotonic() < end:
+                    with suppress(TimeoutError):
+                        open_still = bool(client.recv(1000))
+                    client.sendall(b".")
+            assert time.monotonic() < end
+        server.should_exit = True
+        thread.join()
