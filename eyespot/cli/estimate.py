@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,9 +10,6 @@ from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line,
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.settings.estimate import EstimateSettings
 from eyespot.storage.atomic import make_folder
-
-if TYPE_CHECKING:
-    from eyespot.search.estimates.study import CollectionEstimate
 
 
 def run(
@@ -27,6 +23,7 @@ def run(
     """Estimate how many photos of each month, place or species show something, with intervals."""
     import eyespot
     from eyespot.search.estimates.study import estimate_collection, refuse_nothing
+    from eyespot.search.estimates.wording import group_line, pair_sentence
 
     for place in filter(None, (csv, html)):
         make_folder(place.parent)
@@ -40,22 +37,12 @@ def run(
         fields = {"groups": made.table, "pairs": made.pair_table, "advice": made.advice, "methods": made.methods}
         print_json({**fields, "missing": made.missing, "design": made.found.plan.as_json()["strata"]})
     else:
-        _print(made)
+        width = max(len(str(label)) for label in made.groups)
+        lines = [group_line(one, width) for one in made.groups.values()]
+        lines += [pair_sentence(made.found, pair) for pair in made.pairs]
+        for line in (*filter(None, lines), "", made.methods):
+            print_line(escaped(line))
     for sentence in made.advice:
         warn(sentence)
     exit_if_failed(made.missing)
     refuse_nothing(made)
-
-
-def _print(made: CollectionEstimate) -> None:
-    from eyespot.search.estimates.wording import group_line, pair_sentence
-
-    width = max(len(str(label)) for label in made.groups)
-    lines = [
-        *(group_line(one, width) for one in made.groups.values()),
-        *(pair_sentence(made.found, pair) for pair in made.pairs),
-    ]
-    for line in filter(None, lines):
-        print_line(escaped(line))
-    print_line("")
-    print_line(escaped(made.methods))

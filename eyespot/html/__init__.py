@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from PIL.Image import Image
 
-__all__ = [
-    "JOINERS",
-    "checked_address",
-    "decoded",
-    "environment",
-    "img",
-    "photo_address",
-    "render",
-    "safe",
-    "tidy",
-]
-
 JOINERS = frozenset("\u200c\u200d")  # they shape the letters beside them and draw nothing
 _UNSEEN = frozenset({"Cc", "Cf"})
 

@@ -98,8 +98,8 @@ class PhotoLists(SqliteFile):
 
     def at(self, number: int, place: int) -> str | None:
         """The id of the photo at a place of the list with this number; None where there is none."""
-        rows = self.select("SELECT image FROM listed_photos WHERE list = ? AND place = ?", number, place)
-        return str(rows[0][0]) if rows else None
+        found: str | None = self.first("SELECT image FROM listed_photos WHERE list = ? AND place = ?", number, place)
+        return found
 
     def holding(self, image: str) -> set[int]:
         """The numbers of the lists that have a photo."""
@@ -214,8 +214,7 @@ class PhotoLists(SqliteFile):
 
 
 def _list(row: Sequence[Any]) -> PhotoList:
-    number, id, name, maker, at, changed, linked, photos = row
-    return PhotoList(number, id, name, maker, at, changed, bool(linked), photos)
+    return PhotoList(*row)._replace(linked=bool(row[6]))
 
 
 def _name(name: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyespot.photos.found import Labels, Unreadable, is_utf8, reason
-from eyespot.storage.text_files import Lines
+from eyespot.storage.text_files import lines_of
 
 FILE_COLUMNS = ("file_name", "filename", "file", "path", "filepath", "image", "image_path")
 MEASURED = frozenset(
@@ -147,7 +147,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _json_lines(place: Path) -> Iterator[RawRow]:
     with place.open(encoding="utf-8-sig") as file:
-        for line, text in enumerate(Lines(file), 1):
+        for line, text in enumerate(lines_of(file), 1):
             if text.strip():
                 row = _object(text)
                 column = _file_column([*(row or ())])
@@ -258,7 +258,7 @@ def read_delimited(file: IO[str]) -> tuple[list[str], Iterator[DelimitedRow]]:
     The header decides what separates fields, or a line `sep=;` above it, as Excel writes one.
     """
     csv.field_size_limit(MAX_FIELD)
-    lines = Lines(file)
+    lines = lines_of(file)
     header, above = next(lines, ""), 1
     delimiter = max(",;\t", key=header.count)
     if header.lower().startswith("sep="):

@@ -138,8 +138,7 @@ class Collection:
         return int(self.view.live.sum())
 
     def __repr__(self) -> str:
-        space = self.view.space
-        pictures = f"{len(self):,} pictures, {space.dim} numbers each by {space.encoder}"
+        pictures = f"{len(self):,} pictures, {self.view.space.dim} numbers each by {self.view.space.encoder}"
         return f"<collection {self.gallery.path}: {pictures}, searched by {self._searched_by}>"
 
     def query(self, query: Searched = None, image: Picture | str | None = None) -> Query:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.digests import (
@@ -255,19 +255,12 @@ def restore(sql: sqlite3.Connection, path: Path, tables: Iterable[str]) -> None:
 # -- after damage -------------------------------------------------------------------------------------------
 
 
-class Rescued(NamedTuple):
-    """What came of a damaged ledger."""
+def rescue(path: Path) -> tuple[list[str], bool, bool]:
+    """Copies of all that is left of a damaged ledger's tables; in words what is lost.
 
-    lost: list[str]  # in words, what is lost
-    newer: bool  # whether pages held rows that the copies did not
-    unread: bool  # whether pages that no longer can be read may have held rows since it was closed with copies of all
-
-
-def rescue(path: Path) -> Rescued:
-    """Copies of all that is left of a damaged ledger's tables.
-
-    A ledger that was closed, and that nobody wrote since, has copies of all: its pages may lie, and are not read. Else
-    pages count before copies, for they may be newer.
+    Then whether pages held rows that the copies did not, and whether some that cannot be read may have. A ledger that
+    was closed, and that nobody wrote since, has copies of all: its pages may lie, and are not read. Else pages count
+    before copies, for they may be newer.
     """
     folder, lost, newer, unread = path.parent / FOLDER, [], False, False
     digests = sound_digests(folder)
@@ -292,7 +285,7 @@ def rescue(path: Path) -> Rescued:
         elif not columns:
             lost.append(f"what was recorded in {table}" + (" since its last copy" if sound else ""))
         lost += [f"{table} {what}" for what in _lost_rows(path, table, {key[0] for key in distinct})]
-    return Rescued(lost, newer, unread)
+    return lost, newer, unread
 
 
 def _is_newer(path: Path, digests: Path) -> bool:

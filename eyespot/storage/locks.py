@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from eyespot.storage.atomic import make_folder
-from eyespot.storage.systems import lock_now
+from eyespot.storage.systems import LOCKS_OPEN_FILES, lock_now
 from eyespot.types import EyespotError
 
 
@@ -38,14 +38,9 @@ def locked_for_children(folder: Path) -> Iterator[list[int]]:
     with locked(folder):
         handle = os.open(folder / "lock.children", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            handles = [handle]
-            try:
-                free = lock_now(handle)
-            except ImportError:  # this system has no such locks
-                handles, free = [], True
-            if not free:
+            if LOCKS_OPEN_FILES and not lock_now(handle):
                 raise EyespotError(f"a command of the last run is still at work in {folder}; wait for it to end")
-            yield handles
+            yield [handle] if LOCKS_OPEN_FILES else []
         finally:
             os.close(handle)
 

@@ -7,7 +7,7 @@ import gzip
 import json
 import tomllib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -28,9 +28,7 @@ def refuse(path: Path, where: str, reason: str) -> NoReturn:
 
 def holds_something(place: Path) -> bool:
     """Whether a file has bytes, or a folder entries: a download that was cut may leave neither."""
-    if place.is_dir():
-        return next(place.iterdir(), None) is not None
-    return place.exists() and place.stat().st_size > 0
+    return any(place.iterdir()) if place.is_dir() else place.exists() and place.stat().st_size > 0
 
 
 def data_of(path: Path) -> bytes:
@@ -57,24 +55,12 @@ def _unpacked(path: Path, file: FileIO) -> bytes:
     return data
 
 
-class Lines:
-    """The lines of a text; `csv.Error` for one of more than `LONGEST_LINE` characters, and then on with the next."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-
-    def __iter__(self) -> Lines:
-        return self
-
-    def __next__(self) -> str:
-        line = self._file.readline(LONGEST_LINE)
-        if not line:
-            raise StopIteration
-        if len(line) < LONGEST_LINE or line.endswith(("\n", "\r")):
-            return line
-        while len(more := self._file.readline(LONGEST_LINE)) == LONGEST_LINE and not more.endswith(("\n", "\r")):
-            pass
-        raise csv.Error(f"has a line of more than {LONGEST_LINE:,} characters")
+def lines_of(file: IO[str]) -> Iterator[str]:
+    """The lines of a text; `csv.Error` for one of more than `LONGEST_LINE` characters."""
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE and not line.endswith("\n"):
+            raise csv.Error(f"has a line of more than {LONGEST_LINE:,} characters")
+        yield line
 
 
 def text_of(path: Path) -> str:

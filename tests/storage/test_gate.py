@@ -88,8 +88,8 @@ def test_a_head_line_of_names_is_refused(head: bytes, packed: bool, tmp_path: Pa
         add_names(tmp_path / "gallery", place)
 
 
-def test_names_behind_a_long_line_are_read(tmp_path: Path) -> None:
-    place = zipped(tmp_path / "names.zip", names_csv=b"english,latin\n" + LONG + b"\nheron,Ardea\n")
+def test_names_before_a_long_line_are_read(tmp_path: Path) -> None:
+    place = zipped(tmp_path / "names.zip", names_csv=b"english,latin\nheron,Ardea\n" + LONG)
     with bounded():
         summary = add_names(tmp_path / "gallery", place)
     assert (summary.file.names, summary.failed) == (2, 1) and "line of more than" in summary.failures[0].reason

@@ -114,13 +114,10 @@ class Store:
                     raise
             if (now := self.read(name)) and now[1] != version:
                 raise Conflict
-            part = f"{name}.{os.getpid()}.part"
-            if self.puts_whole or self.folder:
-                with self._new(name) as target:
-                    target.write(data)
-            else:
-                with self._new(part) as target:
-                    target.write(data)
+            part = name if self.puts_whole or self.folder else f"{name}.{os.getpid()}.part"
+            with self._new(part) as target:
+                target.write(data)
+            if part != name:
                 self.fs.mv(self._at(part), self._at(name))
 
     def sizes(self) -> dict[str, int]:
@@ -207,9 +204,7 @@ class Store:
         if self.folder is not None:
             make_folder((self.folder / name).parent)
             return new_file(self.folder / name)
-        if (
-            not self.puts_whole
-        ):  # elsewhere there are no folders; s3fs would look for the bucket, and make a misspelled one
+        if not self.puts_whole:  # there are no folders, and s3fs would look for the bucket, and make a misspelled one
             with suppress(NotImplementedError):
                 self.fs.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
         target: AbstractContextManager[IO[bytes]] = self.fs.open(self._at(name), "wb")

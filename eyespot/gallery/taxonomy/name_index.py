@@ -107,13 +107,8 @@ def add_names(gallery: Path, place: Path, progress: Progress = no_progress) -> N
         (number,) = table.execute("SELECT ifnull(max(number), 0) + 1 FROM files").fetchone()
         (base,) = table.execute("SELECT ifnull(max(id), 0) FROM taxa").fetchone()
         _run(table, _JOIN, base=base, file=number)
-        counts = [
-            table.execute(question, (number,)).fetchone()[0]
-            for question in (
-                "SELECT count(*) FROM taxa WHERE file = ?",
-                "SELECT count(*) FROM names WHERE taxon IN (SELECT id FROM taxa WHERE file = ?)",
-            )
-        ]
+        of_file = ("taxa WHERE file = ?", "names WHERE taxon IN (SELECT id FROM taxa WHERE file = ?)")
+        counts = [table.execute(f"SELECT count(*) FROM {one}", (number,)).fetchone()[0] for one in of_file]
         if not counts[1]:
             why = f"; {failures[0].file}:{failures[0].line} {failures[0].reason}" if failures else ""
             raise UsageError(f"{place} holds no names that can be read{why}")
@@ -243,19 +238,15 @@ _KNOWN = "SELECT 1 FROM names WHERE folded IN ({}) LIMIT 1"
 
 
 def _taxa(table: sqlite3.Connection, names: Sequence[str]) -> list[NamedTaxon]:
-    question = (
-        "SELECT DISTINCT t.id, t.own FROM names n JOIN taxa t ON t.id = n.taxon WHERE n.folded IN ({}) ORDER BY t.id"
-    )
+    question = "SELECT DISTINCT id, own FROM names JOIN taxa ON id = taxon WHERE folded IN ({}) ORDER BY id"
     found = dict(table.execute(question.format(marks(names)), names).fetchmany(MOST_TAXA))
     if own := [id for id, is_own in found.items() if is_own]:
         also = f"SELECT DISTINCT folded FROM names WHERE taxon IN ({marks(own)})"
         equal = [name for (name,) in table.execute(also, own)][:MOST_TAXA]
         found |= dict(table.execute(question.format(marks(equal)), equal).fetchmany(MOST_TAXA))
-    named = []
+    named, of_file = [], "SELECT f.name FROM files f JOIN taxa t ON t.file = f.number WHERE t.id = ?"
     for id in found:
-        (file,) = table.execute(
-            "SELECT f.name FROM files f JOIN taxa t ON t.file = f.number WHERE t.id = ?", (id,)
-        ).fetchone()
+        (file,) = table.execute(of_file, (id,)).fetchone()
         its = table.execute("SELECT name FROM names WHERE taxon = ? GROUP BY folded ORDER BY min(place), rowid", (id,))
         named.append(NamedTaxon(id, file, [name for (name,) in its]))
     return named

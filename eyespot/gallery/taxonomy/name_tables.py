@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from eyespot.storage.text_files import Lines
+from eyespot.storage.text_files import lines_of
 from eyespot.types import UsageError
 
 LONGEST = 5  # words of a name that is looked up
@@ -38,6 +38,7 @@ LONGEST_NAME = 200  # characters
 SUFFIXES = (".csv", ".tsv", ".txt")
 SCIENTIFIC, ENGLISH, OTHER, PART = range(4)  # in which order a taxon's names are shown
 RANKS = ("kingdom", "phylum", "class", "order", "superfamily", "family", "subfamily", "tribe", "genus", "subgenus")
+_ABOVE = (*RANKS, "parent")
 LANGUAGES = frozenset(
     """latin english spanish french german italian portuguese dutch catalan danish swedish norwegian finnish polish
     czech russian ukrainian turkish greek arabic hebrew chinese japanese korean hindi en es fr de it pt nl ca da sv no
@@ -103,8 +104,7 @@ def _opened(place: Path) -> Iterator[tuple[str, IO[str]]]:
         with ExitStack() as opened:
             archive = opened.enter_context(zipfile.ZipFile(place))
             for name in sorted(filter(_is_table, archive.namelist())):
-                file = archive.open(name)
-                yield name, io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+                yield name, io.TextIOWrapper(archive.open(name), "utf-8-sig", "surrogateescape", newline="")
     else:
         yield place.name, place.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
@@ -121,7 +121,7 @@ def _is_table(name: str) -> bool:
 
 def _read(file_name: str, file: IO[str]) -> Iterator[Found]:
     csv.field_size_limit(MAX_FIELD)
-    lines = Lines(file)
+    lines = lines_of(file)
     try:
         first = next(lines, "")
         delimiter = max(",;\t", key=first.count)
@@ -249,23 +249,19 @@ def _names_of(titles: Sequence[str]) -> list[int]:
 
 def _own_columns(titles: Sequence[str], fields: Sequence[str]) -> Iterator[Found]:
     parent = ""
-    above = [(RANKS.index(title), title, field) for title, field in zip(titles, fields, strict=True) if title in RANKS]
+    above = [
+        (_ABOVE.index(title), title, field) for title, field in zip(titles, fields, strict=True) if title in _ABOVE
+    ]
     for _, rank, field in sorted(above):
         if field.strip():
             yield TaxonRow(key := f"{rank}:{folded(field)}", parent)
             yield from _name_rows(key, field, SCIENTIFIC)
             parent = key
-    for title, field in zip(titles, fields, strict=True):
-        if title == "parent" and field.strip():
-            yield TaxonRow(key := f"parent:{folded(field)}", parent)
-            yield from _name_rows(key, field, SCIENTIFIC)
-            parent = key
     names = []
     for at in _names_of(titles):
         place = ENGLISH if "english" in titles[at].split() or titles[at] in ("en", "common name") else OTHER
-        place = (
-            SCIENTIFIC if titles[at] in ("latin name", "scientific name", "latin", "scientific", "species") else place
-        )
+        if titles[at] in ("latin name", "scientific name", "latin", "scientific", "species"):
+            place = SCIENTIFIC
         names += [(name, place) for name in _split(fields[at])]
     yield from _equal(names, parent)
 
