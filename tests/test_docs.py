@@ -191,6 +191,7 @@ def test_sentences_are_short() -> None:
 
     assert [one for one, length in lengths.items() if length > 35] == []
     assert median(length for length in lengths.values() if length) <= 15
+    assert sum(len(re.findall(r"\S*\w\S*", page.read_text(encoding="utf-8"))) for page in PROSE) <= 45_000  # words
 
 
 def stems(word: str) -> set[str]:
