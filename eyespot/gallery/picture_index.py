@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from eyespot.gallery import disk, video_frames, visits
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
-from eyespot.gallery.visits import ArchiveStamp
 from eyespot.photos.found import PlannedPicture, Seen
 from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.names import stored_name
@@ -82,7 +81,6 @@ class PictureIndex(PictureTables):
         self._gallery = gallery
         self.forget_numbers()
         self._visited: dict[int, int] = {}  # roots, and when this run began to look through them: nanoseconds
-        self._stamps: dict[int, ArchiveStamp] = {}  # of this run's visits, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         self.sql.executescript(VIEW + visits.SCHEMA)
 
@@ -145,7 +143,7 @@ class PictureIndex(PictureTables):
         with self.transaction():
             self.sql.execute(f"{STALE} WHERE {inside} AND {HAS_ROW}", (number,))
             self.sql.execute(f"DELETE FROM paths WHERE {inside}", (number,))
-            for table in ("folders", "labels", "problems", "plan", "stamps", "visits"):
+            for table in ("folders", "labels", "problems", "plan", "visits"):
                 self.sql.execute(f"DELETE FROM {table} WHERE root = ?", (number,))
             self.sql.execute("UPDATE roots SET kind = ? WHERE number = ?", (REMOVED, number))
             self.sql.execute("DELETE FROM tallies")
@@ -156,7 +154,7 @@ class PictureIndex(PictureTables):
 
     def begin_visits(self) -> None:
         """Forget what earlier visits saw."""
-        self._visited, self._stamps = {}, {}
+        self._visited = {}
         for table in visits.TABLES:
             self.sql.execute(f"DELETE FROM temp.{table}")
 
@@ -164,33 +162,20 @@ class PictureIndex(PictureTables):
         """Compare a root with what is known of it; its problems and labels are adopted, its files are for `make_plan`.
 
         Gives names in labels, and names of sidecars, each with the path of its picture that is spelled otherwise.
-
-        A tar that is as it was when a run last read it is not read.
         """
         self._visited[number] = time.time_ns()
-        stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
-        left, respelled = SkippedFiles(), list[tuple[str, str]]()
-        if stamp and known and stamp.text == known.text:
-            left = known.skipped
-        else:
-            comparison = visits.RootComparison(self.sql, number, root)
-            self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
-            try:
-                is_known = video_frames.known_files(self.sql, number)
-                is_facts = root.kind == disk.FACTS
-                comparison.record(
-                    visits.stated_facts(self._gallery, root) if is_facts else scan_counting(root, left, is_known)
-                )
-                comparison.finish()
-            finally:
-                self.sql.execute("COMMIT")
-            comparison.write()
-            respelled = comparison.respelled
-            if stamp and not comparison.problems:
-                self._stamps[number] = ArchiveStamp(stamp.text, left)
-        if skipped is not None:
-            skipped.add_all(left)
-        return respelled
+        comparison = visits.RootComparison(self.sql, number, root)
+        self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
+        try:
+            is_known = video_frames.known_files(self.sql, number)
+            is_facts, left = root.kind == disk.FACTS, SkippedFiles() if skipped is None else skipped
+            met = visits.stated_facts(self._gallery, root) if is_facts else scan_counting(root, left, is_known)
+            comparison.record(met)
+            comparison.finish()
+        finally:
+            self.sql.execute("COMMIT")
+        comparison.write()
+        return comparison.respelled
 
     def gone(self, number: int) -> tuple[int, int, int]:
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
@@ -232,7 +217,6 @@ class PictureIndex(PictureTables):
                 f"UPDATE pictures SET format = NULL WHERE number IN (SELECT item FROM paths WHERE {photos})"
             )
             self.sql.execute(f"UPDATE paths SET mtime = {RETRY} WHERE {photos}")
-            self.sql.execute("DELETE FROM stamps")
 
     # -- planning -------------------------------------------------------------------------------------------
 
@@ -251,12 +235,7 @@ class PictureIndex(PictureTables):
                 " (SELECT 1 FROM gone g WHERE g.root = d.root AND g.path = d.path || paths.name)"
             )
         count = self._one("SELECT count(*) FROM changed")
-        stamps = {
-            number: stamp
-            for number, stamp in self._stamps.items()
-            if not self.sql.execute("SELECT 1 FROM gone WHERE root = ? LIMIT 1", (number,)).fetchone()
-        }
-        if not count and not stamps:
+        if not count:
             return
         from eyespot.photos.decode_processes import least_rows
 
@@ -270,10 +249,7 @@ class PictureIndex(PictureTables):
                 " root, path, size, mtime, place FROM changed WINDOW pictures AS (ORDER BY root, path))",
                 (first, rows, VIDEO, min(video_frames.WEIGHT, rows)),
             )
-            for number, stamp in stamps.items():
-                stamp.write(self.sql, number)
             self.sql.executemany("INSERT OR REPLACE INTO visits VALUES (?, ?)", self._visited.items())
-        self._stamps = {}
 
     def free_shard(self) -> int:
         """The first number above every shard that is there or planned."""
@@ -283,7 +259,6 @@ class PictureIndex(PictureTables):
 
     def unplan(self, root: int) -> None:
         """Take a root's pictures off the plan; the next visit plans them anew."""
-        self.sql.execute("DELETE FROM stamps WHERE root = ?", (root,))
         self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
 
     def planned(self) -> dict[tuple[int, int], int]:
@@ -316,7 +291,6 @@ class PictureIndex(PictureTables):
             item: Any = number if number is not None or id is None else packed(id)  # a video has no number
             if out_of_reach:  # where it lay is known by its old picture
                 item = before[0] if before else None
-                self.sql.execute("DELETE FROM stamps WHERE root = ?", (root,))
             items |= {item} if id not in numbers else set()
             items |= set(before or ())
             mtime = RETRY if out_of_reach else seen.mtime

@@ -168,8 +168,7 @@ def recover(gallery: Path, record: PictureIndex) -> bool:
     if not lost:
         return False
     with record.transaction():
-        for table in ("stamps", "tallies"):  # which say nothing of what is taken in now
-            record.sql.execute(f"DELETE FROM {table}")
+        record.sql.execute("DELETE FROM tallies")  # which say nothing of what is taken in now
         for number, root in disk.read_or_rebuild_header(gallery).roots.items():
             stored = disk.stored_root(gallery, root)
             record.sql.execute("INSERT OR IGNORE INTO roots VALUES (?, ?, ?)", (number, *stored))

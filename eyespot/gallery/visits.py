@@ -11,7 +11,6 @@ import json
 import math
 import os
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,15 +19,11 @@ from eyespot.gallery import video_frames
 from eyespot.gallery.disk import FACTS, stored_place
 from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, SHOWN_ID, STALE, STALE_ALL, split
 from eyespot.photos.found import Labels, Met, Seen, Unreadable
-from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.labels import kind_of, label_rows, wider
 from eyespot.photos.names import NamedFiles, folded, nearly
-from eyespot.photos.pictures import SUFFIXES
-from eyespot.photos.places import ARCHIVES, Root
-from eyespot.photos.raw import reads_raw
+from eyespot.photos.places import Root
 from eyespot.photos.sources import LABEL_FILES
-from eyespot.photos.tars import table_beside
-from eyespot.photos.videos.addresses import FRAGMENT, VIDEO, reads_video
+from eyespot.photos.videos.addresses import FRAGMENT, VIDEO
 from eyespot.storage import sqlite
 
 SCHEMA = """
@@ -45,48 +40,7 @@ _LAST = "\U0010ffff"  # sorts behind every path
 _BATCH = 10_000
 _GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FROM paths WHERE folder = ?"
 PICTURE = "eyespot:picture"  # in a list of facts, the id of the picture that a line speaks of
-_READER = 2  # one more, whenever tars, their sidecars or their tables are read in another way
 _HINTS = 20  # labels without a picture for which the nearest name is looked for
-_SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen
-
-
-class ArchiveStamp(NamedTuple):
-    """Size and times of an archive and of the table beside it, and what reads them; with the files left alone in it.
-
-    While it is the same no run reads the archive again, which changes as a whole. Files that a folder or a list names
-    are compared one by one: a folder's time says nothing of what is written into a file.
-    """
-
-    text: str
-    skipped: SkippedFiles
-
-    @classmethod
-    def of(cls, root: Root) -> ArchiveStamp | None:
-        """That of a root as it lies there now; None for one that is no archive, and for one just written."""
-        if root.kind not in ARCHIVES:
-            return None
-        table = table_beside(root.place) if root.kind == "tar" else None
-        try:
-            found = [os.stat(root.place), *([os.stat(table)] if table else [])]
-        except OSError:  # the walk says why
-            return None
-        newest = max(max(one.st_mtime, one.st_ctime) for one in found)
-        if time.time() - newest < _SETTLED:
-            return None
-        files = [[one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino] for one in found]
-        name = table.name if table else ""
-        return cls(json.dumps([_READER, sorted(SUFFIXES), reads_raw(), reads_video(), name, files]), SkippedFiles())
-
-    @classmethod
-    def known(cls, sql: sqlite3.Connection, number: int) -> ArchiveStamp | None:
-        """That of the last run that read all of the root and planned what it found."""
-        row = sql.execute("SELECT stamp, skipped FROM stamps WHERE root = ?", (number,)).fetchone()
-        return None if row is None else cls(row[0], SkippedFiles.from_json(row[1]))
-
-    def write(self, sql: sqlite3.Connection, number: int) -> None:
-        """Take it down; in the transaction that plans what was found."""
-        values = (number, self.text, self.skipped.to_json())
-        sql.execute("INSERT OR REPLACE INTO stamps VALUES (?, ?, ?)", values)
 
 
 def stated_facts(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:

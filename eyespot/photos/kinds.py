@@ -5,7 +5,6 @@ Only files with an unknown ending or none are opened for their first bytes: a fo
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import struct
@@ -134,36 +133,10 @@ class SkippedFiles:
             kind = file.reason
             self.left_out[kind] += 1 if kind == HIDDEN else file.files
         else:
-            kind = file.kind
-            self._count(kind, file.ending, 1)
-        self._show(kind, [place])
-
-    def add_all(self, more: SkippedFiles) -> None:
-        """Count what was counted elsewhere, too."""
-        for (kind, ending), files in more.counts.items():
-            self._count(kind, ending, files)
-        self.left_out.update(more.left_out)
-        for kind, names in more.examples.items():
-            self._show(kind, names)
-
-    def _count(self, kind: str, ending: str, files: int) -> None:
-        key = (kind, ending)
-        self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += files
-
-    def _show(self, kind: str, names: Sequence[str]) -> None:
-        known = self.examples.setdefault(kind, [])
-        known += names[: _EXAMPLES - len(known)]
-
-    def to_json(self) -> str:
-        """All of it as a text."""
-        counts = [[*key, files] for key, files in self.counts.items()]
-        return json.dumps([counts, self.left_out, self.examples])
-
-    @classmethod
-    def from_json(cls, text: str) -> SkippedFiles:
-        """What `to_json` wrote."""
-        counts, left_out, examples = json.loads(text)
-        return cls(Counter({(kind, ending): n for kind, ending, n in counts}), Counter(left_out), examples)
+            kind, key = file.kind, (file.kind, file.ending)
+            self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += 1
+        shown = self.examples.setdefault(kind, [])
+        shown += [place] * (len(shown) < _EXAMPLES)
 
     @property
     def files(self) -> int:

@@ -1,4 +1,4 @@
-"""A second look at a root writes only what differs, and does not read a tar again that is as it was."""
+"""A second look at a root writes only what differs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import os
 import sqlite3
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,11 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import visits
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
 from eyespot.gallery.picture_index import PictureIndex, ReadResult
-from eyespot.gallery.visits import ArchiveStamp
-from eyespot.photos.kinds import SkippedFiles
 from eyespot.photos.places import Root
 from eyespot.photos.sources import scan
 from tests.examples import examples
@@ -120,52 +116,6 @@ def tar_of(place: Path, *names: str) -> Root:
             info.size = len(name)
             archive.addfile(info, io.BytesIO(name.encode()))
     return Root(str(place), "tar")
-
-
-@pytest.fixture
-def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an hour later: files are old enough for their times to say something."""
-    now = time.time
-    monkeypatch.setattr(visits.time, "time", lambda: now() + 3600)
-
-
-def test_a_tar_that_was_just_written_may_change_unseen(tmp_path: Path) -> None:
-    assert ArchiveStamp.of(tar_of(tmp_path / "a.tar", "a.jpg")) is None
-
-
-@pytest.mark.usefixtures("settled")
-def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: PictureIndex, tmp_path: Path) -> None:
-    root = tar_of(tmp_path / "a.tar", "z.jpg", "x/y.jpg", "a.jpg", "notes.pdf")
-    skipped = SkippedFiles()
-    assert look(ledger, root) == ["a.jpg", "x/y.jpg", "z.jpg"]
-
-    with (tmp_path / "a.tar").open("r+b") as file:
-        file.write(b"other.jpg")  # which a look that reads it would find
-    stamp = ArchiveStamp.of(root)
-    assert stamp is not None
-    ledger.sql.execute("UPDATE stamps SET stamp = ?", (stamp.text,))
-    ledger.begin_visits()
-    ledger.visit(1, root, skipped)
-    ledger.make_plan(None, False)
-
-    assert skipped.files == 1 and not ledger.planned() and ledger.gone(1) == (0, 0, 0)
-    tar_of(tmp_path / "a.tar", "z.jpg", "new.jpg")
-    assert look(ledger, root) == ["new.jpg", "z.jpg"]
-    assert ledger.gone(1)[1] == 2
-
-
-@pytest.mark.usefixtures("settled")
-def test_a_stamp_counts_only_when_what_was_found_is_planned(ledger: PictureIndex, tmp_path: Path) -> None:
-    """A run that is killed between its look and its plan leaves nothing behind."""
-    root = tar_of(tmp_path / "a.tar", "a.jpg")
-    number = ledger.add_root(root)
-    ledger.visit(number, root)
-    stamps = ledger.sql.execute("SELECT count(*) FROM stamps").fetchone()
-
-    assert stamps == (0,) and look(ledger, root) == ["a.jpg"]
-    assert ledger.sql.execute("SELECT count(*) FROM stamps").fetchone() == (1,)
-    ledger.unplan(number)
-    assert ledger.sql.execute("SELECT count(*) FROM stamps").fetchone() == (0,)
 
 
 @settings(max_examples=examples(60), deadline=None)
