@@ -334,9 +334,6 @@ class _IndexJob:
         for stem, shard in lacking:
             folder = disk.shard_path(self.gallery, shard)
             why = integrity.why_damaged(folder, stem, shards[shard], full=self._must_read(folder))
-            if why and recovery.rewrite_note(folder, stem, self.encoders[stem]):
-                self.summary.notes.append(f"{folder} had a damaged note of its vectors ({why}); it is written again")
-                continue
             note = None if why else disk.read_note(folder, stem)
             if note is None or note.missing:
                 rows = list(self.index.rows_of(shard))

@@ -14,21 +14,18 @@ from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
 
-import numpy as np
-
 from eyespot.gallery import disk, items_table, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.index_tables import OPTIONAL, split
-from eyespot.gallery.making import fingerprints
 from eyespot.gallery.picture_index import RETRY, PictureIndex
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.photos.videos.addresses import frame_of, place_of_frame
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.copies import INDEX, LEDGER
-from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting, sound_digests
+from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting
 from eyespot.storage.write_ahead_log import log_damage
-from eyespot.types import Encoder, EyespotError
+from eyespot.types import EyespotError
 
 _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *OPTIONAL)
 
@@ -143,19 +140,6 @@ def repair_members(gallery: Path, record: PictureIndex, look: LookAtFiles) -> li
             file.write(json.dumps([asdict(Member(number, rows)) for number, rows in counts.items()]).encode())
         notes.append(f"{segment} had lost the list of its shards; it is written again")
     return notes
-
-
-def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:
-    """Write the note of a space's vectors again, if nothing but the note is damaged; whether that is so."""
-    name = f"{stem}.npy"
-    digest = sound_digests(shard).get(name)
-    if digest is None or damaged_files(shard, [name]):
-        return False
-    vectors = np.load(shard / name, mmap_mode="r")
-    missing = np.flatnonzero(~vectors.any(axis=1)).tolist()
-    note = disk.SpaceNote(encoder.space, missing, fingerprints(encoder), None, f"blake2b:{digest}", vectors.dtype.name)
-    disk.write_note(shard, note)
-    return True
 
 
 def recover(gallery: Path, record: PictureIndex) -> bool:

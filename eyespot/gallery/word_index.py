@@ -8,7 +8,6 @@ and under which taxa they belong.
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -34,9 +33,7 @@ from eyespot.gallery.postings import (
     read_about,
 )
 from eyespot.gallery.word_texts import fill_some, read_sources
-from eyespot.storage.atomic import make_folder, new_file
 from eyespot.storage.digests import damaged_at_a_glance
-from eyespot.storage.locks import in_turn
 
 if TYPE_CHECKING:
     from eyespot.gallery.taxonomy.name_index import NameIndex
@@ -68,7 +65,7 @@ class MatchingRows(NamedTuple):
 class WordIndex:
     """The words of one gallery.
 
-    A table that is missing, damaged or out of date is made for this search, in the user's cache, else in memory.
+    A table that is missing, damaged or out of date is made in memory, for this search.
     stored: bytes of posting lists that it has at hand for the next query. made: how many tables it has made since that
     was stated.
     """
@@ -93,28 +90,17 @@ class WordIndex:
         return tables
 
     def _open(self, shard: Path, version: Hashable, anew: bool = False) -> ShardWords:
-        """The table as it lies beside the shard or in the cache; where neither is sound, or `anew`, one made now."""
-        names, cached = names_version(self.gallery), list[Path]()
-        # Without a home nowhere: others could foresee a name in the folder for passing files
-        with suppress(RuntimeError):
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "eyespot" / "words"
-            cached.append(cache / _digest(str(self.gallery.absolute())).hex() / f"{shard.name}.sqlite")
-        for place in () if anew else (shard / disk.WORDS, *cached):
-            about = read_about(place)
-            if is_current(about, shard, names) and not damaged_at_a_glance(place.parent, [place.name]):
-                return ShardWords.of(shard, place, version, about)
+        """The table as it lies beside the shard; where that is not sound, or `anew`, one made now, in memory."""
+        place = shard / disk.WORDS
+        about = {} if anew else read_about(place)
+        if is_current(about, shard, names_version(self.gallery)) and not damaged_at_a_glance(shard, [place.name]):
+            return ShardWords.of(shard, place, version, about)
         from eyespot.gallery.word_table import WordMaker  # with all that reads texts
 
         self.made += 1
         with closing(WordMaker(self.gallery)) as maker:
-            source: Path | bytes = (made := maker.made(shard))
-        for place in cached:
-            with suppress(OSError):
-                make_folder(place.parent)
-                with in_turn(place), new_file(place) as file:
-                    file.write(made)
-                source = place
-        return ShardWords.of(shard, source, version, read_about(source))
+            made = maker.made(shard)
+        return ShardWords.of(shard, made, version, read_about(made))
 
     @property
     def notes(self) -> list[str]:

@@ -11,6 +11,7 @@ from PIL import Image
 from eyespot.gallery import disk, items_table
 from eyespot.photos.embedded_facts import Exif, embedded_texts
 from eyespot.photos.pictures import open_picture
+from tests.photos.test_provenance import with_iptc
 from tests.worlds import draw_photos, index_gallery
 
 XMP = """<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -54,11 +55,7 @@ def test_exif_gives_a_description_in_utf8_and_the_texts_of_windows() -> None:
 
 def test_iptc_gives_its_texts() -> None:
     fields = [(5, b"A heron"), (120, "Ca\u00f1\u00f3n".encode()), (25, b"bird"), (25, b"lake")]
-    iptc = b"".join(b"\x1c\x02" + bytes([number]) + len(text).to_bytes(2, "big") + text for number, text in fields)
-    block = b"8BIM\x04\x04\x00\x00" + len(iptc).to_bytes(4, "big") + iptc + b"\0" * (len(iptc) % 2)
-    segment = b"Photoshop 3.0\0" + block
-    plain = jpeg()
-    data = plain[:2] + b"\xff\xed" + (len(segment) + 2).to_bytes(2, "big") + segment + plain[2:]
+    data = with_iptc(*fields)
     assert texts(data) == ("A heron", "Cañón", "bird; lake")
 
 

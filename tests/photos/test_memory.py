@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import random
 import re
@@ -16,7 +15,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +29,12 @@ from eyespot import sample
 from eyespot.gallery.disk import shard_paths
 from eyespot.gallery.items_table import read_items
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, decode_limit
-from eyespot.photos.names import real_name
 from eyespot.photos.pictures import open_picture, picture_in_memory, thumbnail
 from eyespot.types import UsageError
 from tests.command import run_eyespot
 from tests.photos.test_pictures import chunk, encoded, quarters
 from tests.wording import raises
+from tests.worlds import index_gallery
 
 MIB = 1 << 20
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads peaks from /proc")
@@ -251,98 +249,36 @@ def test_no_format_takes_more_than_is_estimated(tmp_path: Path) -> None:
         assert peak < estimate + 3 * MIB and estimate < 2.5 * peak + 3 * MIB, (CASES[at], estimate, peak)
 
 
-# -- thousands of damaged pictures among good ones ---------------------------------------------------------------
+# -- damaged pictures among good ones ----------------------------------------------------------------------------
 
 
-pillow_heif.register_heif_opener()
-GOOD = 50
 FORMATS = {"jpg": "JPEG", "png": "PNG", "gif": "GIF", "webp": "WEBP", "tif": "TIFF", "bmp": "BMP", "heic": "HEIF"}
-LIMIT = 600  # megabytes for --memory
-REST = 1_500_000  # KiB that the encoder, Python and its packages may take besides
-
-Mutation = Callable[[bytearray, random.Random], bytes]
 
 
-def flip(data: bytearray, dice: random.Random) -> bytes:
-    for _ in range(dice.choice((1, 8, 64))):
-        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
-    return bytes(data)
-
-
-def flip_head(data: bytearray, dice: random.Random) -> bytes:
-    """Sizes, depths and lengths stand there."""
-    for _ in range(dice.randint(1, 4)):
-        data[dice.randrange(min(64, len(data)))] = dice.randrange(256)
-    return bytes(data)
-
-
-def replace(data: bytearray, dice: random.Random) -> bytes:
-    """A part is gone, blank, noise, or there several times."""
+def mutated(data: bytearray, dice: random.Random) -> bytes:
+    """Bits flipped anywhere or in the head, where sizes and depths stand; a part gone, blank or repeated; or cut."""
     start, stop = sorted(dice.randrange(len(data)) for _ in range(2))
-    piece = bytes(data[start:stop])
-    return (
-        bytes(data[:start])
-        + dice.choice([b"", bytes(len(piece)), dice.randbytes(len(piece)), 3 * piece])
-        + bytes(data[stop:])
-    )
-
-
-def cut(data: bytearray, dice: random.Random) -> bytes:
-    return bytes(data[: dice.randrange(len(data))])
-
-
-MUTATIONS: list[Mutation] = [flip, flip_head, replace, cut]
-
-
-def originals() -> list[tuple[str, bytes]]:
-    """Small pictures of each format, with the ending of each."""
-    made = []
-    for source in sorted(sample.photos().glob("*.jpg"))[:6]:
-        with Image.open(source) as picture:
-            for ending, form in FORMATS.items():
-                file = BytesIO()
-                picture.convert("RGB").resize((96, 72)).save(file, form)
-                made.append((ending, file.getvalue()))
-    return made
-
-
-def fill(folder: Path, count: int) -> set[Path]:
-    """Good photos and so many mutated pictures; the good ones."""
-    folder.mkdir()
-    whole = sorted(sample.photos().glob("*.jpg"))[-GOOD:]
-    good = {Path(shutil.copy(source, folder / f"good-{source.name}")) for source in whole}
-    sources = originals()
-    for number in range(count):
-        dice = random.Random(number)
-        ending, data = dice.choice(sources)
-        mutated = dice.choice(MUTATIONS)(bytearray(data), dice)
-        (folder / f"{number:04d}.{dice.choice([ending, ending, 'jpg'])}").write_bytes(mutated)
-    return good
-
-
-# Prints the peak memory of a command in KiB. A program that is started directly begins with the peak of these tests.
-MEASURED = """
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(code)
-"""
+    for _ in range(dice.choice((0, 1, 64))):
+        data[dice.randrange(dice.choice((64, len(data))))] ^= 1 << dice.randrange(8)
+    piece = dice.choice([data[start:stop], b"", bytes(stop - start), 3 * data[start:stop]])
+    return bytes(data[:start] + piece + data[stop:])[: dice.choice((len(data), stop, 4 * len(data)))]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("count", [120, pytest.param(3000, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
-def test_no_good_picture_is_lost_and_no_other_goes_unnamed(tmp_path: Path, count: int) -> None:
-    photos, gallery = tmp_path / "photos", tmp_path / "g"
-    good = fill(photos, count)
-    line = [sys.executable, "-m", "eyespot.cli", "index", photos, "-g", gallery, "--memory", f"{LIMIT}M", "--json"]
-    run = subprocess.run([sys.executable, "-c", MEASURED, *line], capture_output=True, text=True)
-    failures = json.loads(run_eyespot("failures", "-g", gallery, "--json").stdout)
+def test_no_good_picture_is_lost_and_no_other_goes_unnamed(tmp_path: Path) -> None:
+    pillow_heif.register_heif_opener()
+    (photos := tmp_path / "photos").mkdir()
+    good = {Path(shutil.copy(one, photos / f"good-{one.name}")) for one in sorted(sample.photos().glob("*.jpg"))[-20:]}
+    with Image.open(min(good)) as picture:
+        small = {end: encoded(picture.convert("RGB").resize((96, 72)), form) for end, form in FORMATS.items()}
+    for number in range(120):
+        dice = random.Random(number)
+        ending = dice.choice([*small])
+        (photos / f"{number:04d}.{ending}").write_bytes(mutated(bytearray(small[ending]), dice))
+    done = index_gallery(tmp_path / "g", photos)
 
-    assert run.returncode == 3 and "Traceback" not in run.stderr, run.stderr
-    tables = [read_items(shard).to_pylist() for shard in shard_paths(gallery)]
-    stored = {photos / os.fsdecode(real_name(path)) for table in tables for row in table for path in row["paths"]}
-    named = {Path(row["path"]) for row in failures}
-    assert good <= stored
-    assert stored | named == set(photos.iterdir()) and not stored & named
-    assert all(row["reason"] for row in failures)
-    assert int(run.stdout.splitlines()[-1]) < LIMIT * 1_000_000 // 1024 + REST
+    tables = [read_items(shard).to_pylist() for shard in shard_paths(tmp_path / "g")]
+    stored = {photos / path for table in tables for row in table for path in row["paths"]}
+    named = {photos / failure.path for failure in done.failures}
+    assert good <= stored and stored | named == set(photos.iterdir()) and not stored & named
+    assert len(named) > 20 and all(failure.reason for failure in done.failures)

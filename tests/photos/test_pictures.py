@@ -271,14 +271,6 @@ def test_the_camera_is_named_once_and_cleanly(make: str, model: str) -> None:
 
 
 TAKEN = datetime(2021, 5, 31, 18, 2, 11)
-DATES = ["2021:05:31 18:02:11", "2021-05-31T18:02:11+02:00", "2021/05/31 18:02:11.25"]  # by cameras and programs
-NO_DATES = ["0000:00:00 00:00:00", "2021:13:31 00:00:00", "    :  :     :  :  ", "yesterday", "\0", 7]
-
-
-@pytest.mark.parametrize("text", DATES + NO_DATES)
-def test_a_date_is_read_or_is_none(text: object) -> None:
-    facts = open_picture(photographed({DATE: text if text in DATES else "?"}, {DATE_ORIGINAL: text})).facts
-    assert facts.get("taken") == (TAKEN if text in DATES else None)
 
 
 def positioned(latitude: bytes, kind: int = 5, count: int = 3) -> bytes:

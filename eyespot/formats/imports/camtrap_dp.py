@@ -60,7 +60,7 @@ def _table(package: ExportPackage, fields: Mapping[str, Any], name: str) -> str:
     """The file of a table: the one its resource names, else `NAME.csv`."""
     resources = [entry for entry in fields.get("resources") or () if isinstance(entry, dict)]
     named = [PurePosixPath(str(entry.get("path"))).name for entry in resources if entry.get("name") == name]
-    file = next((file for file in (*named, *package.tables(name)) if file in package.files), None)
+    file = next((file for file in (*named, f"{name}.csv", f"{name}.csv.gz") if file in package.files), None)
     if file is None:
         raise UsageError(f"{package.place} has no {name}.csv; a Camtrap DP has deployments, media and observations")
     return file

@@ -33,15 +33,6 @@ class ExportPackage:
         by_depth = sorted(inside, key=lambda path: (-path.count("/"), path))
         self.files = {PurePosixPath(path).name: path for path in by_depth}
 
-    def tables(self, stem: str) -> list[str]:
-        """The tables of this name: `images.csv`, and numbered parts such as `images_2001.csv`."""
-        return sorted(
-            name
-            for name in self.files
-            if name.lower().removesuffix(".gz").endswith(".csv")
-            and (name.lower().split(".")[0] == stem or name.lower().startswith(f"{stem}_"))
-        )
-
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """A file of the export, unpacked; `UsageError` if it cannot be read."""
@@ -54,19 +45,17 @@ class ExportPackage:
             # RuntimeError: the zip has a password
             raise UsageError(f"{self.place / name} cannot be read ({error}); fetch the export again") from None
 
-    def rows(self, *names: str) -> Iterator[TableRow]:
-        """The rows of these tables, with empty cells left out; `UsageError` for a file that is not UTF-8."""
-        for name in names:
-            with self.open(name) as file:
-                text = io.TextIOWrapper(file, "utf-8-sig", newline="")
-                try:
-                    _, rows = read_delimited(text)
-                    for line, row in rows:
-                        yield line, row if isinstance(row, str) else _cells(row)
-                except UnicodeDecodeError:
-                    refuse(self.place / name, "", "is not UTF-8; save it as UTF-8 and run again")
-                except csv.Error as error:
-                    refuse(self.place / name, "", f"is no CSV ({error})")
+    def rows(self, name: str) -> Iterator[TableRow]:
+        """The rows of a table, with empty cells left out; `UsageError` for a file that is not UTF-8."""
+        with self.open(name) as file:
+            try:
+                _, rows = read_delimited(io.TextIOWrapper(file, "utf-8-sig", newline=""))
+                for line, row in rows:
+                    yield line, row if isinstance(row, str) else _cells(row)
+            except UnicodeDecodeError:
+                refuse(self.place / name, "", "is not UTF-8; save it as UTF-8 and run again")
+            except csv.Error as error:
+                refuse(self.place / name, "", f"is no CSV ({error})")
 
 
 def _zip(place: Path) -> zipfile.ZipFile:

@@ -54,7 +54,6 @@ class Sighting:
     kind: str
     species: str = ""
     common_name: str = ""
-    taxonomy: str = ""
     count: int | None = None
     box: Sequence[float] = ()
     confidence: float | None = None  # people say none
@@ -69,7 +68,7 @@ def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
     ]
     counts = [one.count for one in seen if one.count is not None and one.kind != "blank"]
     facts: dict[str, Any] = {"detected": "; ".join(sorted(kinds)) or blank, "count": sum(counts) if counts else None}
-    facts |= joined_names((one.species, one.common_name, one.taxonomy) for one in seen)
+    facts |= joined_names((one.species, one.common_name, "") for one in seen)
     if boxes:
         sure = max((box[1] for box in boxes if box[1] is not None), default=None)
         facts |= {"detections": len(boxes), "detection_confidence": sure}
