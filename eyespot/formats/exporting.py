@@ -278,18 +278,11 @@ def boxes_of(text: Any) -> list[tuple[str, float | None, list[float]]]:
         return []
 
 
-def plain(value: Any) -> Any:
-    """A fact as JSON has it: times in ISO 8601, infinities and NaN as null."""
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, float) and value - value != 0:
-        return None
-    return value
-
-
 def known_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts that say something, as JSON has them."""
-    return {name: plain(value) for name, value in facts.items() if value is not None}
+    """The facts that say something, as JSON has them: times in ISO 8601, infinities and NaN as null."""
+    dates = {name: value.isoformat() for name, value in facts.items() if isinstance(value, date | datetime)}
+    odd = {name: None for name, value in facts.items() if isinstance(value, float) and value - value != 0}
+    return {name: value for name, value in facts.items() if value is not None} | dates | odd
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------

@@ -12,19 +12,21 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eyespot.formats.imports.packages import ExportPackage
-from eyespot.formats.imports.photo_facts import KINDS, PhotoFacts, Sighting, joined, sighting_facts
+from eyespot.formats.imports.photo_facts import PhotoFacts
 from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 PACKAGE = "datapackage.json"
 LARGEST = 1 << 24  # bytes of it
+_KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
+_BOX = ("bboxx", "bboxy", "bboxwidth", "bboxheight")
 _ABOUT = {"life_stage": ("lifestage",), "sex": ("sex",), "behavior": ("behavior", "behaviour")}
 
 
@@ -145,26 +147,39 @@ class _Observations:
             some = events[first : bisect_right(events, time, key=itemgetter(0))]
             rows = [row for _, end, row in some if time <= end]
         rows = rows or []
-        facts = sighting_facts([_sighting(row) for row in rows])
+        facts = _seen(rows)
         for column, names in _ABOUT.items():
-            facts[column] = joined(rows, *names)
+            facts[column] = _joined(rows, *names)
         ids = {row.get("eventid") or row.get("sequenceid") for row in rows} - {None}
         return facts | {"event": "; ".join(sorted(map(str, ids))) or None}
 
 
-def _sighting(row: Mapping[str, str]) -> Sighting:
-    kind = row.get("observationtype", "animal").lower()
-    names = ("bboxx", "bboxy", "bboxwidth", "bboxheight")
-    box = [value for name in names if (value := _number(row.get(name))) is not None]
-    count, sure = _number(row.get("count")), _number(row.get("classificationprobability"))
-    return Sighting(
-        kind=kind if kind in KINDS or kind == "blank" else "",
-        species=row.get("scientificname", ""),
-        common_name=row.get("vernacularname", ""),
-        count=None if count is None else int(count),
-        box=box,
-        confidence=sure if sure is None or 0 <= sure <= 1 else None,
-    )
+def _seen(rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """The columns of what observations say is there."""
+    kinds = [row.get("observationtype", "animal").lower() for row in rows]
+    counts: list[int] = []
+    boxes: list[list[Any]] = []
+    for kind, row in zip(kinds, rows, strict=True):
+        count, sure = _number(row.get("count")), _number(row.get("classificationprobability"))
+        counts += [] if count is None or kind == "blank" else [int(count)]
+        box = [value for name in _BOX if (value := _number(row.get(name))) is not None]
+        if len(box) == len(_BOX):
+            known = sure if sure is not None and 0 <= sure <= 1 else None
+            boxes.append([_KINDS.get(kind, kind if kind == "blank" else ""), known, *box])
+    named = "; ".join(sorted({_KINDS[kind] for kind in kinds if kind in _KINDS}))
+    facts: dict[str, Any] = {"detected": named or ("blank" if "blank" in kinds else None)}
+    facts |= {"count": sum(counts) if counts else None}
+    facts |= {"species": _joined(rows, "scientificname"), "common_name": _joined(rows, "vernacularname")}
+    if boxes:
+        confidence = max((box[1] for box in boxes if box[1] is not None), default=None)
+        facts |= {"detections": len(boxes), "detection_confidence": confidence}
+        facts["boxes"] = json.dumps(boxes, ensure_ascii=False)
+    return facts
+
+
+def _joined(rows: Sequence[Mapping[str, str]], *columns: str) -> str | None:
+    """All that rows say in these columns, sorted in one text; None where they say nothing."""
+    return "; ".join(sorted({row[column] for row in rows for column in columns if column in row})) or None
 
 
 def _number(text: str | None) -> float | None:

@@ -26,7 +26,6 @@ class ExportPackage:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self.folder = place if place.is_dir() else place.parent  # where paths in it begin
         self._zip = None if place.is_dir() else _zip(place)
         paths = self._zip.namelist() if self._zip else [path.name for path in place.iterdir() if path.is_file()]
         inside = [path for path in paths if not path.endswith("/") and "__MACOSX" not in path]
@@ -48,8 +47,9 @@ class ExportPackage:
     def rows(self, name: str) -> Iterator[TableRow]:
         """The rows of a table, with empty cells left out; `UsageError` for a file that is not UTF-8."""
         with self.open(name) as file:
+            text = io.TextIOWrapper(file, "utf-8-sig", newline="")
             try:
-                _, rows = read_delimited(io.TextIOWrapper(file, "utf-8-sig", newline=""))
+                _, rows = read_delimited(text)
                 for line, row in rows:
                     yield line, row if isinstance(row, str) else _cells(row)
             except UnicodeDecodeError:

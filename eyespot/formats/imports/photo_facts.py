@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
@@ -29,7 +29,6 @@ from eyespot.photos.found import is_utf8
 from eyespot.photos.names import NamedFiles
 from eyespot.storage.atomic import make_folder, new_file
 
-KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
 IMPORTED = "has the facts of the table that it was imported with; index the photo, or import more columns anew"
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*://[^/]*/|[A-Za-z]:/|/+)", re.IGNORECASE)
 
@@ -47,35 +46,6 @@ class PhotoFacts(NamedTuple):
     elsewhere: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Sighting:
-    """What was seen in a photo: a kind or "", names, how many, and a box [x, y, width, height] in shares of it."""
-
-    kind: str
-    species: str = ""
-    common_name: str = ""
-    count: int | None = None
-    box: Sequence[float] = ()
-    confidence: float | None = None  # people say none
-
-
-def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
-    """The columns of what was seen in a photo; empty where nobody looked."""
-    kinds = {KINDS[one.kind] for one in seen if one.kind in KINDS}
-    blank = "blank" if any(one.kind == "blank" for one in seen) else None
-    boxes: list[list[Any]] = [
-        [KINDS.get(one.kind, one.kind), one.confidence, *one.box] for one in seen if len(one.box) == 4
-    ]
-    counts = [one.count for one in seen if one.count is not None and one.kind != "blank"]
-    facts: dict[str, Any] = {"detected": "; ".join(sorted(kinds)) or blank, "count": sum(counts) if counts else None}
-    facts |= joined_names((one.species, one.common_name, "") for one in seen)
-    if boxes:
-        sure = max((box[1] for box in boxes if box[1] is not None), default=None)
-        facts |= {"detections": len(boxes), "detection_confidence": sure}
-        facts["boxes"] = json.dumps(boxes, ensure_ascii=False)
-    return {name: value for name, value in facts.items() if value is not None}
-
-
 def joined_names(names: Iterable[tuple[str, str, str]]) -> dict[str, str | None]:
     """The columns of several species, common names and taxonomies, each sorted in one text; None for nothing."""
     found = list(names)
@@ -84,11 +54,6 @@ def joined_names(names: Iterable[tuple[str, str, str]]) -> dict[str, str | None]
         column: joint.join(sorted({one[at] for one in found} - {""})) or None
         for at, (column, joint) in enumerate(joints.items())
     }
-
-
-def joined(rows: Iterable[Mapping[str, str]], *columns: str) -> str | None:
-    """All that rows say in these columns, sorted in one text; None where they say nothing."""
-    return "; ".join(sorted({row[column] for row in rows for column in columns if column in row})) or None
 
 
 @dataclass
