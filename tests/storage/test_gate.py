@@ -5,6 +5,7 @@ Answers of models' servers are in tests/llms/test_gate.py, those of web hosts in
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -31,6 +32,9 @@ from eyespot.photos.labels import label_rows
 from eyespot.photos.tars import scan_tar
 from eyespot.storage.text_files import LONGEST_LINE
 from eyespot.types import EyespotError
+from tests.command import run_eyespot
+from tests.worlds import make_gallery
+from tests.worlds.servers import Double, Response, Seen
 
 MOST_MEMORY, MOST_SECONDS = 200e6, 60  # above the base, of one file; seconds of processor time
 LONG = b"a" * (LONGEST_LINE * 4)
@@ -170,6 +174,7 @@ def test_a_ledger_runs_no_code_of_others(code: str, tmp_path: Path) -> None:
 
 def test_a_published_file_gives_no_more_than_its_size(tmp_path: Path) -> None:
     """A device has no end, a pipe no beginning; a plain file that is longer is cut at the size that is stated."""
+    pytest.importorskip("fsspec")
     (tmp_path / "longer").write_bytes(bytes(5000))
     (tmp_path / "device").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "pipe")
@@ -268,3 +273,51 @@ def test_a_client_that_sends_half_a_request_is_let_go(sent: bytes) -> None:
             assert time.monotonic() < end
         server.should_exit = True
         thread.join()
+
+
+# -- credentials ------------------------------------------------------------------------------------------------
+
+PLANTED = (
+    b"sk-PLANTEDkey0123",
+    b"PLANTEDpass",
+    b"PLANTEDquery",
+    b"YWRhOlBMQU5URURwYXNz",
+)  # the last is ada:PLANTEDpass
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("status", [200, 400])
+def test_no_key_that_a_gateway_repeats_stands_in_a_gallery_or_in_what_leaves_it(status: int, tmp_path: Path) -> None:
+    """Nor on the terminal or in a traceback: as a token, as user and password, and in the query of an address."""
+
+    def echo(seen: Seen) -> Response:
+        scheme, _, value = (seen.headers.get("authorization") or "").partition(" ")
+        plain = base64.b64decode(value).decode() if scheme == "Basic" else ""
+        words = f"{scheme} {value} {seen.path} of {plain}"
+        if status == 200:
+            return Response(200, {"choices": [{"message": {"content": f"Yes, {words}"}, "finish_reason": "stop"}]})
+        return Response(status, {"error": {"message": words}})
+
+    for package in ("tenacity", "fsspec"):
+        pytest.importorskip(package)
+    gallery, home = make_gallery(tmp_path, 3), tmp_path / "home"
+    said = b""
+    with Double(then=echo) as server:
+        address = server.url.replace("://", "://ada:PLANTEDpass@") + "?token=PLANTEDquery"
+        for number, key in enumerate(("", "sk-PLANTEDkey0123")):
+            env = {"OPENAI_BASE_URL": address if not key else server.url, "OPENAI_API_KEY": key, "HOME": str(home)}
+            for more in ((), ("--debug",), ("--verbose",)):
+                line = (*more, "search", f"a disc {number}", "-g", gallery, "--rerank", "openai:m", "--depth", 2)
+                done = run_eyespot(*line, "--judge", "attempts=1", **env)
+                said += (done.stdout + done.stderr).encode()
+        assert len(server.seen) >= 4
+        env = {"OPENAI_BASE_URL": "http://ada:PLANTEDpass@127.0.0.1:1x/v1", "OPENAI_API_KEY": "sk-PLANTEDkey0123"}
+        dead = run_eyespot("search", "a disc", "-g", gallery, "--rerank", "openai:m", **env)
+        said += (dead.stdout + dead.stderr).encode()
+    for name in ("verdicts.jsonl", "verdicts.parquet"):
+        run_eyespot("export", "judgements", "-g", gallery, "--to", tmp_path / name)
+    published = run_eyespot("publish", (tmp_path / "published").as_uri(), "-g", gallery)
+
+    assert (tmp_path / "verdicts.jsonl").exists() and published.returncode == 0
+    said += b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert not [secret for secret in PLANTED if secret in said]
