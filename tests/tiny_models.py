@@ -65,17 +65,6 @@ def hf_siglip(folder: Path, seed: int = 0, *, patch: int = 8) -> Path:
     return _saved(folder, transformers.SiglipModel, config, transformers.SiglipProcessor(image, words), seed)
 
 
-def hf_naflex(folder: Path, seed: int = 0) -> Path:
-    """A Siglip2Model for pictures of any aspect ratio with its processor, saved."""
-    import transformers
-
-    words = tokenizer()
-    text = {**TOWER, "vocab_size": len(words), "max_position_embeddings": 64, "projection_size": 32}
-    config = transformers.Siglip2Config(text_config=text, vision_config={**TOWER, "num_patches": 16, "patch_size": 8})
-    image = transformers.Siglip2ImageProcessor(patch_size=8, max_num_patches=16)
-    return _saved(folder, transformers.Siglip2Model, config, transformers.Siglip2Processor(image, words), seed)
-
-
 def dinov2(folder: Path, family: str = "Dinov2", seed: int = 0) -> Path:
     """A DINOv2 with its processor, saved; `family` is transformers' name of the model."""
     import torch

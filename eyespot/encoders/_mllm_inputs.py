@@ -7,12 +7,14 @@ that was trained with one wording may read better with that: an `eyespot.toml` i
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import AfterValidator
 
+from eyespot.settings.fields import Settings
 from eyespot.storage.text_files import toml_of
 from eyespot.types import Pixels, UsageError
 
@@ -23,22 +25,26 @@ WORDS = "{}"  # where the words of a query stand
 SETTINGS = "eyespot.toml"
 
 
-@dataclass(frozen=True)
-class Instructions:
+def _with_words(text: str) -> str:
+    if WORDS not in text:
+        raise ValueError(f"it never says the words of a query; put {WORDS} into it")
+    return text
+
+
+class Instructions(Settings):
     """What is said beside a picture, around words, and around words that ask about a picture.
 
     `reasoning` is what a query adds for a model that reasons before it embeds.
     """
 
     picture: str
-    text: str
-    both: str
+    text: Annotated[str, AfterValidator(_with_words)]
+    both: Annotated[str, AfterValidator(_with_words)]
     reasoning: str = ""
 
-    def __post_init__(self) -> None:
-        for name in ("text", "both"):
-            if WORDS not in getattr(self, name):
-                raise UsageError(f"the instruction {name!r} never says the words of a query; put {WORDS} into it")
+    def changed(self, given: Mapping[str, str]) -> Instructions:
+        """The same with some others; `UsageError` for what is no instruction."""
+        return Instructions.read(**self.model_dump() | given)
 
     def around(self, words: str | None, beside_picture: bool) -> str:
         """All that is said: around these words, or beside a picture that has none."""
@@ -47,8 +53,7 @@ class Instructions:
         return (self.both if beside_picture else self.text).replace(WORDS, words)
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Settings):
     """One row. `template` holds {picture} and {text}; without one the checkpoint's own chat template is used.
 
     `marker` is a token that the vector is read at, `thought` the token that ends reasoning; a family with a `thought`
@@ -65,24 +70,24 @@ class Family:
 
 
 ANSWER = Instructions(
-    "Name what this picture shows in one word:",
-    f"{WORDS}\nName what a picture of this shows in one word:",
-    f"{WORDS}\nName what the picture that answers this shows in one word:",
+    picture="Name what this picture shows in one word:",
+    text=f"{WORDS}\nName what a picture of this shows in one word:",
+    both=f"{WORDS}\nName what the picture that answers this shows in one word:",
 )
 REPRESENT = Instructions(
-    "Represent this picture.",
-    f"Find a picture that fits these words: {WORDS}",
-    f"Represent this picture together with a question about it: {WORDS}",
+    picture="Represent this picture.",
+    text=f"Find a picture that fits these words: {WORDS}",
+    both=f"Represent this picture together with a question about it: {WORDS}",
 )
-REASON = replace(
-    REPRESENT,
-    reasoning="Embed what is given above, be it a picture, words or both. Think first, between <think> and </think>. "
-    "Then say what it comes to in a word or a sentence, and end with <gen_emb>.",
+THINK = (
+    "Embed what is given above, be it a picture, words or both. Think first, between <think> and </think>. "
+    "Then say what it comes to in a word or a sentence, and end with <gen_emb>."
 )
-CHAT = Family("chat", ANSWER)
-VLM2VEC = Family("vlm2vec", REPRESENT, template="{picture} {text}", positions="row")
-UME_R1 = Family("ume-r1", REASON, marker="<disc_emb>", thought="<gen_emb>")
-PHI_4 = Family("phi-4", ANSWER, template="<|user|>{picture}{text}<|end|><|assistant|>")
+REASON = REPRESENT.changed({"reasoning": THINK})
+CHAT = Family(name="chat", instructions=ANSWER)
+VLM2VEC = Family(name="vlm2vec", instructions=REPRESENT, template="{picture} {text}", positions="row")
+UME_R1 = Family(name="ume-r1", instructions=REASON, marker="<disc_emb>", thought="<gen_emb>")
+PHI_4 = Family(name="phi-4", instructions=ANSWER, template="<|user|>{picture}{text}<|end|><|assistant|>")
 
 FAMILIES = {one.name: one for one in (CHAT, VLM2VEC, UME_R1, PHI_4)}
 KINDS = {  # model_type in config.json → how its plain checkpoints are asked
@@ -124,12 +129,11 @@ def settled(found: Family, folder: Path) -> Family:
     row = FAMILIES.get(overrides.pop("family", found.name))
     if row is None:
         raise UsageError(f"{path} names no family of these: {', '.join(FAMILIES)}")
-    words = overrides.pop("instructions", {})
-    known = asdict(row.instructions)
-    strange = [*overrides, *(key for key, value in words.items() if key not in known or not isinstance(value, str))]
-    if strange:
-        raise UsageError(f"{path} says {strange[0]!r}; it may name the family, and instructions: {', '.join(known)}")
-    return replace(row, instructions=Instructions(**{**known, **words}))
+    try:
+        words = row.instructions.changed(overrides.pop("instructions", {}))
+        return Family.read(**row.model_dump() | {"instructions": words} | overrides)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def said_in(path: Path) -> dict[str, Any]:

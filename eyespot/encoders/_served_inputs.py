@@ -11,7 +11,7 @@ import base64
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from eyespot.encoders._mllm_inputs import (
     ANSWER,
@@ -43,6 +43,7 @@ from eyespot.llms import (
     text_message,
 )
 from eyespot.llms.transport import openai
+from eyespot.settings.fields import Settings
 from eyespot.types import UsageError
 
 PATH = "/embeddings"
@@ -82,7 +83,7 @@ class ServedPrompt:
     def preprocessing(self, composes: bool) -> str:
         """The same as JSON, for a space's preprocessing, with whether a picture and words are one input."""
         sent = {"format": self.pictures, **FORMATS[self.pictures], "pixels": MOST_PIXELS, "ratio": MOST_RATIO}
-        instructions = {name: words for name, words in asdict(self.instructions).items() if name != "reasoning"}
+        instructions = self.instructions.model_dump(exclude={"reasoning"})
         prompt = {"instructions": instructions, "system": self.system, "request": self.request}
         return json.dumps({**prompt, "pictures": sent, "composed": composes}, sort_keys=True, default=str)
 
@@ -124,7 +125,7 @@ KEY = "OPENAI_API_KEY"
 OURS = ("model", "messages", "input", "encoding_format")  # fields of a request that cannot be said otherwise
 
 # Models that were trained to embed take the words as they are.
-PLAIN = Instructions("", WORDS, WORDS)
+PLAIN = Instructions(picture="", text=WORDS, both=WORDS)
 FAMILIES = {"plain": PLAIN, "chat": ANSWER, "vlm2vec": REPRESENT}
 
 
@@ -132,14 +133,12 @@ Whole = Annotated[int, Field(gt=0, strict=True)]
 Seconds = Annotated[float, Field(gt=0, strict=True)]
 
 
-class ServedSettings(BaseModel):
+class ServedSettings(Settings):
     """Options of `load`, with their defaults."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str = ""  # the server's address; "": from the environment
     key: str = ""  # "": from the environment; a server of one's own needs none
-    family: str = ""  # whose instructions: plain, chat or vlm2vec; "": by the model's name
+    family: Literal["", "plain", "chat", "vlm2vec"] = ""  # whose instructions; "": by the model's name
     instructions: dict[str, str] = {}  # picture, text, both: instead of the family's
     system: str = ""  # a message before the input's own; "": none
     request: dict[str, Any] = {}  # further fields of each request
@@ -158,15 +157,7 @@ class ServedSettings(BaseModel):
         config = said_in(Path(path).expanduser()) if path else {}
         if "key" in config:
             raise UsageError(f"{path} says a key; leave keys to {KEY}, which nobody shares by mistake")
-        options = {**config, **{name: value for name, value in given.items() if value is not None}}
-        if unknown := options.keys() - cls.model_fields:
-            raise UsageError(f"served has no option {min(unknown)!r}; there are: {', '.join(sorted(cls.model_fields))}")
-        try:
-            settings = cls(**options)
-        except ValidationError as error:
-            fault = error.errors()[0]
-            what = ".".join(map(str, fault["loc"]))
-            raise UsageError(f"served: {what} is {fault['input']!r}; {fault['msg'].replace('Input', 'it')}") from None
+        settings = cls.read(**config | {name: value for name, value in given.items() if value is not None})
         if taken := [one for one in OURS if one in settings.request]:
             raise UsageError(f"served: request says {taken[0]!r}, which is set already; leave it out")
         return settings
@@ -174,12 +165,8 @@ class ServedSettings(BaseModel):
     def wording(self, model: str) -> ServedPrompt:
         """How inputs are put to this model."""
         family = self.family or ("vlm2vec" if "vlm2vec" in model.casefold() else "plain")
-        if family not in FAMILIES:
-            raise UsageError(f"served knows no family {family!r}; there are: {', '.join(FAMILIES)}")
-        known = {name: text for name, text in asdict(FAMILIES[family]).items() if name != "reasoning"}
-        if strange := [name for name in self.instructions if name not in known]:
-            raise UsageError(f"served has no instruction {strange[0]!r} in words; there are: {', '.join(known)}")
-        return ServedPrompt(Instructions(**{**known, **self.instructions}), self.system, self.request, self.pictures)
+        words = FAMILIES[family].changed(self.instructions)
+        return ServedPrompt(words, self.system, self.request, self.pictures)
 
     def endpoint(self, model: str) -> Endpoint:
         """The model at its address; `UsageError` without one."""

@@ -32,7 +32,6 @@ NEEDS = "the extra [torch]; weights from the model hub or a folder"
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 SIGLIP = ("siglip", "siglip2")
 SIGLIP_LENGTH = 64
-MASK, HEIGHT, WIDTH = -3, -2, -1  # the columns that `packed` adds to patches
 
 
 def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchEncoder:
@@ -46,9 +45,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
         checkpoint, name = hub.checkpoint_of("hf", spec, WEIGHTS)
         towers = Transformer.create(name + mark + side, checkpoint.folder, where)
         if mark and (towers.patch is None or not side.isdecimal() or int(side) < towers.patch):
-            raise UsageError(
-                f"{mark}{side} needs pixels, and a vision transformer with patches of one size, not {name}"
-            )
+            raise UsageError(f"{mark}{side} needs a vision transformer, and a side of one patch or more, not {name}")
         towers.long = int(side) if mark else None
         # The probe is a text: what the text half gives is as wide as the space
         import torch
@@ -84,6 +81,8 @@ class Transformer:
         model = model.to(device.torch).eval()
         processor: Any = AutoImageProcessor
         processor = processor.from_pretrained(folder, local_files_only=True)
+        if hasattr(processor, "max_num_patches"):
+            raise UsageError(f"{name} is a NaFlex model; choose one of a fixed size: hf:google/siglip2-base-patch16-512")
         return cls(name, model, processor, AutoTokenizer.from_pretrained(folder, local_files_only=True))
 
     @property
@@ -99,16 +98,16 @@ class Transformer:
 
     @property
     def read(self) -> Callable[[Image], Pixels]:
-        """A picture through the model's own processor, (3, height, width), or patches as `packed`."""
+        """A picture through the model's own processor, (3, height, width)."""
         if self.long and self.patch:
             return partial(_fitted, self.long, self.patch, self.processor.image_mean, self.processor.image_std)
         return partial(_processed, self.processor)
 
     @property
     def patch(self) -> int | None:
-        """The side of a patch in pixels; None for a tower without patches, or with patches of any aspect ratio."""
+        """The side of a patch in pixels; None for a tower without patches."""
         side = getattr(self.model.config.vision_config, "patch_size", None)
-        return side if isinstance(side, int) and not hasattr(self.processor, "max_num_patches") else None
+        return side if isinstance(side, int) else None
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, ...) as `read` gave them to (n, dim)."""
@@ -119,8 +118,7 @@ class Transformer:
             cut = [one[:, mask.any(1)][..., mask.any(0)] for one, mask in zip(pixels, there, strict=True)]
             interpolated: Any = partial(self.model.get_image_features, interpolate_pos_encoding=True)
             return torch.cat([_rows(interpolated(pixel_values=one[None])) for one in cut])
-        inputs = {"pixel_values": pixels} if pixels.ndim == 4 else unpacked(pixels)
-        return _rows(self.model.get_image_features(**inputs))
+        return _rows(self.model.get_image_features(pixel_values=pixels))
 
     def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
         """Token numbers, (n, length), and what else the model's tokenizer hands its model.
@@ -142,14 +140,10 @@ class Transformer:
         """The patches of a vision transformer; None for another kind of tower."""
         tower = getattr(self.model, "vision_model", None)
         layers = getattr(getattr(tower, "encoder", None), "layers", None)
-        patch = getattr(self.model.config.vision_config, "patch_size", None) if layers is not None else None
-        if layers is None or not isinstance(patch, int) or self.long:
+        if layers is None or self.patch is None or self.long:
             return None
-        if pixels.ndim == 2:  # patches as `packed`
-            rows, columns = (int(number) for number in pixels[0, HEIGHT:])
-            return PatchGrid(layers[-1], 0, rows, columns)
         height, width = pixels.shape[-2:]
-        grid = PatchGrid(layers[-1], 0 if self.is_siglip else 1, height // patch, width // patch)
+        grid = PatchGrid(layers[-1], 0 if self.is_siglip else 1, height // self.patch, width // self.patch)
         edge = getattr(self.processor, "size", {}).get("shortest_edge")
         if not edge or not getattr(self.processor, "do_center_crop", False):
             return grid
@@ -175,10 +169,7 @@ class Transformer:
 
 
 def _processed(processor: Any, picture: Image) -> Pixels:
-    found = processor(images=picture, return_tensors="pt")
-    if "spatial_shapes" in found:
-        return packed(found)
-    pixels: Pixels = found["pixel_values"][0].numpy()
+    pixels: Pixels = processor(images=picture, return_tensors="pt")["pixel_values"][0].numpy()
     return pixels
 
 
@@ -192,26 +183,6 @@ def _fitted(long: int, patch: int, mean: Sequence[float], std: Sequence[float], 
     made = np.full((3, *2 * (math.ceil(long / patch) * patch,)), np.nan, np.float32)
     made[:, : shown.shape[0], : shown.shape[1]] = shown.transpose(2, 0, 1)
     return made
-
-
-def packed(found: Any) -> Pixels:
-    """One picture's patches (patches, values) with three columns more: the mask, the grid's height and its width.
-
-    Models of any aspect ratio (naflex) take three inputs; one array per picture carries them all.
-    """
-    patches = found["pixel_values"][0].numpy()  # (patches, values)
-    mask = found["pixel_attention_mask"][0].numpy()[:, None]  # (patches, 1)
-    grid = np.broadcast_to(found["spatial_shapes"][0].numpy(), (len(patches), 2))
-    return np.concatenate([patches, mask, grid], axis=1, dtype=np.float32)  # (patches, values + 3)
-
-
-def unpacked(pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The three inputs of a naflex model from (n, patches, values + 3)."""
-    return {
-        "pixel_values": pixels[..., :MASK],
-        "pixel_attention_mask": pixels[..., MASK].int(),
-        "spatial_shapes": pixels[:, 0, HEIGHT:].long(),
-    }
 
 
 def _rows(features: Any) -> torch.Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         image = processor.image_processor
         settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
         limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
-        prompt = {"family": asdict(chosen), "template": processor.chat_template, **limits}
+        prompt = {"family": chosen.model_dump(), "template": processor.chat_template, **limits}
         prompt = {"processor": type(image).__name__, "image": settings, **prompt}
         dim = int(network.config.get_text_config().hidden_size)
         space = Space(name, checkpoint.revision, weights, json.dumps(prompt, sort_keys=True, default=str), dim)

@@ -36,7 +36,7 @@ def starter(folder: Path) -> Any:
 
 
 def hf(folder: Path) -> Any:
-    return rooms.load("encoders", f"hf:{tiny_models.hf_naflex(folder)}", device="cpu")
+    return rooms.load("encoders", f"hf:{tiny_models.hf_siglip(folder)}", device="cpu")
 
 
 def open_clip(folder: Path) -> Any:

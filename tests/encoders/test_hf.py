@@ -1,4 +1,4 @@
-"""Vectors of `hf:` equal transformers' own, for CLIP, SigLIP and SigLIP 2 of any aspect ratio."""
+"""Vectors of `hf:` equal transformers' own, for CLIP and SigLIP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_models
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot import rooms
@@ -25,7 +25,6 @@ pytestmark = requires("torch", "transformers")
 FAMILIES: dict[str, Callable[..., Path]] = {
     "clip": tiny_models.hf_clip,
     "siglip": tiny_models.hf_siglip,
-    "naflex": tiny_models.hf_naflex,
 }
 TEXTS = ["A heron, standing in a pool", "no", "x" * 300]
 
@@ -55,9 +54,8 @@ def own_vectors(folder: Path, inputs: dict[str, Any], half: str) -> Any:
 
 def test_image_vectors_equal_the_librarys(family: str, folders: dict[str, Path]) -> None:
     """The processor of the model, called as its documentation does."""
-    patches = {"patch_size": 8, "max_num_patches": 16} if family == "naflex" else {}
     processor = transformers.AutoProcessor.from_pretrained(folders[family])
-    inputs = processor(images=tiny_models.pictures(), return_tensors="pt", **patches)
+    inputs = processor(images=tiny_models.pictures(), return_tensors="pt")
     encoder = load(folders[family])
 
     vectors = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in tiny_models.pictures()]))
@@ -130,9 +128,12 @@ def test_a_revision_is_that_commit_of_the_hub(tmp_path: Path, hub_cache: Path) -
     assert latest.licence == "see https://huggingface.co/eyespot/tiny"
 
 
-def test_a_model_of_any_aspect_ratio_fits_no_side(folders: dict[str, Path]) -> None:
+def test_a_model_of_any_aspect_ratio_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    copy = shutil.copytree(folders["siglip"], tmp_path / "naflex")
+    (copy / "processor_config.json").unlink()
+    (copy / "preprocessor_config.json").write_text('{"image_processor_type": "Siglip2ImageProcessor"}')
     with raises(UsageError):
-        load(Path(f"{folders['naflex']}#long=42"))
+        load(copy)
 
 
 def test_a_half_fetched_model_is_not_taken_for_whole(tmp_path: Path, hub_cache: Path) -> None:
@@ -197,23 +198,6 @@ def test_clip_says_that_it_reads_english(folders: dict[str, Path]) -> None:
     assert "English" in (encoder.caveat("серая цапля") or "")
     assert "hardly counts" in (encoder.caveat("two dogs") or "")
     assert f"reads {encoder.towers.length} of" in (encoder.caveat("a heron " * 40) or "")
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 5), st.integers(0, 99))
-def test_packed_patches_unpack_to_themselves(height: int, width: int, padding: int, seed: int) -> None:
-    from eyespot.encoders.hf import packed, unpacked
-
-    patches = height * width + padding
-    found = {
-        "pixel_values": torch.from_numpy(np.random.default_rng(seed).random((1, patches, 12), np.float32)),
-        "pixel_attention_mask": (torch.arange(patches) < height * width).int()[None],
-        "spatial_shapes": torch.tensor([[height, width]]),
-    }
-
-    again = unpacked(torch.from_numpy(packed(found))[None])
-
-    assert all(torch.equal(again[name], found[name]) for name in found)
 
 
 @given(st.floats(1, 200), st.floats(-20, -0.1))

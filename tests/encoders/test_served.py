@@ -408,8 +408,9 @@ def test_refusals_of_nearly_all_stop_the_run() -> None:
     ids=range(14),
 )
 def test_senseless_options_are_refused_before_anything_is_asked(options: dict[str, Any], server: Double) -> None:
-    with raises(UsageError):
+    with pytest.raises(UsageError) as refused:
         load(server, **options)
+    check_wording(str(refused.value))
     assert server.seen == []
 
 

@@ -341,16 +341,12 @@ def siglip(folder: Path) -> Any:
     return of_hub("hf_siglip", folder)
 
 
-def naflex(folder: Path) -> Any:
-    return of_hub("hf_naflex", folder)
-
-
 def open_clip(folder: Path) -> Any:
     weights = tiny_models.tiny_clip_weights(folder)
     return rooms.load("encoders", f"open_clip:tiny-clip/{weights}", device="cpu")
 
 
-@pytest.mark.parametrize("made", [clip, siglip, naflex, open_clip])
+@pytest.mark.parametrize("made", [clip, siglip, open_clip])
 def test_the_heat_of_patches_lies_on_the_half_that_looks_like_the_query(made: Any, tmp_path: Path) -> None:
     """The query is what tells one texture from another; the picture has one of them left and the other right."""
     pytest.importorskip("torch")
