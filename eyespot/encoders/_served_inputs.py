@@ -139,9 +139,9 @@ class ServedSettings(Settings):
     url: str = ""  # the server's address; "": from the environment
     key: str = ""  # "": from the environment; a server of one's own needs none
     family: Literal["", "plain", "chat", "vlm2vec"] = ""  # whose instructions; "": by the model's name
-    instructions: dict[str, str] = {}  # picture, text, both: instead of the family's
+    instructions: dict[str, str] = Field({})  # picture, text, both: instead of the family's
     system: str = ""  # a message before the input's own; "": none
-    request: dict[str, Any] = {}  # further fields of each request
+    request: dict[str, Any] = Field({})  # further fields of each request
     pictures: Literal["jpeg", "png"] = "jpeg"  # how they are sent
     workers: Whole = 8  # requests under way at once
     batch: Whole = 0  # pictures that are taken at once; 0: two for each worker

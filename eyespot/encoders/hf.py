@@ -82,7 +82,7 @@ class Transformer:
         processor: Any = AutoImageProcessor
         processor = processor.from_pretrained(folder, local_files_only=True)
         if hasattr(processor, "max_num_patches"):
-            raise UsageError(f"{name} is a NaFlex model; choose one of a fixed size: hf:google/siglip2-base-patch16-512")
+            raise UsageError(f"{name} is a NaFlex model; take one of a fixed size: hf:google/siglip2-base-patch16-512")
         return cls(name, model, processor, AutoTokenizer.from_pretrained(folder, local_files_only=True))
 
     @property
