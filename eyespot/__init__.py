@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from eyespot.metrics import Comparison, Measure, Resampling, Rules, Scores
     from eyespot.search import Chain, Collection, Hit, Hits
-    from eyespot.types import Adapter, Encoder, Index, Judge, LanguageModel, Qrels, Query, Run, Vectors
+    from eyespot.types import Adapter, Encoder, EyespotError, Index, Judge, LanguageModel, Qrels, Query, Run, Vectors
 
     Rankings: TypeAlias = Run | Hits | Mapping[str, Any] | Path | str
     Grades: TypeAlias = Qrels | Mapping[str, Mapping[str, float]] | Path | str
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chain",
     "Collection",
+    "EyespotError",
     "Hit",
     "Hits",
     "Qrels",
@@ -51,6 +52,7 @@ if not TYPE_CHECKING:  # a type checker reads the imports above, so an unknown n
     _PLACES = {
         "Chain": "search.chain",
         "Collection": "search.collection",
+        "EyespotError": "types",
         "Hit": "search.hits",
         "Hits": "search.hits",
         "Qrels": "types",

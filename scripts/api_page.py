@@ -30,7 +30,7 @@ HEAD = """# The Python API
 These names are for scripts and packages of your own; type checkers know their types. A name is imported when it is
 first used, so `import eyespot` is instant. Modules and names that start with an underscore may change at any time. The
 scripts in [examples/](../examples/search_and_rerank.py) run as they stand. Errors for people are
-`eyespot.types.EyespotError`, one sentence with the way out; `UsageError` is one for wrong arguments.
+`eyespot.EyespotError`, one sentence with the way out; `UsageError` is one for wrong arguments.
 
 `python scripts/api_page.py` writes this page from the code.
 """

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,13 @@ import pytest
 from numpy.typing import NDArray
 
 import eyespot
-from eyespot.types import EyespotError, Progress, Qrels, Run, UsageError
+from eyespot import Hits, sample
+from eyespot.types import EyespotError, Progress, Qrels, Query, Run, Term, UsageError
 from eyespot.types.kinds import with_sentence
 
 ROOT = Path(__file__).resolve().parent.parent
 AGREED = {
-    "eyespot": "Chain Collection Hit Hits Qrels Query Run compare evaluate index "
+    "eyespot": "Chain Collection EyespotError Hit Hits Qrels Query Run compare evaluate index "
     "load_adapter load_encoder load_index load_judge "
     "load_language_model open",
     "eyespot.metrics": "AP Hit NDCG Precision RR Recall evaluate parse",
@@ -110,11 +112,18 @@ def first_relevant(ranking: list[str], grades: Any) -> int:
 
 
 def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
+    class Ones(eyespot.metrics.Measure):  # type: ignore[name-defined,misc]
+        """A measure of one's own, which is called by its class."""
+
+        def score(self, found: Any) -> Any:
+            return np.ones(len(found.lengths))
+
     (tmp_path / "run.json").write_text('{"q": {"b": 0.6, "a": 0.5}}')
     (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
     run, grades = {"q": {"a": 0.5, "b": 0.6}}, {"q": {"a": 1}}
 
     assert eyespot.evaluate(run, grades, ["AP@10", first_relevant]).means == {"AP@10": 0.5, "first_relevant": 2}
+    assert eyespot.evaluate(run, grades, Ones(10)).means == {"Ones@10": 1}
     assert eyespot.evaluate(tmp_path / "run.json", str(tmp_path / "qrels.txt"), "AP@10").means == {"AP@10": 0.5}
     assert eyespot.compare(run, {"q": {"a": 1, "b": 0}}, grades, first_relevant).pairs[0].difference == -1
 
@@ -127,20 +136,25 @@ def public_calls() -> list[tuple[str, Any]]:
     return [(f"{module}.{name}", getattr(rooms[module], name)) for module, name in names]
 
 
+def signatures() -> Iterator[tuple[str, Any, list[inspect.Parameter]]]:
+    """Public functions and classes that people make, with what they take."""
+    for name, thing in public_calls():
+        exempt = inspect.isabstract(thing) or getattr(thing, "_is_protocol", False) or thing is Any
+        exempt = exempt or (isinstance(thing, type) and issubclass(thing, BaseException))
+        if not exempt and (isinstance(thing, type) or inspect.isroutine(thing)):
+            yield name, thing, list(inspect.signature(thing).parameters.values())
+
+
 @pytest.mark.parametrize("bad", [5, "abc", None], ids=repr)
 def test_a_public_name_says_what_it_takes(bad: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each name with one value for all that it needs: it takes it, or says what it takes."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     raw = {}
-    for name, thing in public_calls():
-        exempt = inspect.isabstract(thing) or getattr(thing, "_is_protocol", False) or thing is Any
-        exempt = exempt or (isinstance(thing, type) and issubclass(thing, BaseException))
-        if exempt or not (isinstance(thing, type) or inspect.isroutine(thing)):
-            continue
+    for name, thing, parameters in signatures():
         needed = [
             parameter
-            for parameter in inspect.signature(thing).parameters.values()
+            for parameter in parameters
             if parameter.default is parameter.empty
             and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         ]
@@ -157,6 +171,44 @@ def test_a_public_name_says_what_it_takes(bad: Any, tmp_path: Path, monkeypatch:
     assert raw == {}
 
 
+RESULTS = {
+    "Pair",
+    "Price",
+    "Recipe",
+    "Records",
+    "SqlStep",
+    "StepResult",
+    "Term",
+    "TrainingResult",
+    "View",
+}
+
+
+def test_a_place_is_a_path_or_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both end alike where nothing is there."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    tried, strict = [], set()
+    for name, thing, parameters in signatures():
+        places = [one for one in parameters if "Path" in str(one.annotation)]
+        strict |= {name.rpartition(".")[2] for one in places if "str" not in str(one.annotation)}
+        needed = [one for one in parameters if one.default is one.empty]
+        if needed and all(one in places for one in needed):
+            ends = []
+            for place in ("nowhere", Path("nowhere")):
+                try:
+                    made = thing(*[place] * len(needed))
+                    ends.append(str([*made] if isinstance(made, Iterator) else type(made)))
+                except EyespotError as error:
+                    ends.append(str(error))
+            assert ends[0] == ends[1], name
+            tried.append(name)
+
+    assert strict <= RESULTS
+    assert {"eyespot.open", "eyespot.index", "eyespot.load_adapter", "eyespot.runs.read_run"} <= set(tried)
+    assert Query.picture("a.jpg").terms == (Term(1.0, image="a.jpg"),)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -168,6 +220,10 @@ def test_a_public_name_says_what_it_takes(bad: Any, tmp_path: Path, monkeypatch:
         (lambda: eyespot.metrics.parse(5), "parse takes spelling as str, not 5 (int)"),
         (lambda: eyespot.metrics.parse(speling="AP"), "it takes spelling, norm, ties"),
         (lambda: eyespot.index("nowhere"), "there is nothing at"),
+        (lambda: eyespot.open(sample.photos()), "if it holds photos: eyespot index"),
+        (lambda: eyespot.load_encoder("starter").encode("a cat"), "words are embedded by encode_texts"),
+        (lambda: eyespot.load_encoder("starter").encode_images([]), "pictures are embedded by encode"),  # type: ignore[attr-defined]
+        (lambda: Hits(GOOD.only(["heron"]))["heron"], "hits are numbered from 0, as in hits[0]"),  # type: ignore[call-overload]
     ],
 )
 def test_a_value_of_another_kind_is_refused_with_what_is_taken(call: Any, sentence: str) -> None:

@@ -28,7 +28,7 @@ AT_ONCE = 1 << 14  # rows
 Tell = Callable[[int, int, float], None]  # a step, how many there are, its loss
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linear:
     """x ↦ normalise(x Wᵀ + b): `weight` (width, dim), `bias` (width,); `space` is the encoder it was trained on."""
 
@@ -36,6 +36,10 @@ class Linear:
     bias: NDArray[np.float32]
     space: str | None = None
     caution: None = None  # no validation is known of it
+
+    def __repr__(self) -> str:
+        width, dim = self.weight.shape
+        return f"<adapter linear: {dim} to {width} numbers, trained on {self.space or 'vectors without a name'}>"
 
     @property
     def dim(self) -> int:

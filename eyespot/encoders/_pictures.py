@@ -61,6 +61,10 @@ class PictureEncoder:
             raise EyespotError(f"{self.space.encoder} gives picture {lost[0]} of the list no vector; take errors='nan'")
         return made
 
+    def encode_images(self, *_pictures: Any, **_options: Any) -> None:
+        """What other libraries call it: `UsageError` that names `encode`."""
+        raise UsageError("pictures are embedded by encode([…]), words by encode_texts([…])")
+
     def caveat(self, text: str) -> str | None:
         """None: nothing is known that such a model does not understand."""
         return None
@@ -105,7 +109,8 @@ def upright_picture(given: Any, min_side: int | None = None) -> Image:
             data = read_again(str(Path(given).expanduser())) if data is None else data  # also a frame of a video
             return open_picture(data, min_side).image
     except OSError as error:
-        raise UsageError(f"cannot read the picture {given}: {(error.strerror or str(error)).lower()}") from error
+        words = "; words are embedded by encode_texts" if isinstance(given, str) and not Path(given).suffix else ""
+        raise UsageError(f"cannot read the picture {given}: {(error.strerror or str(error)).lower()}{words}") from error
     except BadPicture as bad:
         name = f"of {len(given)} bytes" if isinstance(given, bytes) else given
         raise UsageError(f"cannot read the picture {name}: {bad.reason}") from bad

@@ -81,9 +81,10 @@ def read_header(gallery: Path) -> Header:
     except FileNotFoundError:
         if shard_paths(gallery):
             raise DamagedHeader(gallery, GONE) from None
-        raise UsageError(
-            f"there is no gallery at {gallery}; make one with: eyespot index PHOTOS -g {gallery}"
-        ) from None
+        way = f"make one with: eyespot index PHOTOS -g {gallery}"
+        if gallery.is_dir() and next(gallery.iterdir(), None):
+            way = f"if it holds photos: eyespot index {gallery}, in Python eyespot.index({str(gallery)!r})"
+        raise UsageError(f"there is no gallery at {gallery}; {way}") from None
     except NotADirectoryError:
         raise UsageError(f"{gallery} is a file and no gallery; name a folder with -g") from None
     except OSError as error:

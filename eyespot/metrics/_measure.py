@@ -31,6 +31,9 @@ class Measure(ABC):
     short_parameters: ClassVar[tuple[str, ...]] = ("rel", "judged_only")  # part of the short spelling
     needs_ids: ClassVar[bool] = False  # whether it takes a run and its qrels, and no rankings without names
 
+    def __init_subclass__(cls) -> None:
+        cls.name = getattr(cls, "name", cls.__name__)
+
     def __post_init__(self) -> None:
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):
             raise UsageError(f"{self.name} needs a cutoff of 1 or more, not {self.cutoff!r}")

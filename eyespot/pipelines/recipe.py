@@ -86,8 +86,9 @@ class Recipe:
         return [makers[one.step](one) for one in self.steps]
 
 
-def read_recipe(path: Path) -> Recipe:
+def read_recipe(path: Path | str) -> Recipe:
     """The recipe in a file; `UsageError` says what in it is wrong."""
+    path = Path(path)
     try:
         read = _RecipeFile.model_validate(toml_of(path))
     except ValidationError as error:

@@ -78,13 +78,14 @@ class StepResult:
     origins: Sequence[Origin] = ()
 
 
-def run(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> list[StepResult]:
+def run(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()) -> list[StepResult]:
     """Every step that is not finished, in turn; all is kept under `work`.
 
     Run again after anything (a kill, a spent budget, a full disk) it goes on where it was, and ends in the same files.
     Raises `BudgetSpent` once the budget is spent, `Unaccounted` for a step that loses a record, and what steps raise.
     """
     check(steps)
+    work = Path(work)
     with locked(work), WorkDB(work) as memory:
         done: list[StepResult] = []
         for number, step in enumerate(steps, 1):
@@ -108,9 +109,10 @@ class PlannedStep(NamedTuple):
     spent: Spent
 
 
-def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> list[PlannedStep]:
+def plan(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()) -> list[PlannedStep]:
     """What `run` would do; nothing is asked and nothing is written."""
     check(steps)
+    work = Path(work)
     planned: list[PlannedStep] = []
     outputs: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
     before, most = Records(), how.limit if steps[0].grows is None else 0

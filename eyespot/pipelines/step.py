@@ -144,12 +144,12 @@ def digest_of_json(value: Any) -> str:
     return json_sha256(json.loads(line_of(value)))[:32]
 
 
-def digest_of(place: Path) -> str:
+def digest_of(place: Path | str) -> str:
     """The SHA-256 of a file; of a folder that of the names, sizes and times of its files, as indexing tells change.
 
     Raises `UsageError` if nothing is there.
     """
-    if place.is_dir():
+    if (place := Path(place)).is_dir():
         files = [(path.relative_to(place).as_posix(), path.stat()) for path in place.rglob("*") if path.is_file()]
         return digest_of_json(sorted([name, status.st_size, status.st_mtime_ns] for name, status in files))
     try:

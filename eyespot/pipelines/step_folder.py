@@ -232,9 +232,9 @@ def digest_of_drops(records: Records) -> str:
     return digest_of(file_of(records.path.parent, DROPPED))
 
 
-def drops(folder: Path) -> Iterator[Drop | Failed]:
+def drops(folder: Path | str) -> Iterator[Drop | Failed]:
     """What a step dropped, and why."""
-    for row in rows(file_of(folder, DROPPED)):
+    for row in rows(file_of(Path(folder), DROPPED)):
         kind = Failed if row.get("failed") else Drop
         record = row.get("record") or {name: value for name, value in row.items() if name not in ("reason", "detail")}
         yield kind(record, row["reason"], row.get("detail") or "", row.get("of"))

@@ -126,12 +126,13 @@ def _collections(path: Path, part: str) -> dict[str, Callable[[], JudgedQueries]
     }
 
 
-def read_queries(place: Path) -> dict[str, Columns]:
+def read_queries(place: Path | str) -> dict[str, Columns]:
     """Queries by id, with `text` where a column tells it and all other columns as they are.
 
     `place` is a csv, tsv, jsonl or parquet table with a column of ids (query_id, id …), or a folder of a layout that
     lists its queries. Raises `UsageError` for a query that stands twice and for one without an id.
     """
+    place = Path(place)
     if not place.is_dir():
         return queries_of_table(place)
     found = read_judged(place).queries
@@ -141,9 +142,9 @@ def read_queries(place: Path) -> dict[str, Columns]:
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:
-    """A run to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
+    """A run, or the hits of a search, to disk, whole or not at all; without a format by the name's ending, else TREC."""
     rooms = {"trec": trec, "json": json_scores, "parquet": table, "npz": matrix, "circo": circo}
-    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_run(run, Path(path))
+    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_run(getattr(run, "run", run), Path(path))
 
 
 def write_qrels(qrels: Qrels, path: Path | str, format: str | None = None) -> None:

@@ -137,6 +137,14 @@ class Collection:
         """How many pictures a search can find."""
         return int(self.view.live.sum())
 
+    @property
+    def ids(self) -> list[str]:
+        """The id of each picture that a search can find, in the order of their rows."""
+        from eyespot.gallery.items_table import read_items
+
+        every = [id for shard in self.view.shards for id in read_items(shard, ["id"])["id"].to_pylist()]
+        return [every[row] for row in np.flatnonzero(self.view.live)]
+
     def __repr__(self) -> str:
         pictures = f"{len(self):,} pictures, {self.view.space.dim} numbers each by {self.view.space.encoder}"
         return f"<collection {self.gallery.path}: {pictures}, searched by {self._searched_by}>"

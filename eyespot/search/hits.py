@@ -90,6 +90,8 @@ class Hits(Sequence[SearchHit]):
 
     def __getitem__(self, at: int | slice) -> SearchHit | Hits:
         if not isinstance(at, slice):
+            if isinstance(at, str):
+                raise UsageError("hits are numbered from 0, as in hits[0]; their ranking by a query's id is hits.run")
             return self._hits[at]
         ((query, ranked),) = self.run.items()
         some = Hits(self.run.reranked({query: ranked[at]}))

@@ -60,6 +60,9 @@ class _Ragged:
         self._image = image
         self._at = {query: at for at, query in enumerate(self.queries)}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.queries):,} queries, {int(self.offsets[-1]):,} images>"
+
     def _coded(self) -> IdColumn:
         return self._image
 

@@ -55,13 +55,17 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quari:
     """A checkpoint as an adapter: `space` is the encoder it was trained on, as its config names it."""
 
     config: Config
     network: Hypernetwork
     card: AdapterCard | None = None
+
+    def __repr__(self) -> str:
+        size = f"{self.dim} numbers in rank {self.config.low_rank_dim}"
+        return f"<adapter quari: {size}, trained on {self.space or 'vectors without a name'}>"
 
     @property
     def caution(self) -> str | None:

@@ -80,7 +80,7 @@ def train(
     material: TrainingData,
     config: Config,
     settings: TrainingSettings,
-    out: Path,
+    out: Path | str,
     tell: Tell = lambda _point, _total: None,
 ) -> TrainingResult:
     """Train into the folder `out`, from where it was left; the checkpoint to load is `out/model`.
@@ -97,7 +97,7 @@ def train(
         )
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):  # whoever calls keeps their own random numbers
-        training = _Training(material, config, settings, out)
+        training = _Training(material, config, settings, Path(out))
         return training.run(tell)
 
 
