@@ -142,7 +142,7 @@ def read_queries(place: Path | str) -> dict[str, Columns]:
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:
-    """A run, or the hits of a search, to disk, whole or not at all; without a format by the name's ending, else TREC."""
+    """A run, or the hits of a search, to disk, whole or not at all; without a format by its ending, else TREC."""
     rooms = {"trec": trec, "json": json_scores, "parquet": table, "npz": matrix, "circo": circo}
     _chosen(rooms, format or _by_ending(Path(path)), rooms).write_run(getattr(run, "run", run), Path(path))
 
