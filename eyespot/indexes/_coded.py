@@ -20,7 +20,8 @@ from eyespot.types import Mask
 _TILE = 4  # queries of a batch that are multiplied together
 _TOGETHER = 128  # queries that share one reading of the codes
 _SINGLE = 4  # queries that are scanned one by one where a batch has no instructions of its own
-_ROOM = 1 << 20  # places in all lists of a thread together, 24 bytes each
+_ROOM = 1 << 21  # places in all lists of a thread together, 24 bytes each
+_LIST = 1 << 14  # of one query at least: what overflows is scanned again alone, and texts have many near ties
 _SHARE = 1 << 26  # codes a thread takes at a time
 
 
@@ -165,7 +166,7 @@ def _padded(whole: Reals, kind: type) -> NDArray[Any]:
 
 
 def _room(k: int) -> int:
-    return max(4096, 8 * k)
+    return max(_LIST, 8 * k)
 
 
 class _Worker:
