@@ -113,7 +113,7 @@ def first_relevant(ranking: list[str], grades: Any) -> int:
 
 def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
     class Ones(eyespot.metrics.Measure):  # type: ignore[name-defined,misc]
-        """A measure of one's own, which is called by its class."""
+        """A measure without a name."""
 
         def score(self, found: Any) -> Any:
             return np.ones(len(found.lengths))
@@ -123,7 +123,7 @@ def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
     run, grades = {"q": {"a": 0.5, "b": 0.6}}, {"q": {"a": 1}}
 
     assert eyespot.evaluate(run, grades, ["AP@10", first_relevant]).means == {"AP@10": 0.5, "first_relevant": 2}
-    assert eyespot.evaluate(run, grades, Ones(10)).means == {"Ones@10": 1}
+    assert eyespot.evaluate(run, grades, Ones(10)).means == {"own@10": 1}
     assert eyespot.evaluate(tmp_path / "run.json", str(tmp_path / "qrels.txt"), "AP@10").means == {"AP@10": 0.5}
     assert eyespot.compare(run, {"q": {"a": 1, "b": 0}}, grades, first_relevant).pairs[0].difference == -1
 

@@ -10,7 +10,7 @@ ILIAS, section 5.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,14 @@ AT_ONCE = 1 << 14  # rows
 Tell = Callable[[int, int, float], None]  # a step, how many there are, its loss
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Linear:
     """x ↦ normalise(x Wᵀ + b): `weight` (width, dim), `bias` (width,); `space` is the encoder it was trained on."""
 
-    weight: NDArray[np.float32]
-    bias: NDArray[np.float32]
+    weight: NDArray[np.float32] = field(repr=False)
+    bias: NDArray[np.float32] = field(repr=False)
     space: str | None = None
     caution: None = None  # no validation is known of it
-
-    def __repr__(self) -> str:
-        width, dim = self.weight.shape
-        return f"<adapter linear: {dim} to {width} numbers, trained on {self.space or 'vectors without a name'}>"
 
     @property
     def dim(self) -> int:

@@ -65,6 +65,10 @@ class PictureEncoder:
         """What other libraries call it: `UsageError` that names `encode`."""
         raise UsageError("pictures are embedded by encode([…]), words by encode_texts([…])")
 
+    def tokens_in(self, text: str) -> int | None:
+        """How many tokens it reads of a text; None where it has no tokenizer at hand."""
+        return None
+
     def caveat(self, text: str) -> str | None:
         """None: nothing is known that such a model does not understand."""
         return None

@@ -42,6 +42,8 @@ class TorchTowers(Protocol):
 
     def cut(self, text: str) -> str | None: ...
 
+    def tokens_in(self, text: str) -> int: ...
+
     def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
 
 
@@ -116,6 +118,10 @@ class TorchEncoder(PictureEncoder):
     def cut(self, text: str) -> str | None:
         """What is said of a text that is longer than the text half."""
         return self.towers.cut(text)
+
+    def tokens_in(self, text: str) -> int:
+        """How many tokens the text half reads, without padding."""
+        return self.towers.tokens_in(text)
 
     def weakest_match(self, text: str) -> float | None:
         """The same for every text: where the model itself thinks a pair improbable."""

@@ -75,6 +75,10 @@ class Crops(PictureEncoder):
         """The encoder's own."""
         return self.inner.caveat(text)
 
+    def tokens_in(self, text: str) -> int | None:
+        """The encoder's own."""
+        return self.inner.tokens_in(text)
+
     def cut(self, text: str) -> str | None:
         """The encoder's own."""
         return self.inner.cut(text) if isinstance(self.inner, TextLimited) else None

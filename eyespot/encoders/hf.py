@@ -157,9 +157,13 @@ class Transformer:
 
     def cut(self, text: str) -> str | None:
         """Of the tokens that the model's tokenizer makes without a limit."""
-        read = self.tokenizer(text, truncation=True, max_length=self.length).input_ids
+        ids = self.tokenizer(text, truncation=True, max_length=self.length).input_ids
         total = len(self.tokenizer(text, verbose=False).input_ids)
-        return cut_text(self.name, len(read), total, self.tokenizer.decode(read, skip_special_tokens=True))
+        return cut_text(self.name, len(ids), total, self.tokenizer.decode(ids, skip_special_tokens=True))
+
+    def tokens_in(self, text: str) -> int:
+        """Those that the text half reads."""
+        return len(self.tokenizer(text, truncation=True, max_length=self.length).input_ids)
 
     @property
     def match_floor(self) -> float | None:

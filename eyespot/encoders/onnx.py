@@ -206,6 +206,10 @@ class OnnxEncoder(PictureEncoder):
         """What is said of more tokens than `length`."""
         return cut_by(self.space.encoder, self._tokenizer, self._worded(text))
 
+    def tokens_in(self, text: str) -> int:
+        """How many tokens the text tower reads, without padding."""
+        return int(sum(self._tokenizer.encode(self._worded(text)).attention_mask))
+
     def weakest_match(self, text: str) -> float | None:
         """`match_floor` of eyespot.toml, the same for every text."""
         return self._settings.match_floor

@@ -151,12 +151,20 @@ class OpenClip:
 
     def cut(self, text: str) -> str | None:
         """Of the tokens of the cleaned text, with those that every text begins and ends with."""
-        longest, vocabulary = self.tokenizer.context_length, getattr(self.tokenizer, "tokenizer", None)
-        if vocabulary is None:
-            ids, decode = [0, *self.tokenizer.encode(text), 0], self.tokenizer.decode
-        else:
-            ids, decode = vocabulary(getattr(self.tokenizer, "clean_fn", str)(text)).input_ids, vocabulary.decode
+        longest, ids = self.tokenizer.context_length, self._ids(text)
+        decode = getattr(self.tokenizer, "tokenizer", self.tokenizer).decode
         return cut_text(self.name, min(len(ids), longest), len(ids), decode(ids[1 : longest - 1]))
+
+    def tokens_in(self, text: str) -> int:
+        """Those that the text half reads."""
+        return min(len(self._ids(text)), self.tokenizer.context_length)
+
+    def _ids(self, text: str) -> list[int]:
+        vocabulary = getattr(self.tokenizer, "tokenizer", None)
+        if vocabulary is None:
+            return [0, *self.tokenizer.encode(text), 0]
+        ids: list[int] = vocabulary(getattr(self.tokenizer, "clean_fn", str)(text)).input_ids
+        return ids
 
     @property
     def preprocessing(self) -> str:

@@ -25,14 +25,11 @@ class Measure(ABC):
     _: KW_ONLY
     judged_only: bool = False
 
-    name: ClassVar[str]  # as ir-measures spells it
+    name: ClassVar[str] = "own"  # as ir-measures spells it
     says: ClassVar[str]  # one line for `eyespot metrics list`
     aliases: ClassVar[tuple[str, ...]] = ()
     short_parameters: ClassVar[tuple[str, ...]] = ("rel", "judged_only")  # part of the short spelling
     needs_ids: ClassVar[bool] = False  # whether it takes a run and its qrels, and no rankings without names
-
-    def __init_subclass__(cls) -> None:
-        cls.name = getattr(cls, "name", cls.__name__)
 
     def __post_init__(self) -> None:
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from eyespot.html import environment, render
@@ -17,7 +18,7 @@ from eyespot.types import EyespotError
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
 SIDE = 320  # of a thumbnail's longer side, in pixels
-PIECE = 1 << 20  # characters: what is sent of a page at once, at least
+PARTS = 500  # of a page that are sent at once: some thirty thumbnails
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,18 @@ class SheetPanel:
 
 def as_html(title: str, panels: Sequence[SheetPanel], footer: str = "") -> str:
     """One self-contained page."""
-    content = {"title": title, "panels": panels, "footer": footer}
-    return render("contact_sheet.html", nothing=NOTHING, unreadable=UNREADABLE, **content)
+    words = {"footer": footer, "nothing": NOTHING, "unreadable": UNREADABLE}
+    return render("contact_sheet.html", title=title, panels=panels, **words)
 
 
 def html_pieces(title: str, tiles: Iterable[Tile]) -> Iterator[str]:
     """The page of one ranking in pieces, the first before any tile is made: for those who cannot wait for all."""
     panel = {"heading": title, "note": "", "query_picture": None, "tiles": tiles}
     content = {"title": title, "panels": [panel], "footer": "", "nothing": NOTHING, "unreadable": UNREADABLE}
-    waiting, size = [], PIECE
-    for piece in environment().get_template("contact_sheet.html").generate(content):
-        waiting.append(piece)
-        size += len(piece)
-        if size > PIECE:
-            yield "".join(waiting)
-            waiting, size = [], 0
-    yield "".join(waiting)
+    made = environment().get_template("contact_sheet.html").generate(content)
+    yield next(made, "")
+    while piece := "".join(islice(made, PARTS)):
+        yield piece
 
 
 # -- files -----------------------------------------------------------------------------------------------------

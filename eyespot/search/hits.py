@@ -75,11 +75,9 @@ class Hits(Sequence[SearchHit]):
     def __init__(self, run: Run) -> None:
         with refusing("hits are those of a run of one query", run):
             ((_, ranked),) = run.items()
-            scores = [None if run.header.get("by_date") else hit.score for hit in ranked]
-            pairs = enumerate(zip(ranked, scores, strict=True), 1)
-            self._hits = [
-                SearchHit(hit.image, score, rank, run.facts.get(hit.image, {})) for rank, (hit, score) in pairs
-            ]
+            scored, facts = not run.header.get("by_date"), run.facts
+            ranks = [(rank, hit.image, hit.score if scored else None) for rank, hit in enumerate(ranked, 1)]
+            self._hits = [SearchHit(id, score, rank, facts.get(id, {})) for rank, id, score in ranks]
         self.run = run
 
     @overload

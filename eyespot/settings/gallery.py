@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import AfterValidator
+from typing import Literal
 
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
 from eyespot.settings.judge import DEPTH, BudgetSettings, PricesSetting
@@ -48,19 +46,13 @@ class IndexSettings(ReadSettings, ClusterSettings):
     dry_run: bool = setting("Only count all pictures and the new ones.", default=False)
 
 
-def _allowed(text: str) -> str:
-    if strange := set(text.split(",")) - {"judge", "label", "build", "positions"}:
-        raise ValueError(f"there is no {min(strange)!r}; there are: judge, label, build, positions")
-    return text
-
-
 class McpSettings(Settings):
     """One gallery for assistants."""
 
     gallery: Path | None = setting("The gallery to serve.", **GALLERY)
     encoder: str | None = setting("Search this encoder's space.", **ENCODER)
-    allow: Annotated[str, AfterValidator(_allowed)] | None = setting(
-        "Let assistants do more, with commas between: judge (store verdicts), label (lists), build (sets), positions."
+    allow: Literal["judge", "positions", "judge,positions"] | None = setting(
+        "Let assistants do more than read: judge (store verdicts), positions (and owners), or both."
     )
 
 

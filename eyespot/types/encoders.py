@@ -99,6 +99,10 @@ class Encoder(Protocol):
         """Pictures in any form to unit vectors (n, dim); `eyespot.encoders.PictureEncoder` brings it."""
         ...
 
+    def tokens_in(self, text: str) -> int | None:
+        """How many tokens it reads of a text; None where nobody knows."""
+        ...
+
     def caveat(self, text: str) -> str | None:
         """One sentence if the encoder does not understand this text, see what it asks for, or read it to its end."""
         ...

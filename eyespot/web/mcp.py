@@ -24,14 +24,9 @@ from pydantic import BaseModel, Field, ValidationError
 import eyespot
 from eyespot.formats.exporting import tells_too_much
 from eyespot.gallery.filters import checked
-from eyespot.ledger.export import Reading, distinct_names, qrels
-from eyespot.ledger.judgements import PERSON
 from eyespot.photos.pictures import thumbnail
 from eyespot.photos.provenance import attribution_of
-from eyespot.runs import beir
-from eyespot.runs.judged import JudgedQueries
-from eyespot.search.query_language import format_query
-from eyespot.types import EyespotError, NothingFound, Query, UsageError
+from eyespot.types import EyespotError, UsageError
 from eyespot.web._items import existing_row, item_of, items_of, title_of
 from eyespot.web._judging import judged_now
 from eyespot.web._problems import Problem, faults_text
@@ -54,8 +49,6 @@ Count = Annotated[int, Field(ge=1, le=MOST, description="How many hits.")]
 Where = Annotated[str | None, Field(max_length=2000, description="A SQL condition over the gallery's columns.")]
 Id = Annotated[str, Field(min_length=1, max_length=500, description="The id of a picture.")]
 Ids = Annotated[list[Id], Field(min_length=1, max_length=MOST)]
-Name = Annotated[str, Field(min_length=1, max_length=100, description="The name of a list.")]
-SetName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$", description="Small letters, digits, hyphens.")]
 
 
 class FoundPictures(BaseModel):
@@ -84,10 +77,9 @@ class GalleryTools:
         return self._hits(SearchParams(like=(id,), where=where), k)
 
     def _hits(self, params: SearchParams, k: int) -> FoundPictures:
-        asked = checked(params.where, [*self.state.snapshots.current().kinds]).columns if params.where else ()
-        for column in asked:
-            if not self._may_leave(column):
-                raise UsageError(f"where cannot ask for {column}: positions and owners are not given out here")
+        columns = checked(params.where, [*self.state.snapshots.current().kinds]).columns if params.where else ()
+        if hidden := [column for column in columns if not self._may_leave(column)]:
+            raise UsageError(f"where cannot ask for {hidden[0]}: positions and owners are not given out here")
         result = self.state.searches.run(params)
         items = items_of(result, result.slice(0, k))
         hits = [line_of(item) | {name: item[name] for name in ("rank", "score", "path", "others")} for item in items]
@@ -143,44 +135,21 @@ class GalleryTools:
         columns = {name: kind for name, kind in snapshot.kinds.items() if self._may_leave(name)}
         return found | {"columns": columns, "photos": int(snapshot.view.live.sum())}
 
-    # -- what the owner may allow -------------------------------------------------------------------------------
-
     def judge(
         self, query: Words, id: Id, verdict: Literal["yes", "no", "doubt"], context: Context[Any, Any]
     ) -> dict[str, str]:
         """Store a verdict on a picture for words, as the assistant's and not as a person's."""
-        by, read = _writer(context), query_of(SearchParams(q=query), self.state.cache.uploads)
+        request = context.request_context.request
+        person = User("", Role.OWNER, False) if request is None else person_of(request)
+        if person.role < Role.ANNOTATOR:
+            raise Problem(403, "a verdict needs a token of the role annotator; ask the gallery's owner for one")
+        read = query_of(SearchParams(q=query), self.state.cache.uploads)
         if read is None:
             raise UsageError("a verdict is on words; give the query")
         existing_row(self.state.snapshots.current(), id)
+        by = f"mcp:{clean_name(person.name) or 'local'}"
         judged_now(self.state.ledger.writable.judgements, read, id, verdict, rank=None, judge=by)
         return {"id": id, "verdict": verdict, "by": by}
-
-    def label(self, name: Name, ids: Ids, context: Context[Any, Any]) -> dict[str, Any]:
-        """Put pictures on the list of this name, which is made where there is none; people see it and can change it."""
-        by, lists = _writer(context), self.state.ledger.writable.lists
-        here = self.state.snapshots.current().rows_by_id(ids) >= 0
-        known = [id for id, there in zip(ids, here.tolist(), strict=True) if there]
-        try:
-            one = lists.add(lists.find(name).id, known)
-        except NothingFound:
-            one = lists.make(name, by, known)
-        return {"list": one.name, "photos": one.photos, "unknown": [id for id in ids if id not in known]}
-
-    def build(self, name: SetName, context: Context[Any, Any]) -> dict[str, Any]:
-        """Write people's verdicts as a test set, for `eyespot eval own --data`; its folder is in the gallery."""
-        _writer(context, Role.OWNER)
-        judgements, folder = self.state.ledger.readable.judgements, self.state.settings.gallery / "sets" / name
-        if folder.exists():
-            raise UsageError(f"there is a set {name!r} already; take another name")
-        texts = {digest: Query(digest, one.terms) for digest, one in judgements.queries().items() if one is not None}
-        names = distinct_names({digest: format_query(query) for digest, query in texts.items()})
-        by_people = (row for row in judgements.rows() if row.judgement.judge.startswith(PERSON))
-        judged = qrels(by_people, names, Reading())
-        if not judged:
-            raise NothingFound("no person has judged anything here yet; verdicts of assistants make no test set")
-        beir.write(JudgedQueries({text: {"text": text} for text in judged}, judged), folder)
-        return {"folder": str(folder), "queries": len(judged), "verdicts": len(judged.codes)}
 
     # -- resources ----------------------------------------------------------------------------------------------
 
@@ -198,23 +167,10 @@ class GalleryTools:
             raise ResourceNotFoundError(problem.detail) from None
 
 
-def _writer(context: Context[Any, Any], role: Role = Role.ANNOTATOR) -> str:
-    """Under which name an assistant writes; `Problem` without a token of this role."""
-    request = context.request_context.request
-    person = User("", Role.OWNER, False) if request is None else person_of(request)
-    if person.role < role:
-        raise Problem(403, f"this needs a token of the role {role.name.lower()}; ask the gallery's owner for one")
-    return f"mcp:{clean_name(person.name) or 'local'}"
-
-
 def line_of(item: dict[str, Any]) -> dict[str, Any]:
     """What tells a picture from others."""
-    return {
-        "id": item["id"],
-        "title": title_of(item),
-        "date": item.get("taken"),
-        "licence": attribution_of(item).licence,
-    }
+    about = {"title": title_of(item), "date": item.get("taken"), "licence": attribution_of(item).licence}
+    return {"id": item["id"]} | about
 
 
 class GalleryServer(MCPServer[Any]):
@@ -228,9 +184,8 @@ class GalleryServer(MCPServer[Any]):
         for tool in (tools.search, tools.similar, tools.facts, tools.columns):
             self.add_tool(tool, annotations=READS)
         self.add_tool(tools.look, annotations=READS, structured_output=False)
-        for tool in (tools.judge, tools.label, tools.build):
-            if tool.__name__ in state.settings.allowed:
-                self.add_tool(tool, annotations=WRITES)
+        if "judge" in state.settings.allowed:
+            self.add_tool(tools.judge, annotations=WRITES)
         self.resource("eyespot://item/{+id}", mime_type="application/json")(tools.item_resource)
         self.resource("eyespot://thumbnail/{+id}", mime_type="image/jpeg")(tools.thumbnail_resource)
 

@@ -107,7 +107,7 @@ def _picture_file(picture: str, file: Path, most: int) -> Path:
 
 @router.post("/embeddings", tags=["search"])
 def embeddings(state: State, wanted: EmbeddingRequest) -> Response:
-    """Unit vectors of texts and pictures, one for each input, as OpenAI answers; no tokens are counted."""
+    """Unit vectors of texts and pictures, one for each input, as OpenAI answers; pictures have no number of tokens."""
     if wanted.model is not None and wanted.model not in state.snapshots.encoders:
         raise Problem(404, f"no model {wanted.model!r} here; there are: {', '.join(state.snapshots.encoders)}")
     snapshot = state.snapshots.current(wanted.model)
@@ -116,14 +116,17 @@ def embeddings(state: State, wanted: EmbeddingRequest) -> Response:
         raise Problem(422, f"vectors of {space.encoder} have {space.dim} dimensions; leave out `dimensions`")
     with TemporaryDirectory(prefix="eyespot-embed-") as folder:
         queries = wanted.queries(Path(folder), state.settings.upload_bytes)
-        for term in (term for query in queries for term in query.terms):
-            refuse(term.text, state.settings.refused)
+        texts = [term.text for query in queries for term in query.terms]  # None for a picture
+        for text in texts:
+            refuse(text, state.settings.refused)
         vectors = _vectors(snapshot, queries)
+    counts = snapshot.ask_encoder(lambda encoder: [None if one is None else encoder.tokens_in(one) for one in texts])
     rows: list[Any] = vectors.tolist()
     if wanted.encoding_format == "base64":
         rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
     data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
-    usage = {"prompt_tokens": 0, "total_tokens": 0}  # clients expect both
+    usage = dict.fromkeys(("prompt_tokens", "total_tokens"), sum(filter(None, counts)))  # clients expect both
+    usage |= {"uncounted": counts.count(None)} if None in counts else {}
     return JSONResponse({"object": "list", "data": data, "model": space.encoder, "usage": usage})
 
 

@@ -155,6 +155,12 @@ def test_the_weakest_match_is_a_cosine_or_none(encoder: Any, text: str) -> None:
     assert encoder.weakest_match(text) == weakest
 
 
+def test_a_longer_text_has_more_tokens_up_to_a_limit(encoder: Any) -> None:
+    short, longer, *endless = (encoder.tokens_in("a heron " * count) for count in (1, 2, 2000, 3000))
+
+    assert short is longer is None or (0 < short < longer and endless[0] == endless[1])
+
+
 def test_a_caveat_is_one_sentence_or_none(encoder: Any) -> None:
     caveat = encoder.caveat("ворона на снегу")
 

@@ -16,10 +16,7 @@ import pytest
 from PIL import Image
 
 from eyespot.ledger.judgements import Judgements
-from eyespot.runs import read_judged
-from eyespot.types import Query
 from eyespot.web import ServerSettings
-from eyespot.web._judging import judged_now
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState
 from tests.command import environment
@@ -194,7 +191,7 @@ def test_a_server_without_a_fitting_sdk_serves_the_rest(state: AppState, monkeyp
 def test_what_the_owner_allows(state: AppState) -> None:
     from eyespot.web.mcp import GalleryServer
 
-    allowing = replace(state.settings, allowed=("judge", "label", "build", "positions"))
+    allowing = replace(state.settings, allowed=("judge", "positions"))
     open_state = AppState(allowing)
 
     async def script(client: Any) -> Any:
@@ -205,17 +202,6 @@ def test_what_the_owner_allows(state: AppState) -> None:
         near = {"query": "a disc", "where": "latitude IS NOT NULL"}
         assert (await client.call_tool("search", near)).structured_content["total"] > 0
         judged = await client.call_tool("judge", {"query": "stripes", "id": hit["id"], "verdict": "yes"})
-        for count, ids in ((1, [hit["id"], "none"]), (2, [one["id"] for one in similar])):
-            listed = (await client.call_tool("label", {"name": "Stripes", "ids": ids})).structured_content
-            assert (listed["photos"], listed["unknown"]) == (count, ["none"] * (count == 1))
-        early = await client.call_tool("build", {"name": "one"})
-        assert early.is_error and "no person has judged" in early.content[0].text
-        judged_now(
-            open_state.ledger.writable.judgements, Query.words("a disc"), hit["id"], "no", rank=1, judge="person:ada"
-        )
-        built = (await client.call_tool("build", {"name": "one"})).structured_content
-        assert (built["queries"], built["verdicts"]) == (1, 1)  # that of the assistant is none
-        assert read_judged(built["folder"]).qrels["a disc"] == {hit["id"]: 0}
         tools = {tool.name: tool.annotations.read_only_hint for tool in (await client.list_tools()).tools}
         return facts, judged.structured_content, tools
 
@@ -225,6 +211,6 @@ def test_what_the_owner_allows(state: AppState) -> None:
         open_state.close()
     assert facts["author"] == "Ada" and "latitude" in facts
     assert judged["by"] == "mcp:local"  # and no person's
-    assert [name for name, reads in tools.items() if not reads] == ["judge", "label", "build"]
+    assert [name for name, reads in tools.items() if not reads] == ["judge"]
     with Judgements(state.settings.ledger) as ledger:
-        assert [row.judgement.judge for row in ledger.rows()] == ["mcp:local", "person:ada"]
+        assert [row.judgement.judge for row in ledger.rows()] == ["mcp:local"]

@@ -48,6 +48,7 @@ def test_the_official_client_gets_the_vectors_of_the_encoder(openai_client: Any)
     packed = openai_client.embeddings.create(model="starter", input=texts)  # it asks for base64 by itself
     plain = openai_client.embeddings.create(model="starter", input=texts, encoding_format="float")
     assert [one.index for one in packed.data] == [0, 1, 2] and packed.model == "starter"
+    assert packed.usage.prompt_tokens == packed.usage.total_tokens == 27  # [CLS] a photo of a … [SEP]: 7, 9 and 11
     for answer in (packed, plain):
         np.testing.assert_allclose([one.embedding for one in answer.data], wanted, atol=1e-6)
 
@@ -79,6 +80,7 @@ def test_pictures_as_other_services_send_them(client: TestClient, picture: Path,
     for body, wanted in shapes:
         answer = client.post("/v1/embeddings", json=body)
         assert answer.status_code == 200, answer.text
+        assert answer.json()["usage"]["uncounted"] == 1
         np.testing.assert_allclose(answer.json()["data"][0]["embedding"], wanted, atol=1e-6, err_msg=str(body)[:90])
 
 

@@ -9,7 +9,7 @@ Xing et al., QuARI: Query Adaptive Retrieval Improvement (NeurIPS 2025).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,17 +55,13 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Quari:
     """A checkpoint as an adapter: `space` is the encoder it was trained on, as its config names it."""
 
     config: Config
-    network: Hypernetwork
+    network: Hypernetwork = field(repr=False)
     card: AdapterCard | None = None
-
-    def __repr__(self) -> str:
-        size = f"{self.dim} numbers in rank {self.config.low_rank_dim}"
-        return f"<adapter quari: {size}, trained on {self.space or 'vectors without a name'}>"
 
     @property
     def caution(self) -> str | None:

@@ -88,6 +88,10 @@ class Starter(PictureEncoder):
         """What is said of more than 256 tokens."""
         return cut_by("starter", self.sentences.tokenizer, framed(text))
 
+    def tokens_in(self, text: str) -> int:
+        """Those of the framed text."""
+        return len(self.sentences.tokenizer.encode(framed(text)).ids)
+
     def weakest_match(self, text: str) -> float:
         """A best score below this is probably no match; calibrated in docs/how/starter.md."""
         return weakest_match(self._ideal_scores(text))
