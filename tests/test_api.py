@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import eyespot
 from eyespot import Hits, sample
-from eyespot.types import EyespotError, Progress, Qrels, Query, Run, Term, UsageError
+from eyespot.types import EyespotError, Progress, Qrels, Run, UsageError
 from eyespot.types.kinds import with_sentence
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -206,7 +206,6 @@ def test_a_place_is_a_path_or_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     assert strict <= RESULTS
     assert {"eyespot.open", "eyespot.index", "eyespot.load_adapter", "eyespot.runs.read_run"} <= set(tried)
-    assert Query.picture("a.jpg").terms == (Term(1.0, image="a.jpg"),)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,8 @@ def load(spec: str, **options: Any) -> ServedEncoder:
         payload = first.endpoint.get_if_supported("/models") or {}
     except Trouble as why:
         raise EyespotError(f"{first.endpoint.address}: {why}; {AGAIN}") from None
-    listed = payload.get("data")
-    cards = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    listed = {str(card.get("id")): card for card in cards}
+    found = payload.get("data")
+    listed = {str(one.get("id")): one for one in found if isinstance(one, dict)} if isinstance(found, list) else {}
     dim, composes = _learned(first, listed)
     revision = _revision(listed.get(model, {}), wanted)
     space = Space(f"served:{spec}", revision, UNTOLD, asking.wording.preprocessing(composes), dim)

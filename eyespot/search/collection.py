@@ -140,10 +140,7 @@ class Collection:
     @property
     def ids(self) -> list[str]:
         """The id of each picture that a search can find, in the order of their rows."""
-        from eyespot.gallery.items_table import read_items
-
-        every = [id for shard in self.view.shards for id in read_items(shard, ["id"])["id"].to_pylist()]
-        return [every[row] for row in np.flatnonzero(self.view.live)]
+        return [str(facts["id"]) for facts in self.view.facts(np.flatnonzero(self.view.live).tolist())]
 
     def __repr__(self) -> str:
         pictures = f"{len(self):,} pictures, {self.view.space.dim} numbers each by {self.view.space.encoder}"

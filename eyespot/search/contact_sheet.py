@@ -17,6 +17,7 @@ from eyespot.types import EyespotError
 
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
+WORDS = {"nothing": NOTHING, "unreadable": UNREADABLE}  # of the templates
 SIDE = 320  # of a thumbnail's longer side, in pixels
 PARTS = 500  # of a page that are sent at once: some thirty thumbnails
 
@@ -38,22 +39,19 @@ class SheetPanel:
 
     heading: str
     note: str = ""
-    tiles: Sequence[Tile] = ()
+    tiles: Iterable[Tile] = ()
     query_picture: bytes | None = None  # JPEG
 
 
-def as_html(title: str, panels: Sequence[SheetPanel], footer: str = "") -> str:
+def as_html(title: str, panels: Sequence[SheetPanel]) -> str:
     """One self-contained page."""
-    words = {"footer": footer, "nothing": NOTHING, "unreadable": UNREADABLE}
-    return render("contact_sheet.html", title=title, panels=panels, **words)
+    return render("contact_sheet.html", title=title, panels=panels, **WORDS)
 
 
 def html_pieces(title: str, tiles: Iterable[Tile]) -> Iterator[str]:
-    """The page of one ranking in pieces, the first before any tile is made: for those who cannot wait for all."""
-    panel = {"heading": title, "note": "", "query_picture": None, "tiles": tiles}
-    content = {"title": title, "panels": [panel], "footer": "", "nothing": NOTHING, "unreadable": UNREADABLE}
+    """The page of one ranking in pieces, as its tiles are made: for those who cannot wait for all."""
+    content = {"title": title, "panels": [SheetPanel(title, tiles=tiles)], **WORDS}
     made = environment().get_template("contact_sheet.html").generate(content)
-    yield next(made, "")
     while piece := "".join(islice(made, PARTS)):
         yield piece
 

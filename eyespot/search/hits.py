@@ -16,7 +16,7 @@ from eyespot.html import render, tidy
 from eyespot.photos.places import picture_of
 from eyespot.photos.videos.addresses import title_of
 from eyespot.rooms import needs
-from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html, thumbnail_of, write_page
+from eyespot.search.contact_sheet import NOTHING, WORDS, SheetPanel, Tile, as_html, thumbnail_of, write_page
 from eyespot.types import EyespotError, Run, UsageError, kind_text, refusing
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Hits(Sequence[SearchHit]):
 
     def _repr_html_(self) -> str:
         panel, more = self[:TILES].panel(side=SIDE), max(0, len(self) - TILES)
-        return render("hits.html", panel=panel, more=more, nothing=NOTHING, unreadable=UNREADABLE)
+        return render("hits.html", panel=panel, more=more, **WORDS)
 
     def panel(self, captions: Sequence[str] = (), side: int = 320) -> SheetPanel:
         """The hits as a part of a contact sheet, thumbnails of `side` pixels; `captions` are columns below each."""

@@ -42,7 +42,7 @@ from eyespot.types.messages import (
     refusing,
     without_code,
 )
-from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
+from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run
 from eyespot.types.search import AdaptedQuery, Adapter, BatchSearch, Index, NearestRows, Query, ScanRequest, Stage, Term
 
 __all__ = [
@@ -103,7 +103,6 @@ __all__ = [
     "no_progress",
     "prefixed",
     "refusing",
-    "repeated_row",
     "without_code",
 ]
 

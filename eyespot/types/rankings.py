@@ -60,9 +60,6 @@ class _Ragged:
         self._image = image
         self._at = {query: at for at, query in enumerate(self.queries)}
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self.queries):,} queries, {int(self.offsets[-1]):,} images>"
-
     def _coded(self) -> IdColumn:
         return self._image
 
@@ -120,11 +117,6 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         self.facts: dict[str, dict[str, Any]] = {}
         self.header: dict[str, Any] = {}
         self.notes: list[str] = []
-
-    @classmethod
-    def from_rankings(cls, rankings: Mapping[str, Ranking]) -> Run:
-        """A run from {query: [(image, score), …]}, each ranking best first, or from {query: {image: score}}."""
-        return cls(rankings)
 
     @classmethod
     def from_orders(cls, orders: Mapping[str, Sequence[str]]) -> Run:

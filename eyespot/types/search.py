@@ -26,8 +26,6 @@ class Term:
     image: Path | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.image, str):
-            object.__setattr__(self, "image", Path(self.image))
         if (self.text is None) == (self.image is None) or not isinstance(self.text, str | None):
             raise UsageError("a query term is either words or a picture")
 

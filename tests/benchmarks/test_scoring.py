@@ -72,7 +72,7 @@ def test_images_may_be_named_by_path(tmp_path: Path) -> None:
 def test_two_stages_stand_beside_the_best_that_re_ranking_can_do(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
     first = orders(q1="xab", q2="xyc", q3="xyz")
-    second = Run.from_rankings({"q1": [("a", 9), ("x", 5), ("b", 1)], "q2": [("y", 3), ("x", 2), ("c", 1)]})
+    second = Run({"q1": [("a", 9), ("x", 5), ("b", 1)], "q2": [("y", 3), ("x", 2), ("c", 1)]})
 
     result = scored(task, first, Rescored(second, 2))
 
@@ -100,9 +100,9 @@ def test_second_stages_of_something_else_are_refused(tmp_path: Path) -> None:
 def test_equals_below_the_depth_stay_equals(tmp_path: Path) -> None:
     """c ties with x in the first stage: R = 1 at rank 3 of 3 comes to 1/3, whichever of the two stands first."""
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
-    first = Run.from_rankings({"q2": [("y", 0.9), ("c", 0.2), ("x", 0.2)]})
+    first = Run({"q2": [("y", 0.9), ("c", 0.2), ("x", 0.2)]})
 
-    result = scored(task, first, Rescored(Run.from_rankings({"q2": [("y", 1.0)]}), 1))
+    result = scored(task, first, Rescored(Run({"q2": [("y", 1.0)]}), 1))
 
     assert [stage.scores.take([1]).mean("AP@50") for stage in result.stages] == [1 / 3, 1 / 3, 1 / 3]
 

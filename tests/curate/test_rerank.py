@@ -85,7 +85,7 @@ def test_a_pooled_and_unjudged_image_counts_as_unjudged() -> None:
 
 
 def test_ties_at_the_cut_short_lists_missing_judgements_and_nothing_but_relevant_ones_are_noted() -> None:
-    tied = Run.from_rankings({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)]})
+    tied = Run({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)]})
     judged = without_columns(Qrels({"q": {"a": 1, "b": 0, "c": 0}}))
     limits = RerankLimits(1, judged_only=True)
 
@@ -230,7 +230,7 @@ def set_of(images: tuple[str, ...] = ("70", "71", "72")) -> RerankSet:
     """Three queries with two candidates each of which the second is unjudged; a fourth is left out."""
     kinds = {"3": "Social", "4": "Social", "11": ""}
     queries = {query: {"text": TEXTS[query], "category": kinds[query]} for query in TEXTS} | {"5": {"text": "none"}}
-    run = Run.from_rankings({query: [(images[0], 0.5), (images[1], 0.25), (images[2], 0.125)] for query in queries})
+    run = Run({query: [(images[0], 0.5), (images[1], 0.25), (images[2], 0.125)] for query in queries})
     run.header = {"source": "/home/ann/run.txt", "encoder": "starter"}
     qrels = Qrels({"3": {images[0]: 1}, "4": {images[0]: 1}, "11": {images[0]: 2}, "5": {images[2]: 1}})
     return divide(
@@ -269,7 +269,7 @@ def test_the_folder_comes_back(folder: Path) -> None:
 
 
 def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
-    run = Run.from_rankings({"=1": [("a", 0.5), ("b", 0.25)], "-2": [("a", 0.5)]})
+    run = Run({"=1": [("a", 0.5), ("b", 0.25)], "-2": [("a", 0.5)]})
     queries = {"=1": {"text": "@SUM(1)", "category": "-"}, "-2": {"text": "+x"}}
     judged = JudgedQueries(queries, Qrels({"=1": {"a": 1}, "-2": {"a": 1}}))
     made = divide(select(run, judged, RerankLimits(depth=2, most=1)), Division(val=1), None)

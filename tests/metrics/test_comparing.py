@@ -256,7 +256,7 @@ def test_an_interval_of_fewer_than_ten_queries_is_none_of_95_percent(queries: in
 def test_a_constant_scorer_is_told_from_a_perfect_one(first: bool) -> None:
     """Ten equal scores, of which the relevant one stands first or last in the file."""
     order = [f"i{at}" for at in range(10)][:: 1 if first else -1]
-    scores = evaluate(Run.from_rankings({"q": [(name, 0.5) for name in order]}), Qrels({"q": {"i0": 1}}), ["AP@50"])
+    scores = evaluate(Run({"q": [(name, 0.5) for name in order]}), Qrels({"q": {"i0": 1}}), ["AP@50"])
 
     assert scores.mean("AP@50") == pytest.approx(1.0 if first else 0.1)
     assert "whose order leaves AP@50 between 0.1000 and 1.0000" in scores.notes[-1]
@@ -279,7 +279,7 @@ def test_a_query_that_finds_itself_is_seen_and_left_out() -> None:
 
 
 def test_a_cut_through_equal_scores_and_ids_that_do_not_match_are_told() -> None:
-    run = Run.from_rankings({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)], "p": [("a", 3.0), ("b", 2.0), ("c", 1.0)]})
+    run = Run({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)], "p": [("a", 3.0), ("b", 2.0), ("c", 1.0)]})
 
     *_, note = evaluate(run, Qrels({"q": {"b": 1}, "p": {"b": 1}}), ["P@1", "P@2"]).notes
 

@@ -118,7 +118,7 @@ def ilias() -> tuple[Run, Qrels, dict[str, Any], Path]:
     from eyespot.runs.ilias import read
 
     judged = read(folder / "dataset")
-    return Run.from_rankings(ranked), judged.qrels, judged.images, folder
+    return Run(ranked), judged.qrels, judged.images, folder
 
 
 @pytest.mark.parametrize("k", [100, 1000])

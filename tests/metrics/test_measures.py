@@ -231,7 +231,7 @@ def test_rbp_by_hand() -> None:
 @needs_it
 def test_a_prefix_asks_for_another_definition_and_no_measure_is_lost() -> None:
     """Equal scores stand as given in ours, and by descending id in trec_eval's."""
-    run = Run.from_rankings({"q": [("a", 1.0), ("b", 1.0)]})
+    run = Run({"q": [("a", 1.0), ("b", 1.0)]})
     scores = evaluate(run, Qrels({"q": {"b": 1}}), ["AP", "map", "ir:AP", "pytrec_eval:MAP@10"])
 
     assert scores.means == {"AP": 0.5, "ir:AP": 1.0, "pytrec_eval:AP@10": 1.0}

@@ -285,7 +285,7 @@ def test_places_that_nothing_filled_are_left_out(tmp_path: Path) -> None:
 
 
 def test_trec_order_is_trec_evals() -> None:
-    run = Run.from_rankings({"q": [("b", 1.0 + 1e-12), ("a", 1.0), ("c", 1.0), ("d", 0.5)]})
+    run = Run({"q": [("b", 1.0 + 1e-12), ("a", 1.0), ("c", 1.0), ("d", 0.5)]})
     assert [hit.image for hit in trec_order(run)["q"]] == ["c", "b", "a", "d"]
 
 

@@ -55,7 +55,7 @@ def test_columns_in_any_order_make_the_run(drawn: dict[str, dict[str, float]]) -
 
 
 def test_parquet_keeps_how_the_run_was_made_and_queries_without_hits(tmp_path: Path) -> None:
-    run = Run.from_rankings({"b": [], "a": [("x y", 0.5)], "c": []})
+    run = Run({"b": [], "a": [("x y", 0.5)], "c": []})
     run.header, run.notes = {"encoder": "starter", "depth": 10}, ["exact"]
     write_run(run, tmp_path / "run.parquet")
     back = read_run(tmp_path / "run.parquet")
@@ -65,7 +65,7 @@ def test_parquet_keeps_how_the_run_was_made_and_queries_without_hits(tmp_path: P
 
 @pytest.mark.parametrize("id", ["tab\there", "line\nbreak", "return\rhere", " outer", "outer ", "", "two\u2028lines"])
 def test_ids_that_no_line_can_hold_are_refused_for_trec(tmp_path: Path, id: str) -> None:
-    for write, rows in ((write_run, Run.from_rankings({"q": [(id, 1.0)]})), (write_qrels, Qrels({id: {"x": 1}}))):
+    for write, rows in ((write_run, Run({"q": [(id, 1.0)]})), (write_qrels, Qrels({id: {"x": 1}}))):
         with raises(UsageError):
             write(rows, tmp_path / "rows.txt")
     assert list(tmp_path.iterdir()) == []
@@ -77,13 +77,13 @@ def test_equal_scores_keep_the_order_of_the_file_whatever_its_ranks(tmp_path: Pa
 
 
 def test_a_run_that_fails_to_be_written_leaves_the_old_one(tmp_path: Path) -> None:
-    write_run(Run.from_rankings({"q": [("x", 1.0)]}), tmp_path / "run.npz")
+    write_run(Run({"q": [("x", 1.0)]}), tmp_path / "run.npz")
     with raises(UsageError):
-        write_run(Run.from_rankings({"q": [("x", 1.0)], "p": []}), tmp_path / "run.npz")
+        write_run(Run({"q": [("x", 1.0)], "p": []}), tmp_path / "run.npz")
     assert plain(read_run(tmp_path / "run.npz")) == {"q": [("x", 1.0)]}
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
     with raises(UsageError):
-        write_run(Run.from_rankings({"q": [("x", 1.0)]}), tmp_path / "nowhere" / "run.txt")
+        write_run(Run({"q": [("x", 1.0)]}), tmp_path / "nowhere" / "run.txt")
 
 
 def test_columns_refuse_repeated_images_and_endless_scores() -> None:

@@ -74,7 +74,7 @@ def test_hits_show_themselves(collection: Collection, tmp_path: Path) -> None:
     assert repr(hits).splitlines()[0] == "12 hits for 'stripes' by starter" and "… and 2 more" in repr(hits)
     assert [row["id"] for row in hits.to_dicts()] == hits.ids and len({*hits, *hits}) == 12
     assert repr(collection).endswith("28 pictures, 512 numbers each by starter, searched by exact>")
-    assert repr(hits.run) == "<Run: 1 queries, 12 images>" and set(hits.ids) < set(collection.ids)
+    assert set(hits.ids) < set(collection.ids)
     write_run(hits, tmp_path / "run.txt")  # as the ranking that they are
     assert list(read_run(tmp_path / "run.txt").image) == hits.ids and len(collection.ids) == 28
     with pytest.raises(UsageError, match="1 pixel"):

@@ -22,8 +22,8 @@ from eyespot.types import Qrels, Query, Run, Space, UsageError
 from tests.examples import examples
 from tests.wording import raises
 
-A = Run.from_rankings({"q": [("x", 0.9), ("y", 0.5), ("z", 0.1)]})
-B = Run.from_rankings({"q": [("z", 30.0), ("y", 20.0), ("w", 10.0)]})
+A = Run({"q": [("x", 0.9), ("y", 0.5), ("z", 0.1)]})
+B = Run({"q": [("z", 30.0), ("y", 20.0), ("w", 10.0)]})
 
 
 def order(run: Run, query: str = "q") -> str:
@@ -38,7 +38,7 @@ def rankings(draw: st.DrawFn) -> Run:
         images = draw(st.lists(st.sampled_from("abcdefgh"), max_size=6, unique=True))
         points = sorted((draw(st.integers(-5, 5)) for _ in images), reverse=True)
         made[query] = list(zip(images, map(float, points), strict=True))
-    return Run.from_rankings(made)
+    return Run(made)
 
 
 LAW = settings(max_examples=examples(50), deadline=None)

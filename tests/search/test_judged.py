@@ -103,7 +103,7 @@ def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements)
 def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> None:
     """Scores 4, 3, 0 of the first stage become 1, 3/4 and 0; half of that and half of the probability."""
     judge = Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 0.9}})
-    run = Run.from_rankings({"q": [("a", 4.0), ("b", 3.0), ("c", 0.0)]})
+    run = Run({"q": [("a", 4.0), ("b", 3.0), ("c", 0.0)]})
     run.facts = ranked(q="abc").facts
 
     made = JudgeRerank(judge, ledger, 3, blend=0.5)([HERON], run)

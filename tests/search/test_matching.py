@@ -131,7 +131,7 @@ def test_a_column_that_is_not_there_is_refused_with_those_that_are(view: View, c
 def test_hits_are_named_and_those_without_a_name_keep_their_rank(view: View) -> None:
     ids = [facts["id"] for facts in view.facts(range(5))]
     matching = matched(view, ["c/teal.png", "d/copy.jpg", "b/ibis.jpg", "z.jpg"])
-    run = Run.from_rankings({"q": [(ids[0], 0.9), (ids[4], 0.8), (ids[2], 0.7)], "none": []})
+    run = Run({"q": [(ids[0], 0.9), (ids[4], 0.8), (ids[2], 0.7)], "none": []})
 
     named = renamed(run, matching)
 
@@ -147,7 +147,7 @@ def test_hits_are_named_and_those_without_a_name_keep_their_rank(view: View) -> 
 
 def test_facts_header_and_notes_go_along_under_the_new_names(view: View) -> None:
     first, second = view.facts([0, 1])
-    run = Run.from_rankings({"q": [(first["id"], 0.9), (second["id"], 0.8)]})
+    run = Run({"q": [(first["id"], 0.9), (second["id"], 0.8)]})
     run.facts, run.header, run.notes = {first["id"]: first, second["id"]: second}, {"exact": True}, ["a note"]
 
     named = renamed(run, matched(view, ["17"], "number"))
@@ -158,7 +158,7 @@ def test_facts_header_and_notes_go_along_under_the_new_names(view: View) -> None
 
 def test_an_image_that_a_ranking_has_twice_keeps_its_best_rank(view: View) -> None:
     first, second = (facts["id"] for facts in view.facts([0, 1]))
-    run = Run.from_rankings({"q": [(first, 0.9), (second, 0.8), (first, 0.7)]})
+    run = Run({"q": [(first, 0.9), (second, 0.8), (first, 0.7)]})
 
     assert renamed(run, matched(view, ["17", "18"], "number"))["q"] == [RankedImage("17", 0.9), RankedImage("18", 0.8)]
 

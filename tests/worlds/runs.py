@@ -23,7 +23,7 @@ judgements = st.dictionaries(IDS, st.dictionaries(IDS, GRADES, min_size=1, max_s
 def run_of(rankings: dict[str, dict[str, float]]) -> Run:
     """The run that ranks by descending score, equal scores in the order of the dict."""
     hits = {query: sorted(images.items(), key=lambda pair: -pair[1]) for query, images in rankings.items()}
-    return Run.from_rankings(hits)
+    return Run(hits)
 
 
 def plain(rows: Run | Qrels) -> dict[str, list[tuple[str, float]]]:
