@@ -17,7 +17,7 @@ from eyespot.types import EyespotError
 
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
-WORDS = {"nothing": NOTHING, "unreadable": UNREADABLE}  # of the templates
+WORDS = {"nothing": NOTHING, "unreadable": UNREADABLE, "footer": ""}  # of the templates
 SIDE = 320  # of a thumbnail's longer side, in pixels
 PARTS = 500  # of a page that are sent at once: some thirty thumbnails
 

@@ -63,14 +63,13 @@ def panels() -> list[SheetPanel]:
 
 
 def test_the_page_shows_every_panel_and_tile(panels: list[SheetPanel]) -> None:
-    page = Page(as_html("My searches", panels, "eyespot 0.1"))
+    page = Page(as_html("My searches", panels))
     assert page.texts["h1"] == ["My searches"]
     assert page.texts["h2"] == ["a door", "a unicorn"]
     assert page.texts["p"] == ["a note", NOTHING]
     assert page.texts["b"] == ["1", "2"]
     assert page.texts["span"] == ["0.432", "-0.100"]
     assert [text for text in page.texts["div"] if text.strip()] == ["a red door", "Ada · CC0-1.0", UNREADABLE, "lost"]
-    assert page.texts["footer"] == ["eyespot 0.1"]
     assert [image["alt"] for image in page.all("img")] == ["the picture searched with", "a red door"]
 
 
@@ -99,7 +98,7 @@ def test_no_text_breaks_the_page(text: str) -> None:
     assert {tag for tag, _ in page.elements} <= {tag for tag, _ in hostile_page("a title").elements} - {"script"}
     as_html(text, []).encode()
     if text == HOSTILE:
-        assert page.texts["h1"] == page.texts["h2"] == page.texts["footer"] == [HOSTILE]
+        assert page.texts["h1"] == page.texts["h2"] == [HOSTILE]
         assert page.all("img")[1]["alt"] == HOSTILE
 
 
