@@ -44,7 +44,7 @@ class Instructions(Settings):
 
     def changed(self, given: Mapping[str, str]) -> Instructions:
         """The same with some others; `UsageError` for what is no instruction."""
-        return Instructions.read(**self.model_dump() | given)
+        return Instructions.read(**{**self.model_dump(), **given})
 
     def around(self, words: str | None, beside_picture: bool) -> str:
         """All that is said: around these words, or beside a picture that has none."""

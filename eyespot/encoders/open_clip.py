@@ -157,7 +157,7 @@ class OpenClip:
 
     def tokens_in(self, text: str) -> int:
         """Those that the text half reads."""
-        return min(len(self._ids(text)), self.tokenizer.context_length)
+        return min(len(self._ids(text)), int(self.tokenizer.context_length))
 
     def _ids(self, text: str) -> list[int]:
         vocabulary = getattr(self.tokenizer, "tokenizer", None)

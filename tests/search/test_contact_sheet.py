@@ -86,7 +86,7 @@ def test_the_page_needs_and_reaches_nothing_outside_itself(panels: list[SheetPan
 
 def hostile_page(text: str) -> Page:
     tile = Tile(jpeg(RED, (8, 8)), 1, 0.5, text, text)
-    return Page(as_html(text, [SheetPanel(text, text, [tile], jpeg(RED, (8, 8)))], text))
+    return Page(as_html(text, [SheetPanel(text, text, [tile], jpeg(RED, (8, 8)))]))
 
 
 @settings(deadline=None, max_examples=examples(100))
@@ -130,9 +130,7 @@ def opened(browser: Any, page: Path) -> tuple[Any, list[str]]:
 
 def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp_path: Path) -> None:
     tiles = [Tile(jpeg(RED), 1, 0.5, HOSTILE, "x" * 200), Tile(jpeg(GREEN, (80, 320)), 2, 0.4, "y" * 300)]
-    (tmp_path / "sheet.html").write_text(
-        as_html("z" * 300, [SheetPanel("w" * 300, "note", tiles, jpeg(BLUE))], "v" * 300)
-    )
+    (tmp_path / "sheet.html").write_text(as_html("z" * 300, [SheetPanel("w" * 300, "note", tiles, jpeg(BLUE))]))
     view, log = opened(browser, tmp_path / "sheet.html")
     assert log == []
     assert view.evaluate("document.documentElement.scrollWidth") == 320
