@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Image
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
@@ -229,11 +229,5 @@ async def mcp_lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 router = APIRouter(lifespan=mcp_lifespan)
-
-
-async def answer(request: Request) -> Any:
-    """The SDK's answer."""
-    return request.app.state.mcp.handle_request
-
-
-router.add_route("/mcp", answer, ["GET", "POST", "DELETE"], include_in_schema=False)
+METHODS = ["GET", "POST", "DELETE"]
+router.add_route("/mcp", lambda request: request.app.state.mcp.handle_request, METHODS, include_in_schema=False)
