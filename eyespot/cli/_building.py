@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
-    from eyespot.curate.rmir.files import MAIN, FinishedSteps
-    from eyespot.curate.rmir.making import AUDIT, notes, summary, write_set
+    from eyespot.curate.rmir.files import MAIN
+    from eyespot.curate.rmir.making import AUDIT, in_rounds, notes, summary, write_set
     from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
@@ -34,7 +34,7 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
     pipe.check(how.limits)
-    made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
+    made = in_rounds(pipe, lambda one: _carry_out(one.steps, one.work, how))
     share = (as_it_is if settings.positions else without_position) if settings.pictures else None
     target = SetFolder.of(out, MAIN, len(made.queries), made.done, replace=settings.replace)
     place = target.place

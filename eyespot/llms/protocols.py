@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -154,9 +155,13 @@ def text_message(role: str, text: str) -> Message:
 
 
 def image_message(pictures: Sequence[str], text: str) -> Message:
-    """A user's message of pictures (JPEG in base64) and words."""
-    parts: list[Any] = [{"type": "image_url", "image_url": {"url": DATA_URL + picture}} for picture in pictures]
-    return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
+    """A user's message of pictures (JPEG in base64) and words; a picture stands at its line `<picture N>`, or first."""
+    shown: list[Any] = [{"type": "image_url", "image_url": {"url": DATA_URL + picture}} for picture in pictures]
+    first, *rest = re.split(r"^<picture (\d)>$", text, flags=re.MULTILINE)
+    parts: list[Any] = [{"type": "text", "text": first}]
+    for number, words in zip(rest[::2], rest[1::2], strict=True):  # a picture that is not there leaves its line out
+        parts += [*shown[int(number) - 1 : int(number)], *([{"type": "text", "text": words}] if words.strip() else [])]
+    return {"role": "user", "content": parts if rest else [*shown, *parts]}
 
 
 # -- OpenAI ---------------------------------------------------------------------------------------------------

@@ -11,22 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eyespot.curate.recos.confusing import changed
+from eyespot.curate.recos.subtasks import CAPTIONS
 from eyespot.pipelines import CallMeter, Prompt
 
-_TEMPLATES = (
-    "{title} in a photo.",
-    "A picture that shows {title}.",
-    "This is {title}.",
-    "{title}, seen from the front.",
-    "What can be seen is {title}.",
-)
-_QUOTING = (  # of writing in the picture
-    'The words "{line}" can be read.',
-    'A photo of something with "{line}" written on it.',
-    'Something bears the text "{line}".',
-    '"{line}" is written in the picture.',
-    'The writing says "{line}".',
-)
+_TEMPLATES, _QUOTING = CAPTIONS["titled"]["usual"], CAPTIONS["quoting"]["usual"]
 _ENDINGS = (", seen from nearby", ", in the middle of the picture", ", against its background")  # true of any picture
 
 

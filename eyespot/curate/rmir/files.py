@@ -22,23 +22,13 @@ from eyespot.curate.rmir import panel
 from eyespot.curate.rmir.candidates import PoolSettings, pooled
 from eyespot.curate.rmir.panel import TEST, TRAIN, voted_on
 from eyespot.curate.rmir.pipeline import POOLED, RmirPipeline
-from eyespot.curate.set_folder import (
-    IMAGE,
-    RIGHTS,
-    SHARE,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    SharePicture,
-    attributions,
-    shared_picture,
-    write_table,
-)
+from eyespot.curate.set_folder import SharePicture, attributions, shared_picture, write_table
 from eyespot.pipelines import Context, Record, Records, StepResult
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs.rmir import UNKNOWN
 from eyespot.storage.atomic import write_whole
+from eyespot.storage.text_files import toml_of
 from eyespot.types import no_progress
 
 
@@ -171,20 +161,9 @@ class FinishedSteps:
         return [query for query in self.queries if query["split"] == name]
 
 
-COLUMNS: dict[str, dict[str, str]] = {
-    "queries": {
-        **dict.fromkeys(("id", "split", "kind", "image", "question", "target_description", "reasoning"), TEXT),
-        **{"description": TEXT, "tsr": SHARE},
-        **dict.fromkeys(("file", *RIGHTS), TEXT),
-    },
-    "qrels": {"query": TEXT, "image": TEXT, "grade": WHOLE},
-    "pool": dict.fromkeys(("image", "file", "description", *RIGHTS), TEXT),
-    "judgements": dict.fromkeys(("query", "image", "triplet", "judge", "verdict", "reasoning"), TEXT),
-    "losses": {
-        **{"step": TEXT, "came": WHOLE, "added": WHOLE, "kept": WHOLE, "reason": TEXT, "records": WHOLE},
-        **{"seconds": SHARE, "calls": WHOLE, "tokens_in": WHOLE, "tokens_out": WHOLE, "money": SHARE},
-    },
-}
+_TABLE = toml_of(Path(__file__).with_name("columns.toml"))
+_MTEB: Mapping[str, Mapping[str, str]] = _TABLE.pop("mteb")
+COLUMNS: Mapping[str, Mapping[str, str]] = _TABLE
 WHOLE_TABLES: Tables = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}  # our own layout
 QUERY = ("id", "split", "kind", "image", "question", "reasoning", "description", "tsr")  # as the step `split` has them
 PICTURES = ("queries", "corpus")  # tables of MTEB that show pictures
@@ -284,14 +263,6 @@ def write_mteb(made: FinishedSteps, folder: Path, share: SharePicture | None) ->
             (folder / table).mkdir(parents=True, exist_ok=True)
             rows_shown = map(with_picture, rows) if table in PICTURES else rows
             write_table(folder / table / f"{name}.parquet", rows_shown, _MTEB[table])
-
-
-_MTEB = {
-    "corpus": {"id": TEXT, "modality": TEXT, "image": IMAGE, "file": TEXT},
-    "queries": {"id": TEXT, "modality": TEXT, "text": TEXT, "image": IMAGE, "file": TEXT},
-    "qrels": {"query-id": TEXT, "corpus-id": TEXT, "score": WHOLE},
-    "top_ranked": {"query-id": TEXT, "corpus-ids": TEXTS},
-}
 
 
 # -- for `datasets` -----------------------------------------------------------------------------------------------

@@ -9,23 +9,67 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from eyespot.curate.rmir import audit, demonstration, files, questions
 from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_votes
+from eyespot.curate.rmir.pipeline import ASKED, RmirPipeline
 from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
 from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
 from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
-from eyespot.pipelines import drops
+from eyespot.pipelines import StepResult, drops
 from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, card_of, content_of, write_head
 from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
-from eyespot.storage.atomic import make_folder, new_folder
+from eyespot.storage.atomic import make_folder, new_folder, write_whole
 
 AUDIT = "audit"
 FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands in the folder above.\n"
+
+
+def in_rounds(pipe: RmirPipeline, carry_out: Callable[[RmirPipeline], Sequence[StepResult]]) -> FinishedSteps:
+    """The finished steps once there are as many queries as are wanted, or no photo is left to ask about.
+
+    Each round asks about more photos; what earlier ones asked is not asked again.
+    """
+    made = FinishedSteps(pipe, carry_out(pipe))
+    while missing := shortfalls(made):
+        inputs = made.of("inputs").counts
+        if inputs.kept == inputs.came or pipe.limit is not None:
+            break
+        factor = max(wanted / max(1, there) for _, _, wanted, there, _ in missing)
+        count = min(inputs.came, math.ceil(inputs.kept * min(4.0, 1.1 * factor)) + 1)
+        write_whole(pipe.work / ASKED, lambda file, count=count: file.write(str(count).encode()))  # type: ignore[misc]
+        pipe = replace(pipe)
+        made = FinishedSteps(pipe, carry_out(pipe))
+    return made
+
+
+def shortfalls(made: FinishedSteps) -> list[tuple[str, str, int, int, str]]:
+    """Splits and kinds with fewer queries than wanted: how many are wanted and there, and the setting it is owed to."""
+    found = []
+    for split, wanted in made.pipe.settings("inputs").want.items():
+        for kind in KINDS:
+            stages = [sum(one["kind"] == kind for one in made.records(name)) for name in STAGES.values()]
+            stages.append(sum(one["kind"] == kind for one in made.in_split(split)))
+            lost = [before - after for before, after in pairwise([made.of("inputs").counts.kept, *stages])]
+            if stages[-1] < wanted:
+                found.append((split, kind, wanted, stages[-1], OWED[lost.index(max(lost))]))
+    return found
+
+
+STAGES = {"asked": "questions", "keeping the rules": "checked", "with a sure target": "queries", "in the set": "split"}
+OWED = (
+    "the prompt of questions",
+    "the prompt of checked",
+    "least of confident",
+    "apart",
+    "threshold of split",
+)
 
 
 def write_set(
@@ -87,6 +131,11 @@ def notes(made: FinishedSteps) -> list[str]:
         *([f"This is {few}."] if demonstration.NAME in uses else []),
         *([f"{failed:,} records failed and are left out; --retry-failed tries them again."] if failed else []),
         *without_a_test,
+        *(
+            f"Split {split}, {kind}: {there:,} of {wanted:,} wanted queries, and no photo is left to ask about; "
+            f"most were lost by {owed}. More photos (clusters, each of seeds) give more."
+            for split, kind, wanted, there, owed in shortfalls(made)
+        ),
     ]
 
 
@@ -125,15 +174,9 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
         rows.append([kind, *counts, f"{targets:.1f}"])
     note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
     yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
-    stages = {
-        "asked": "questions",
-        "keeping the rules": "checked",
-        "with a sure target": "queries",
-        "in the set": "split",
-    }
-    left = {what: Counter(one["kind"] for one in made.records(name)) for what, name in stages.items()}
-    kinds = [[kind, *(left[what][kind] for what in stages)] for kind in KINDS]
-    yield CardTable("Queries from stage to stage", ["kind", *stages], kinds)
+    left = {what: Counter(one["kind"] for one in made.records(name)) for what, name in STAGES.items()}
+    kinds = [[kind, *(left[what][kind] for what in STAGES)] for kind in KINDS]
+    yield CardTable("Queries from stage to stage", ["kind", *STAGES], kinds)
     yield _rules(made)
     yield _judges(made)
     if len(made.seats) > 1 and made.triplets:

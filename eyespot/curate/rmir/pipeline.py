@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.questions import KINDS, shipped_prompt
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, SqlStep, Step
 from eyespot.pipelines.prompts import PROMPT, expected, template
+from eyespot.storage.text_files import json_of
 from eyespot.types import Spent, UsageError
 
 
@@ -73,10 +74,15 @@ class RmirPipeline(SetPipeline):
 
     def panel_price(self, text: str) -> Spent:
         """What the votes of the panel on a triplet are likely to cost."""
-        price = Spent()
-        for seat in self.seats:
-            price = price.plus(expected(seat.model, 2, text))
-        return price
+        return reduce(Spent.plus, (expected(seat.model, 2, text) for seat in self.seats), Spent())
+
+    def count(self, how: questions.Inputs) -> int | None:
+        """How many photos are asked about: the last round of an earlier run counts where queries are wanted."""
+        count = how.count
+        if how.want:
+            asked = int(json_of(self.work / ASKED)) if (self.work / ASKED).exists() else 0
+            count = max(how.count or FIRST * max(how.want.values()), asked)
+        return min((one for one in (count, self.limit) if one is not None), default=None)
 
     def settings(self, name: str) -> Any:
         """The settings of a step."""
@@ -121,7 +127,7 @@ def seeds_step(pipe: RmirPipeline, declared: Declared, settings: candidates.Seed
 
 def inputs_step(pipe: RmirPipeline, declared: Declared, settings: questions.Inputs) -> Step:
     """Draws the photos that questions are asked about."""
-    count = min((one for one in (settings.count, pipe.limit) if one is not None), default=None)
+    count = pipe.count(settings)
     work = BatchStep(lambda records, context: questions.inputs(records, context, count))
     named = {} if count is None else {"count": count}
     return declared.made(work, settings=named, grows=lambda came: min(came, came if count is None else count))
@@ -197,6 +203,7 @@ def split_step(pipe: RmirPipeline, declared: Declared, settings: panel.SplitSett
     return declared.made(work, 2, settings=lists, **needs)
 
 
+ASKED, FIRST = "asked.json", 2  # how many photos a round asks about; at first for each query that is wanted
 POOLED = "pooled"  # the one step that a recipe may leave out
 STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]] = {
     "seeds": (candidates.SeedSettings, seeds_step),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
@@ -85,9 +85,14 @@ FAILS = "fails {constraint}"
 
 @dataclass(frozen=True)
 class Inputs:
-    """`count` photos of the seed set are asked about; None: all of them."""
+    """`count` photos of the seed set are asked about; None: all of them.
+
+    `want` is a number of queries of each kind by split, as `{ test = 100 }`: while there are fewer, more photos are
+    asked about, until none is left. `count` is then how many are asked about at first.
+    """
 
     count: int | None = None
+    want: Mapping[Literal["test", "train"], int] = field(default_factory=dict)
 
 
 def inputs(records: Records, context: Context, count: int | None) -> Iterator[Outcome]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from eyespot.curate.rmir import panel, questions
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.questions import CONSTRAINTS
 from eyespot.pipelines import drops
+from eyespot.types import Tokens
 from tests.worlds.rmir import Rates, Scripted, behind, ran, recipe
 from tests.worlds.servers import Double
 
@@ -59,6 +61,29 @@ def test_a_vote_without_form_is_never_guessed(misbehaved: tuple[FinishedSteps, S
         assert votes[seat, "abstain"] == did["abstain"] + did["refused"]
     assert {one.reason for one in silent} == {panel.UNANSWERED}
     assert sum(3 - len(one.record["votes"]) for one in silent) == broken["first"] + 2 * broken["second"]
+
+
+def test_most_of_what_a_judge_reads_is_a_prefix_that_it_read_before(tmp_path: Path, gallery: Path) -> None:
+    """Rules, input and question come before the candidate. Providers store prefixes of 1,024 tokens or more."""
+    with Double(then=Scripted(Rates())) as server:
+        place = recipe(tmp_path, gallery, behind(server.url), inputs="count = 3", judged="workers = 1")
+        place.write_text(place.read_text().replace("images = 6", "images = 16"))
+        ran(place, tmp_path)
+
+    sizes: Counter[str] = Counter()
+    before: dict[str, list[list[object]]] = {}
+    for seen in (one for one in server.seen if '"Vote"' in json.dumps(one.body["response_format"])):
+        parts = [json.dumps(seen.body["response_format"]), *seen.body["messages"][0]["content"]]
+        tokens = [Tokens().picture if "data:image" in str(part) else len(str(part)) // 4 for part in parts]
+        earlier = before.setdefault(seen.body["model"], [])
+        common = max((sum(tokens[: same(parts, other)]) for other in earlier), default=0)
+        sizes.update(read=sum(tokens), prefix=common if common >= 1024 else 0)
+        earlier.append(parts)
+    assert sizes["prefix"] / sizes["read"] > 0.5, sizes
+
+
+def same(one: list[object], other: list[object]) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def test_calls_and_tokens_are_those_that_the_server_saw(misbehaved: tuple[FinishedSteps, Scripted, Double]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from eyespot.pipelines import (
     Record,
     RunOptions,
     Step,
+    StepResult,
     drops,
     plan,
     read_recipe,
@@ -97,6 +99,27 @@ def test_each_cluster_gives_its_seeds_and_a_trial_few(tmp_path: Path, gallery: P
     assert inputs.counts.kept == 4
     report = json.loads((seeds.folder / "clusters.json").read_text())
     assert report["clusters"] == 5 and report["inertia"] > 0
+
+
+def test_photos_are_asked_about_until_there_are_as_many_queries_as_wanted(tmp_path: Path, gallery: Path) -> None:
+    """One photo at first. Of functional questions there are enough; what cannot be had is named with its setting."""
+    place = recipe(tmp_path, gallery, inputs="count = 1\nwant = { test = 2 }", split="threshold = -0.1")
+
+    def carry_out(pipe: RmirPipeline) -> list[StepResult]:
+        rounds.append(pipe.count(pipe.settings("inputs")))
+        return run(pipe.steps, pipe.work, pipe.running())
+
+    rounds: list[int | None] = []
+    found = making.in_rounds(RmirPipeline(read_recipe(place), tmp_path), carry_out)
+    again = making.in_rounds(RmirPipeline(read_recipe(place), tmp_path), carry_out)
+
+    kinds = Counter(one["kind"] for one in found.in_split("test"))
+    assert rounds[0] == 1 and rounds == sorted(rounds[:-1]) + rounds[-1:] and rounds[-1] == rounds[-2] == 19
+    assert kinds["functional"] >= 2 and kinds["temporal"] < 2
+    short = {kind: (wanted, there) for _, kind, wanted, there, _ in making.shortfalls(found)}
+    assert short == {kind: (2, kinds[kind]) for kind in ("functional", "temporal", "causal") if kinds[kind] < 2}
+    assert any("temporal: " in note and "the prompt of questions" in note for note in making.notes(found))
+    assert not any(one.ran for one in again.done)
 
 
 def test_another_threshold_runs_the_split_alone(copied: Path, gallery: Path) -> None:

@@ -88,22 +88,8 @@ def photographed(drawing: Image, rng: Random) -> Image:
 
 SHIPPED = Path(__file__).parents[1] / "fonts"
 PILLOW = "Pillow's own"  # a face without a file
-FACES: Mapping[str, Sequence[str]] = {  # files by what they are for
-    "text": (
-        *(PILLOW, "DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSans-Bold.ttf", "LiberationSans-Regular.ttf"),
-        *("LiberationSerif-Regular.ttf", "LiberationSerif-Italic.ttf", "Humor-Sans.ttf"),
-        *("Arial.ttf", "Georgia.ttf", "Verdana.ttf"),
-    ),
-    "code": (
-        *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf"),
-        "cmtt10.ttf",
-    ),
-    "chinese": (
-        *("EyespotSigns.otf", "EyespotBrush.ttf", "NotoSerifCJK-Regular.ttc", "NotoSansCJK-Bold.ttc"),
-        *("wqy-microhei.ttc", "wqy-zenhei.ttc", "ukai.ttc", "simhei.ttf", "PingFang.ttc"),
-    ),
-}
-NUMBERS = {"NotoSerifCJK-Regular.ttc": 2, "NotoSansCJK-Bold.ttc": 2}  # of the face in a file where it is not the first
+FACES: Mapping[str, Sequence[str]] = SURFACES["faces"]  # files by what they are for
+NUMBERS: Mapping[str, int] = SURFACES["numbers"]  # of the face in a file where it is not the first
 
 
 @dataclass(frozen=True)
