@@ -15,7 +15,7 @@ from tests.worlds.servers import Double
 
 pytestmark = pytest.mark.long  # whole pipelines
 
-RATES = Rates(abstains=0.25, breaks=0.15, refuses=0.15, repeats=0.4)
+RATES = Rates(abstains=0.25, breaks=0.4, refuses=0.15, repeats=0.4)
 ONLY_PHOTOS = {"draw": "subtasks = {}"}
 COLLECT = """
 [steps.subtasks.colour]
