@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -154,14 +153,11 @@ def text_message(role: str, text: str) -> Message:
     return {"role": role, "content": text}
 
 
-def image_message(pictures: Sequence[str], text: str) -> Message:
-    """A user's message of pictures (JPEG in base64) and words; a picture stands at its line `<picture N>`, or first."""
-    shown: list[Any] = [{"type": "image_url", "image_url": {"url": DATA_URL + picture}} for picture in pictures]
-    first, *rest = re.split(r"^<picture (\d)>$", text, flags=re.MULTILINE)
-    parts: list[Any] = [{"type": "text", "text": first}]
-    for number, words in zip(rest[::2], rest[1::2], strict=True):  # a picture that is not there leaves its line out
-        parts += [*shown[int(number) - 1 : int(number)], *([{"type": "text", "text": words}] if words.strip() else [])]
-    return {"role": "user", "content": parts if rest else [*shown, *parts]}
+def image_message(pictures: Sequence[str], text: str, *, text_first: bool = False) -> Message:
+    """A user's message of pictures (JPEG in base64) and words, last or first: what stays the same is then cached."""
+    parts: list[Any] = [{"type": "image_url", "image_url": {"url": DATA_URL + picture}} for picture in pictures]
+    parts.insert(0 if text_first else len(parts), {"type": "text", "text": text})
+    return {"role": "user", "content": parts if pictures else text}
 
 
 # -- OpenAI ---------------------------------------------------------------------------------------------------

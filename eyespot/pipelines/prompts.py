@@ -162,7 +162,7 @@ class Models:
             encode = JpegEncoder(picture_of, _side(prompt))
             pictures = [encode(Path(path)) for path in prompt["_pictures"]]
             messages = [text_message("system", prompt["system"])] if "system" in prompt else []
-            messages.append(image_message(pictures, words) if pictures else text_message("user", words))
+            messages.append(image_message(pictures, words, text_first=True))
             meter.expect(str(prompt["use"]), likely)
             metered = model.metered(meter, partial(self._report, prompt, meter))
             fields: dict[str, Any] = metered.answer(messages, prompt["_form"], **options).model_dump(mode="json")
