@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import inf, nan
 from typing import Any
@@ -129,10 +130,8 @@ def estimate(
     compared = [at for at in alone if plan.labels[at] != UNKNOWN]
     rule = "strict" if strict else "agreement" if len(compared) > 2 and not plan.compare else "pointwise"
     lent = [at for at in alone if FEWEST <= work.judged[at] < ENOUGH and not work.whole(at)] if borrow else []
-    shared = work.shared() if lent or rule == "agreement" else None
-    pairs = work.pairs(compared, alone, shared, rule)
-    if shared is not None:
-        alone |= {at: shared[at] for at in lent}
+    pairs = work.pairs(compared, alone, rule)
+    alone |= {at: work.shared[at] for at in lent}
     groups = [work.group(at, alone.get(at), at in lent) for at in range(len(plan.labels))]
     if alone:
         ends = bands(np.stack(list(alone.values())), work.within[list(alone)])
@@ -186,6 +185,7 @@ class _GroupDraws:
         counts = curve.counts(hits)  # an assisted curve has DRAWS of them, whatever `size` is
         return rng.permutation(np.resize(counts, self.size))
 
+    @cached_property
     def shared(self) -> Ints:
         """Draws of each group's relevant units by one curve of all groups, (groups, draws)."""
         plan, cells = self.plan, _chain.cells(len(self.plan.group))
@@ -229,9 +229,7 @@ class _GroupDraws:
 
     # -- pairs ----------------------------------------------------------------------------------------------
 
-    def pairs(
-        self, compared: Sequence[int], alone: dict[int, Ints], shared: Ints | None, rule: str
-    ) -> tuple[GroupPair, ...]:
+    def pairs(self, compared: Sequence[int], alone: dict[int, Ints], rule: str) -> tuple[GroupPair, ...]:
         """All pairs of these groups whose ranks were looked at as deep, and which of them are claimed by the rule."""
         deep = self.within / np.maximum(self.plan.sizes, 1)
         named = [pair for pair in combinations(compared, 2) if max(deep[[*pair]]) <= ALIKE * min(deep[[*pair]])]
@@ -241,8 +239,8 @@ class _GroupDraws:
         deltas = [rates[g] - rates[h] for g, h in named]
         apart = np.array([Interval.of(delta).apart for delta in deltas])
         claims = apart
-        if rule == "agreement" and shared is not None:
-            lent = {at: self.rate(at, shared[at]) for at in compared}
+        if rule == "agreement" and apart.any():
+            lent = {at: self.rate(at, self.shared[at]) for at in compared}
             also = np.array([Interval.of(lent[g] - lent[h]).apart for g, h in named])
             claims = np.where(apart == also, apart, 0)
         elif rule == "strict":
