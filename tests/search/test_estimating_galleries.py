@@ -54,7 +54,7 @@ def test_more_looks_begin_with_those_that_are_there_and_nobody_is_asked_twice(ph
     first, same, more = (photos.estimate("a windmill", by="category", looks=n, judge=remembered) for n in (60, 60, 120))
 
     assert len(SEEN) == len({*SEEN}) == 120 and first.table == same.table
-    assert more.found.plan.units[:60].tolist() == first.found.plan.units.tolist() and more.missing == 0
+    assert more.plan.units[:60].tolist() == first.plan.units.tolist() and more.missing == 0
 
 
 def test_a_run_that_a_budget_ends_says_what_is_missing_and_goes_on(tmp_path: Path) -> None:

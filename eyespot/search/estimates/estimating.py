@@ -17,6 +17,7 @@ from eyespot.search.calibration.curve import DRAWS
 from eyespot.search.estimates.pairs import ALIKE, GroupPair, Interval, advised, bands, by_holm
 from eyespot.search.estimates.planning import UNKNOWN, GroupPlan
 from eyespot.search.estimates.shared import shared_draws
+from eyespot.search.estimates.wording import Study, advice, methods
 from eyespot.types import UsageError
 
 Ints = NDArray[np.int64]
@@ -81,19 +82,16 @@ class GroupedEstimate:
     pairs: tuple[GroupPair, ...]
     rule: str  # by which pairs are claimed: "pointwise", "agreement" or "strict"
     accuracy: Accuracy = TRUSTED
+    study: Study | None = None
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What limits the answer, and what would make it better."""
-        from eyespot.search.estimates.wording import advice
-
         return advice(self)
 
     @property
     def methods(self) -> str:
         """The paragraph for a paper."""
-        from eyespot.search.estimates.wording import methods
-
         return methods(self)
 
     def compare(self, first: Any, second: Any) -> GroupPair:

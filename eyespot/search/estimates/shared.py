@@ -79,7 +79,7 @@ def _sums(size: int) -> Reals:
     return np.triu(np.ones((size, size), np.float32))
 
 
-def _picked(weights: Reals, uniform: Reals) -> Ints:
+def _picked(weights: Reals, uniform: NDArray[np.float32]) -> Ints:
     """The place on each last axis that a number below 1 falls on, by weight."""
     rising = weights @ _sums(weights.shape[-1])
     return np.asarray((rising > (uniform * rising[..., -1])[..., None]).argmax(axis=-1))
