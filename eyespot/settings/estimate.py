@@ -36,6 +36,11 @@ class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSetti
         panel=JUDGES,
     )
     recheck: int = setting("Judge so many of the photos once more, blind, and state the agreement.", default=0, ge=0)
+    of: str | None = setting(
+        "Shares are of the photos that fit this condition in SQL, and of those under the filter.",
+        metavar="SQL",
+        usual="those under the filter",
+    )
     compare: str | None = setting("Two groups that get all looks, as in 7,1 or winter,summer.", metavar="A,B")
     depth: int | None = setting("Judge only the first D of each group; below, anything may be relevant.", ge=1)
     unit: str | None = setting(
@@ -63,8 +68,8 @@ class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSetti
     @property
     def frame(self) -> dict[str, object]:
         """What decides which photos are ranked, and into which groups."""
-        names = ("by", "unit", *FilterSettings.model_fields)
-        return {name: getattr(self, name) for name in names if name != "undated" or self.undated}
+        names = ("by", "unit", "of", *FilterSettings.model_fields)
+        return {name: one for name in names if (one := getattr(self, name)) or name not in ("of", "undated")}
 
     @property
     def named_groups(self) -> tuple[str, ...]:

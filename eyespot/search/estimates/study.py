@@ -39,7 +39,7 @@ from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
 from eyespot.search.query_language import format_query
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import rows_of, write_csv
-from eyespot.types import Judgement, Query, RankedImage, Run
+from eyespot.types import Judgement, Query, RankedImage, Run, Verdict
 
 if TYPE_CHECKING:
     from eyespot.settings.estimate import EstimateSettings
@@ -110,7 +110,7 @@ class CollectionEstimate(GroupedEstimate):
         photos, rows = np.array(self.frame.photos), []
         for members, one in zip(self.plan.members, self.groups.values(), strict=True):
             row = {"group": one.label, "units": one.units, "photos": int(photos[members].sum())}
-            row |= {"looked_at": one.judged, "yes": one.yes, "basis": one.basis}
+            row |= {"looked_at": one.judged, "yes": one.yes, "basis": one.basis, "effort": one.effort}
             rows.append(row | {name: attrgetter(path)(one) if one.basis else None for name, path in ENDS.items()})
         return rows
 
@@ -200,10 +200,12 @@ def estimate_collection(
         there = [result.verdict(query.id, frame.ids[at]) is not None for at in plan.units]
         missing = there.count(False)
         plan = plan.until(there.index(False)) if result.stopped and missing else plan
-        verdicts = np.array([_verdict_of(result, query, frame.ids[at]) for at in plan.units])
+        verdicts = np.array([_yes(result.verdict(query.id, frame.ids[at])) for at in plan.units])
         places = _to_recheck(plan, verdicts, settings.recheck)
         first = {frame.ids[plan.units[at]]: float(verdicts[at]) for at in places}
         agreement = _rechecked(collection, stage, query, first) if first else ""
+        every = {frame.ids[at]: yes for at, yes in zip(plan.units, verdicts.tolist(), strict=True)}
+        agreement += _overlap(stage, query, every)
         answers = _answers(query, frame, stage.ledger) if stage.judge.name.startswith(PERSON) else None
         study = _study(collection, query, settings, frame, judges=(stage.judge.name,), agreement=agreement)
     choices = {name: getattr(settings, name) for name in ("borrow", "strict", "together")}
@@ -224,9 +226,9 @@ def _stage(collection: Any, settings: EstimateSettings, judge: Any) -> Iterator[
 
 
 def _plan(frame: Frame, settings: EstimateSettings) -> GroupPlan:
-    labels = {str(label): label for label in [*frame.order, *frame.groups]}
+    labels = {str(label): label for label in [*frame.order, *frame.groups, *frame.beside]}
     compare = [labels.get(name, name) for name in settings.named_groups]
-    how: dict[str, Any] = {"order": frame.order, "compare": compare, "depth": settings.depth}
+    how: dict[str, Any] = {"order": frame.order, "compare": compare, "depth": settings.depth, "beside": frame.beside}
     return plan_groups(frame.groups, settings.looks, settings.seed, **how)
 
 
@@ -255,9 +257,8 @@ def _copied(path: str, place: Path) -> str | None:
     return str(place)
 
 
-def _verdict_of(result: JudgeResult, query: Query, id: str) -> float:
+def _yes(verdict: Verdict | None) -> float:
     """1 or 0; NaN for a photo without a verdict, and where a person could not tell."""
-    verdict = result.verdict(query.id, id)
     return np.nan if verdict is None or verdict.reason == DOUBT else float(points(verdict) >= YES)
 
 
@@ -281,9 +282,26 @@ def _rechecked(collection: Any, stage: JudgeRerank, query: Query, first: Mapping
             how: dict[str, Any] = {"failure": answer.failure, "at": time.time(), "spent": answer.spent}
             one = Judgement(given[0], answer.pair.image, judge.name, judge.prompt, answer.verdict, **how)
             ledger.record([one], RECHECKED)
-    second = {id: points(one.verdict) >= YES for id, one in ledger.known(*given, RECHECKED).items() if one.verdict}
-    same = sum(yes == first[id] for id, yes in second.items())
-    return f" A second look at {len(second)} photos, blind, agreed with the first in {same}." if second else ""
+    both, same = _agreed(first, ledger.known(*given, RECHECKED))
+    return f" A second look at {both} photos, blind, agreed with the first in {same}." if both else ""
+
+
+def _overlap(stage: JudgeRerank, query: Query, verdicts: Mapping[str, float]) -> str:
+    """How often other people, who judged some of these photos without their rank too, say the same; in words."""
+    people = stage.ledger.people(query_digest(query), None, list(verdicts))
+    texts = []
+    for name, judgements in people.items():
+        both, same = _agreed(verdicts, {id: one for id, one in judgements.items() if one.rank is None})
+        if both and name.startswith(PERSON) and name != stage.judge.name:
+            texts.append(f" {name} judged {both} of these photos too, and agreed in {same}.")
+    return "".join(texts)
+
+
+def _agreed(first: Mapping[str, float], second: Mapping[str, Judgement]) -> tuple[int, int]:
+    """How many photos have a yes or no of both, and how many of them the same."""
+    pairs = [(first[id], _yes(one.verdict)) for id, one in second.items()]
+    both = [one == other for one, other in pairs if not np.isnan(one + other)]
+    return len(both), sum(both)
 
 
 def _to_recheck(plan: GroupPlan, verdicts: Reals, number: int) -> Ints:
@@ -295,13 +313,16 @@ def _to_recheck(plan: GroupPlan, verdicts: Reals, number: int) -> Ints:
 
 
 def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Frame, **rest: Any) -> Study:
-    given: dict[str, Any] = {name: one for name, one in settings.frame.items() if one and name not in ("by", "unit")}
+    names = settings.frame.keys() - {"by", "unit", "of"}
+    given: dict[str, Any] = {name: one for name, one in settings.frame.items() if one and name in names}
     texts = {name: "; ".join(map(str, one)) if isinstance(one, list | tuple) else one for name, one in given.items()}
     where = ", ".join(name if one is True else f"{name} {one}" for name, one in texts.items())
     of = f" of {collection.gallery.path.resolve().parent.name} ({where or 'all photos'}; ranked {frame.at})"
     units = f"one count for each {settings.unit}" if settings.unit else "copies and bursts counted once"
     if not settings.unit and len(frame.ids) == sum(frame.photos):
         units = "photos counted one by one"
+    if settings.of:
+        units += f"; shares are of {len(frame.groups) + len(frame.beside):,} photos: those ranked, and {settings.of}"
     by = settings.by or "group"
     return Study(sum(frame.photos), format_query(query), of, frame.ranked_by, by, units, **rest)
 
