@@ -333,6 +333,3 @@ def _notes(collection: Any, frame: Frame, missing: int, result: JudgeResult) -> 
         grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"
         notes.append(f"{grown}; the answer is of those; --fresh ranks it anew")
     return (*notes, *([result.stopped] if result.stopped else []))
-
-
-__all__ = ["CollectionEstimate", "again", "estimate_collection"]
