@@ -17,9 +17,7 @@ def run(
     query: list[str] = typer.Argument(..., help="What the photos show, in words."),
     gallery: Path = gallery_option("The gallery whose photos are counted."),
     json: bool = json_option(),
-    csv: Path = typer.Option(
-        None, "--csv", help="Write the groups here (.csv or .parquet), beside them the pairs, looks and design."
-    ),
+    csv: Path = typer.Option(None, "--csv", help="Write the groups here (.csv, .parquet); beside: pairs and looks."),
     html: Path = typer.Option(None, "--html", help="Write a page with figures here, beside it the looks and design."),
 ) -> None:
     """Estimate how many photos of each month, place or species show something, with intervals."""
