@@ -10,7 +10,6 @@ from eyespot.search.estimates.wording import group_note, pair_sentence
 
 if TYPE_CHECKING:
     from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate
-    from eyespot.search.estimates.study import CollectionEstimate
 
 CELL = re.compile(r"(-?[\d.]+),(-?[\d.]+)")  # the south-west corner, latitude first
 STEPS = ((0.1, 1.0), (0.2, 0.75), (0.4, 0.5), (1.1, 0.25))  # up to this width of an interval: so opaque
@@ -56,8 +55,8 @@ def _colours(one: GroupEstimate) -> dict[str, Any]:
     return {name: BLUES[min(4, int(5 * value))] for name, value in shares.items()} | {"opacity": opacity}
 
 
-def page(found: CollectionEstimate) -> str:
-    """The page of an answer: figures, table, claims and the methods paragraph; it needs no script."""
+def page(found: Any) -> str:
+    """The page of a `CollectionEstimate`: figures, table, claims and the methods paragraph; it needs no script."""
     names = [one.label for one in found.groups.values() if one.basis]
     signs = {
         (pair.first, pair.second): "▲" if pair.apart_together > 0 else "▼" if pair.apart_together else "·"
