@@ -17,32 +17,33 @@ def run(
     query: list[str] = typer.Argument(..., help="What the photos show, in words."),
     gallery: Path = gallery_option("The gallery whose photos are counted."),
     json: bool = json_option(),
-    csv: Path = typer.Option(None, "--csv", help="Write the groups here, beside them the pairs, looks and design."),
+    csv: Path = typer.Option(None, "--csv", help="Write the groups here (.csv, .parquet); beside: pairs and looks."),
     html: Path = typer.Option(None, "--html", help="Write a page with figures here, beside it the looks and design."),
 ) -> None:
     """Estimate how many photos of each month, place or species show something, with intervals."""
     import eyespot
-    from eyespot.search.estimates.study import estimate_collection, refuse_nothing
+    from eyespot.search.estimates.study import estimate_collection
     from eyespot.search.estimates.wording import group_line, pair_sentence
+    from eyespot.types import EyespotError
 
     for place in filter(None, (csv, html)):
         make_folder(place.parent)
     collection = eyespot.open(searched_here(gallery, settings.encoder), settings.encoder)
     made = estimate_collection(collection, collection.query(" ".join(query)), settings)
     if csv:
-        made.write_csv(csv)
+        made.write_table(csv)
     if html:
         made.write_html(html)
     if json:
-        fields = {"groups": made.table, "pairs": made.pair_table, "advice": made.advice, "methods": made.methods}
-        print_json({**fields, "missing": made.missing, "design": made.found.plan.as_json()["strata"]})
+        print_json(made.as_json())
     else:
         width = max(len(str(label)) for label in made.groups)
         lines = [group_line(one, width) for one in made.groups.values()]
-        lines += [pair_sentence(made.found, pair) for pair in made.pairs]
-        for line in (*filter(None, lines), "", made.methods):
+        lines += [sentence for pair in made.pairs if (sentence := pair_sentence(made, pair))]
+        for line in [*lines, "", made.methods]:
             print_line(escaped(line))
     for sentence in made.advice:
         warn(sentence)
     exit_if_failed(made.missing)
-    refuse_nothing(made)
+    if not any(one.basis for one in made.groups.values()):
+        raise EyespotError("no group has an interval; judge more, or take coarser groups")

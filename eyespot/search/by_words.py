@@ -25,14 +25,7 @@ from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.label_learning import EVEN, FEW, MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
-from eyespot.search.word_matches import (
-    ReadWords,
-    WordMatches,
-    keys_of,
-    plain_words,
-    without_parts,
-    word_matches,
-)
+from eyespot.search.word_matches import ReadWords, WordMatches, keys_of, plain_words, without_parts, word_matches
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,17 +125,9 @@ class MovedSearch:
             vectors = np.stack([moved(vector, yes, no, contrast) for vector in vectors])
         known = KnownVectors({query.id: vector for query, vector in zip(queries, vectors, strict=True)}, view.space.dim)
         again = {query.id: query for query in worded}
-        chain = chain_of(
-            self.collection,
-            self.settings,
-            k=self.k,
-            mask=self.mask,
-            vectors=known,
-            rewriting=None if reword is None else lambda query: again[query.id],
-            grouped=self.grouped,
-            named=self.named,
-        )
-        made = chain(queries, run)
+        how: dict[str, Any] = {name: getattr(self, name) for name in ("k", "mask", "grouped", "named")}
+        how["rewriting"] = None if reword is None else lambda query: again[query.id]
+        made = chain_of(self.collection, self.settings, vectors=known, **how)(queries, run)
         made.header["moved"] = moves.fields
         names = [note for pair in zip(worded, read, strict=True) for note in rewording_notes(*pair)]
         made.notes = [moves.note, *made.notes, *names]

@@ -8,7 +8,6 @@ from eyespot.settings.fields import ENCODER, JUDGES, Texts, setting
 from eyespot.settings.judge import BudgetSettings, JudgeOptions, LedgerSetting, PricesSetting
 from eyespot.settings.search import FilterSettings
 
-LOOKS = 120
 _OPTION = re.compile(r"\w+=")  # how an option of a judge begins, and a judge does not
 
 
@@ -20,7 +19,7 @@ class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSetti
         metavar="COLUMN",
         usual="all photos are one group",
     )
-    looks: int = setting("How many photos are judged, in rounds of 60, 120, 240, …", default=LOOKS, ge=1)
+    looks: int = setting("How many photos are judged, in rounds of 60, 120, 240, …", default=120, ge=1)
     judge: Texts = setting(
         "Who judges: person:ada, or a model with --accuracy; repeated, options of the judge as KEY=VALUE.",
         default=(),
@@ -36,6 +35,7 @@ class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSetti
         panel=JUDGES,
     )
     recheck: int = setting("Judge so many of the photos once more, blind, and state the agreement.", default=0, ge=0)
+    of: str | None = setting("Shares are also of photos that fit this.", metavar="SQL", usual="the filter alone")
     compare: str | None = setting("Two groups that get all looks, as in 7,1 or winter,summer.", metavar="A,B")
     depth: int | None = setting("Judge only the first D of each group; below, anything may be relevant.", ge=1)
     unit: str | None = setting(
@@ -63,8 +63,8 @@ class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSetti
     @property
     def frame(self) -> dict[str, object]:
         """What decides which photos are ranked, and into which groups."""
-        names = ("by", "unit", *FilterSettings.model_fields)
-        return {name: getattr(self, name) for name in names if name != "undated" or self.undated}
+        names = ("by", "unit", "of", *FilterSettings.model_fields)
+        return {name: one for name in names if (one := getattr(self, name)) or name not in ("of", "undated")}
 
     @property
     def named_groups(self) -> tuple[str, ...]:

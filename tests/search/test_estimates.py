@@ -19,6 +19,7 @@ EFFORT = [60, 70, 120, 220, 420, 520, 560, 480, 300, 130, 70, 50]
 SEASON = 0.01 + 0.34 * np.exp(1.8 * (np.cos(2 * np.pi * (np.arange(12) - 6) / 12) - 1))
 WORLDS = {
     "two groups": ([1500, 500], [0.1, 0.2]),
+    "a tenth apart": ([800, 800], [0.05, 0.15]),
     "same share": ([1500, 500], [0.15, 0.15]),
     "look-alikes": ([700, 600], [0.2, 0.3]),
     "six, three empty": ([400] * 6, [0.1, 0.15, 0.05, 0, 0, 0]),
@@ -238,6 +239,19 @@ def test_a_models_answers_narrow_the_groups_with_thirty_verdicts() -> None:
 
     widths = [found.groups[0].relevant.high - found.groups[0].relevant.low for found in (alone, helped)]
     assert widths[1] < 0.8 * widths[0]
+
+
+@pytest.mark.slow
+def test_the_looks_that_are_advised_tell_two_groups_apart_in_eight_of_ten_runs() -> None:
+    found = [answered("a tenth apart", seed, 120)[0].groups.values() for seed in range(20)]
+    of_looks = [sum(((one.share.high - one.share.low) / 3.92) ** 2 for one in groups) for groups in found]
+    of_photos = (0.05 * 0.95 + 0.15 * 0.85) / 800
+    how = {"of_photos": of_photos, "looks": 120, "units": 1600}
+    advised = int(np.median([looks_needed(0.1, of_looks=variance, **how) for variance in of_looks]))
+
+    apart = [answered("a tenth apart", seed, advised)[0].compare(0, 1).apart == -1 for seed in range(100, 160)]
+
+    assert 120 < advised < 1.5 * 180 and np.mean(apart) >= 0.65
 
 
 def test_how_many_more_looks_it_takes() -> None:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import csv
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from PIL import ExifTags, Image
 
 import eyespot
-from eyespot.ledger.judgements import Judgements
+from eyespot import sample
+from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.search.estimates.study import again
-from eyespot.types import UsageError
+from eyespot.types import Judgement, UsageError, Verdict
 from tests.command import refuses, run_eyespot
 from tests.wording import raises
-from tests.worlds import copy_of_sample_gallery
+from tests.worlds import copy_of_sample_gallery, draw_photos, index_gallery
 
 RENEWABLE, WINDMILLS = "categorization/renewable", 14
+ENDS = ("median", "low", "high")
+GROUP_COLUMNS = [
+    *("group", "units", "photos", "looked_at", "yes", "basis", "effort", *(f"relevant_{end}" for end in ENDS)),
+    *("share", "share_low", "share_high", "together_low", "together_high", "rate", "rate_low", "rate_high"),
+]
+PAIR_COLUMNS = [
+    *("first", "second", *(f"difference_{end}" for end in ENDS), *(f"ratio_{end}" for end in ENDS)),
+    *("apart", "apart_together", "more_looks_low", "more_looks_high"),
+]
 
 
 @pytest.fixture
@@ -54,7 +67,83 @@ def test_more_looks_begin_with_those_that_are_there_and_nobody_is_asked_twice(ph
     first, same, more = (photos.estimate("a windmill", by="category", looks=n, judge=remembered) for n in (60, 60, 120))
 
     assert len(SEEN) == len({*SEEN}) == 120 and first.table == same.table
-    assert more.found.plan.units[:60].tolist() == first.found.plan.units.tolist() and more.missing == 0
+    assert more.plan.units[:60].tolist() == first.plan.units.tolist() and more.missing == 0
+
+
+def test_a_burst_of_thirty_frames_is_one_unit_of_the_month_of_its_first(tmp_path: Path) -> None:
+    place, begun = sorted(sample.photos().glob("explore_world*.jpg"))[0], datetime(2024, 7, 31, 23, 59, 45)
+    bird, exif = Image.open(place).convert("RGB"), Image.Exif()
+    draw_photos(tmp_path / "photos", 6)
+    for at in range(30):
+        exif[ExifTags.Base.Model] = "Trap 1"
+        taken = (begun + timedelta(seconds=at)).strftime("%Y:%m:%d %H:%M:%S")
+        exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = taken
+        (left, top), (width, height) = (at % 3, at % 2), bird.size
+        bird.crop((left, top, width - 9, height - 9)).save(tmp_path / f"photos/burst{at:02}.jpg", exif=exif)
+    index_gallery(tmp_path / "gallery", tmp_path / "photos")
+
+    found = eyespot.open(tmp_path / "gallery").estimate(
+        "a bird", by="month", judge=lambda _text, path: Path(path).name.startswith("burst")
+    )
+
+    july = found.table[6]
+    assert (july["group"], july["units"], july["photos"], july["relevant_median"]) == (7, 1, 30, 1)
+    assert found.groups[8].units == 0 and found.groups["unknown"].relevant.high == 0
+    assert "36 photos (7 after joining copies and bursts)" in found.methods
+
+
+class Killed(BaseException):
+    """An end that nothing catches."""
+
+
+def test_a_kill_between_looks_loses_none_and_the_answer_is_of_the_gallery_that_was_ranked(tmp_path: Path) -> None:
+    gallery = copy_of_sample_gallery(tmp_path / "gallery")
+    seen: list[Path] = []
+
+    class Judge:
+        """The same for every run: what it has seen is no part of its code."""
+
+        def __call__(self, _text: str, path: Path) -> bool:
+            if len(seen) == 25:
+                seen.append(path)
+                raise Killed
+            seen.append(path)
+            return "windmill" in str(path)
+
+    with pytest.raises(Killed):
+        eyespot.open(gallery).estimate("a windmill", looks=60, judge=Judge())
+    index_gallery(gallery, draw_photos(tmp_path / "more", 5))
+    found, anew = (
+        eyespot.open(gallery).estimate("a windmill", looks=60, judge=Judge(), fresh=f) for f in (False, True)
+    )
+
+    assert len(seen[:61]) == len({*seen[:61]}) + 1  # only the photo that was shown when it ended
+    assert found.groups["all"].units == 205 and found.missing == 0 and anew.groups["all"].units == 210
+    assert any("had 208 photos" in note and "has 213 now" in note for note in found.notes) and anew.notes == ()
+
+
+def test_people_who_judge_the_same_photos_are_compared(photos: eyespot.Collection) -> None:
+    first = photos.estimate("a windmill", looks=40, judge=is_windmill)
+    ids = [first.frame.ids[at] for at in first.plan.units]
+    query = query_digest(photos.query("a windmill"))
+    with Judgements(photos.gallery.path / "ledger.sqlite") as ledger:
+        for at, id in enumerate(ids[:10]):  # of ten photos bo doubts one, and says no to all others
+            doubt = Verdict(grade=0, reason="doubt") if at == 0 else Verdict(grade=0)
+            ledger.record([Judgement(query, id, "person:bo", "p", doubt, at=1.0)])
+
+    found = photos.estimate("a windmill", looks=40, judge=is_windmill)
+
+    same = int((found.verdicts[1:10] == 0).sum())
+    assert f"person:bo judged 9 of these photos too, and agreed in {same}." in found.methods
+
+
+def test_shares_may_be_of_more_photos_than_are_ranked(photos: eyespot.Collection) -> None:
+    how: dict[str, Any] = {"judge": is_windmill, "looks": 60, "label": (f"category={RENEWABLE}",)}
+    alone, of_all = (photos.estimate("a windmill", **how, of=of).groups["all"] for of in (None, "width > 0"))
+
+    assert (alone.units, alone.effort) == (of_all.units, 28) and of_all.effort == 205
+    assert of_all.relevant == alone.relevant and of_all.share.median == pytest.approx(WINDMILLS / 205)
+    assert of_all.rate.high < alone.rate.low
 
 
 def test_a_run_that_a_budget_ends_says_what_is_missing_and_goes_on(tmp_path: Path) -> None:
@@ -78,6 +167,7 @@ def test_the_command_writes_files_that_give_the_answer_again_to_the_digit(tmp_pa
     copy_of_sample_gallery(tmp_path / ".eyespot")
     line = ("estimate", "a", "windmill", "--by", "category", "--judge", "encoder:starter", "--accuracy", "0.9,0.9")
     files = ("--csv", "out/groups.csv", "--html", "out/page.html")
+    run_eyespot(*line, "--looks", "60", "--csv", "out/groups.parquet", cwd=tmp_path)
     done = [run_eyespot(*line, "--looks", "60", *files, "--json", cwd=tmp_path) for _ in range(2)]
 
     assert [one.returncode for one in done] == [0, 0] and done[0].stdout == done[1].stdout
@@ -85,6 +175,11 @@ def test_the_command_writes_files_that_give_the_answer_again_to_the_digit(tmp_pa
     assert json.loads(json.dumps(made.table)) == told["groups"] and made.methods == told["methods"]
     rows = list(csv.DictReader((tmp_path / "out" / "groups.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["group"] for row in rows] == [row["group"] for row in told["groups"]]
+    assert pq.read_table(tmp_path / "out" / "groups.parquet").to_pylist() == told["groups"]
+    assert [*told] == ["groups", "pairs", "advice", "methods", "missing", "design"]
+    assert [*rows[0]] == GROUP_COLUMNS and [*told["pairs"][0]] == PAIR_COLUMNS
+    assert made.compare(*(told["pairs"][0][name] for name in ("first", "second"))) == made.pairs[0]
+    assert made.plot().startswith("<svg") and len(made.table) == len(made.groups)
     page = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
     assert "<svg" in page and "<script" not in page and made.methods[:60] in page
     assert "We ranked 208 photos" in run_eyespot(*line, "--looks", "60", cwd=tmp_path).stdout

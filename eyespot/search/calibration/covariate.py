@@ -11,6 +11,7 @@ with the curve; one half of the belief is that it is 0. So intervals hold what t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ def assisted(curve: Curve, answers: Reals) -> Assistance:
         return Assistance(curve, code, alone)
     hidden = _fitted(curve, answers)
     if hidden is not None:
-        helped = curve.with_hidden(hidden)
+        helped = replace(curve, hidden=hidden)
         count = helped.count()
         if count.high - count.low < alone.high - alone.low:
             return Assistance(helped, HELPED, alone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -137,10 +137,6 @@ class Curve:
         both = np.concatenate([self.verdicts, np.asarray(verdicts, np.float64)])
         return fit(self.scores, sample, both, self.accuracy, self.seed)
 
-    def with_hidden(self, hidden: HiddenHits) -> Curve:
-        """The curve with what a covariate says of the hits without a verdict."""
-        return replace(self, hidden=hidden)
-
     def within(self, k: int | None) -> int:
         """How many hits the first k are: all for None. `UsageError` for a k beyond the ranking or below 1."""
         if k is not None and not 1 <= k <= self.hits:
@@ -191,9 +187,8 @@ def fit(
     models: list[_Model] = []
     likelihoods = accuracy.likelihoods(verdicts, rng)
     grid = _chain.grid(sample.hits)
+    cell_share, cells = grid.share, _chain.cells(sample.hits)
     for possible in likelihoods:
-        cell_share = grid.share
-        cells = _chain.cells(sample.hits)
         each = np.log(np.outer(possible[:, 0], cell_share) + np.outer(possible[:, 1], 1 - cell_share))  # (n, states)
         logs = np.zeros((int(cells[-1]) + 1, len(cell_share)))
         np.add.at(logs, cells[sample.ranks - 1], each)

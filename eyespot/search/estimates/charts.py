@@ -9,10 +9,7 @@ from eyespot.html import environment, render
 from eyespot.search.estimates.wording import group_note, pair_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate
-    from eyespot.search.estimates.wording import Study
 
 CELL = re.compile(r"(-?[\d.]+),(-?[\d.]+)")  # the south-west corner, latitude first
 STEPS = ((0.1, 1.0), (0.2, 0.75), (0.4, 0.5), (1.1, 0.25))  # up to this width of an interval: so opaque
@@ -58,22 +55,15 @@ def _colours(one: GroupEstimate) -> dict[str, Any]:
     return {name: BLUES[min(4, int(5 * value))] for name, value in shares.items()} | {"opacity": opacity}
 
 
-def page(found: GroupedEstimate, study: Study, advice: Sequence[str], together: bool) -> str:
-    """The page of an answer: figures, table, claims and the methods paragraph; it needs no script."""
-    from eyespot.search.estimates.wording import methods
-
+def page(found: Any) -> str:
+    """The page of a `CollectionEstimate`: figures, table, claims and the methods paragraph; it needs no script."""
     names = [one.label for one in found.groups.values() if one.basis]
     signs = {
         (pair.first, pair.second): "▲" if pair.apart_together > 0 else "▼" if pair.apart_together else "·"
         for pair in found.pairs
     }
     claims = [sentence for pair in found.pairs if (sentence := pair_sentence(found, pair))]
-    content: dict[str, Any] = {
-        "title": study.query,
-        "footer": "",
-        "groups": found.groups.values(),
-        "advice": advice,
-        "claims": claims,
-    }
-    content |= {"bars": svg(found, together), "map": cells(found), "names": names, "signs": signs, "note": group_note}
-    return render("estimate.html", **content, methods=methods(found, study), column=study.column)
+    content: dict[str, Any] = {"title": found.study.query, "column": found.study.column, "footer": ""}
+    content |= {"bars": found.plot(), "map": cells(found), "names": names, "signs": signs, "note": group_note}
+    content |= {"groups": found.groups.values(), "advice": found.advice, "claims": claims, "methods": found.methods}
+    return render("estimate.html", **content)

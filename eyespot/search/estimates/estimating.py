@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import inf, nan
 from typing import Any
@@ -16,6 +17,7 @@ from eyespot.search.calibration.curve import DRAWS
 from eyespot.search.estimates.pairs import ALIKE, GroupPair, Interval, advised, bands, by_holm
 from eyespot.search.estimates.planning import UNKNOWN, GroupPlan
 from eyespot.search.estimates.shared import shared_draws
+from eyespot.search.estimates.wording import Study, advice, methods
 from eyespot.types import UsageError
 
 Ints = NDArray[np.int64]
@@ -36,11 +38,12 @@ class GroupEstimate:
     """What is known of one group.
 
     Of its `units`, `judged` have a verdict and `yes` a yes; `skipped` were planned and have none. `relevant` is the
-    number of relevant units in the collection, `share` that number as part of `units`, `rate` the share among endlessly
-    many photos taken like these. `together` is the share again, in a band that holds for all groups at once. `beyond`
-    counts units below the depth that was looked at: any number of them may be relevant. `basis` says what the interval
-    rests on: the group alone (`own`), all groups (`borrowed`), or a look at every unit (`whole`). It is empty below
-    eight looks: then the ends are what is certain, and there is no median.
+    number of relevant units in the collection, `share` that number as part of `effort` units, which are all ranked ones
+    if nothing else was chosen, `rate` the share among endlessly many photos taken like these. `together` is the share
+    again, in a band that holds for all groups at once. `beyond` counts units below the depth that was looked at: any
+    number of them may be relevant. `basis` says what the interval rests on: the group alone (`own`), all groups
+    (`borrowed`), or a look at every unit (`whole`). It is empty below eight looks: then the ends are what is certain,
+    and there is no median.
     """
 
     label: Any
@@ -54,6 +57,7 @@ class GroupEstimate:
     rate: Interval
     together: Interval
     beyond: int = 0
+    effort: int = 0
 
     @property
     def sentence(self) -> str:
@@ -80,19 +84,16 @@ class GroupedEstimate:
     pairs: tuple[GroupPair, ...]
     rule: str  # by which pairs are claimed: "pointwise", "agreement" or "strict"
     accuracy: Accuracy = TRUSTED
+    study: Study | None = None
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What limits the answer, and what would make it better."""
-        from eyespot.search.estimates.wording import advice
-
         return advice(self)
 
     @property
     def methods(self) -> str:
         """The paragraph for a paper."""
-        from eyespot.search.estimates.wording import methods
-
         return methods(self)
 
     def compare(self, first: Any, second: Any) -> GroupPair:
@@ -129,16 +130,14 @@ def estimate(
     compared = [at for at in alone if plan.labels[at] != UNKNOWN]
     rule = "strict" if strict else "agreement" if len(compared) > 2 and not plan.compare else "pointwise"
     lent = [at for at in alone if FEWEST <= work.judged[at] < ENOUGH and not work.whole(at)] if borrow else []
-    shared = work.shared() if lent or rule == "agreement" else None
-    pairs = work.pairs(compared, alone, shared, rule)
-    if shared is not None:
-        alone |= {at: shared[at] for at in lent}
+    pairs = work.pairs(compared, alone, rule)
+    alone |= {at: work.shared[at] for at in lent}
     groups = [work.group(at, alone.get(at), at in lent) for at in range(len(plan.labels))]
     if alone:
         ends = bands(np.stack(list(alone.values())), work.within[list(alone)])
         for at, low, high in zip(alone, *ends.tolist(), strict=True):
             one = groups[at]
-            band = Interval(one.relevant.median, low, high + one.beyond).over(one.units)
+            band = Interval(one.relevant.median, low, high + one.beyond).over(one.effort)
             groups[at] = replace(one, together=band)
     return GroupedEstimate(plan, {one.label: one for one in groups}, pairs, rule, accuracy)
 
@@ -186,6 +185,7 @@ class _GroupDraws:
         counts = curve.counts(hits)  # an assisted curve has DRAWS of them, whatever `size` is
         return rng.permutation(np.resize(counts, self.size))
 
+    @cached_property
     def shared(self) -> Ints:
         """Draws of each group's relevant units by one curve of all groups, (groups, draws)."""
         plan, cells = self.plan, _chain.cells(len(self.plan.group))
@@ -204,23 +204,25 @@ class _GroupDraws:
     def rate(self, at: int, counts: Ints, beyond: int = 0) -> Reals:
         """Draws of the share among endlessly many photos taken like these, one for each count."""
         rng = np.random.default_rng([self.plan.seed, 3, at])
-        return rng.beta(counts + beyond + 0.5, self.within[at] - counts + 0.5)
+        others = self.plan.effort[at] - self.plan.sizes[at]
+        return rng.beta(counts + beyond + 0.5, self.within[at] + others - counts + 0.5)
 
     def group(self, at: int, counts: Ints | None, borrowed: bool) -> GroupEstimate:
         """What is known of a group; `counts` are draws of its relevant units, None below eight looks."""
         units, judged, yes = int(self.plan.sizes[at]), int(self.judged[at]), int(self.yes[at])
         beyond = units - int(self.within[at]) if judged else 0
         how = {"units": units, "judged": judged, "yes": yes, "skipped": int(self.skipped[at]), "beyond": beyond}
-        label = self.plan.labels[at]
+        label, effort = self.plan.labels[at], int(self.plan.effort[at])
+        how["effort"] = effort
         if counts is None:
             exact = self.accuracy.exact
             certain = Interval(nan, yes if exact else 0, units - (judged - yes if exact else 0))
-            share, rate = (certain.over(units), Interval(nan, 0, 1)) if units else (NOTHING, NOTHING)
+            share, rate = (certain.over(effort), Interval(nan, 0, 1)) if effort else (NOTHING, NOTHING)
             return GroupEstimate(label, **how, basis=NONE, relevant=certain, share=share, rate=rate, together=share)
         relevant = Interval.of(counts)
         if not yes and self.accuracy.exact:
             relevant = replace(relevant, low=0)
-        share = replace(relevant, high=relevant.high + beyond).over(units)
+        share = replace(relevant, high=relevant.high + beyond).over(effort)
         rate = Interval.of(self.rate(at, counts))
         if beyond:  # any number of those may be relevant
             rate = Interval(share.median, min(share.low, rate.low), Interval.of(self.rate(at, counts, beyond)).high)
@@ -229,9 +231,7 @@ class _GroupDraws:
 
     # -- pairs ----------------------------------------------------------------------------------------------
 
-    def pairs(
-        self, compared: Sequence[int], alone: dict[int, Ints], shared: Ints | None, rule: str
-    ) -> tuple[GroupPair, ...]:
+    def pairs(self, compared: Sequence[int], alone: dict[int, Ints], rule: str) -> tuple[GroupPair, ...]:
         """All pairs of these groups whose ranks were looked at as deep, and which of them are claimed by the rule."""
         deep = self.within / np.maximum(self.plan.sizes, 1)
         named = [pair for pair in combinations(compared, 2) if max(deep[[*pair]]) <= ALIKE * min(deep[[*pair]])]
@@ -241,8 +241,8 @@ class _GroupDraws:
         deltas = [rates[g] - rates[h] for g, h in named]
         apart = np.array([Interval.of(delta).apart for delta in deltas])
         claims = apart
-        if rule == "agreement" and shared is not None:
-            lent = {at: self.rate(at, shared[at]) for at in compared}
+        if rule == "agreement" and apart.any():
+            lent = {at: self.rate(at, self.shared[at]) for at in compared}
             also = np.array([Interval.of(lent[g] - lent[h]).apart for g, h in named])
             claims = np.where(apart == also, apart, 0)
         elif rule == "strict":
@@ -264,7 +264,7 @@ class _GroupDraws:
             ratio = Interval(nan, 0.0 if none[0] else ratio.low, inf if none[1] else ratio.high)
         needed = None
         if min(self.judged[both]) >= ADVISED and not claims[1]:
-            share = np.stack([alone[at] / self.plan.sizes[at] for at in both])
+            share = np.stack([alone[at] / self.plan.effort[at] for at in both])
             needed = advised(share, self.plan.sizes[both], self.judged[both])
         difference = Interval.of(rates[g] - rates[h])
         return GroupPair(self.plan.labels[g], self.plan.labels[h], difference, ratio, *claims, needed)

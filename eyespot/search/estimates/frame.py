@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,7 @@ ORDERS: Mapping[str, Sequence[Any]] = {"month": range(1, 13), "season": SEASONS}
 class Frame:
     """The units of an estimate, best-ranked first: the id of the frame to judge, the group, how many photos each has.
 
+    `beside` has the groups of units that nobody ranked, and that shares are of as well.
     `live` is how many photos the gallery had, `at` when it was ranked, `ranked_by` by which encoder.
     """
 
@@ -67,6 +68,7 @@ class Frame:
     live: int
     at: str
     ranked_by: str
+    beside: list[Any] = field(default_factory=list)
 
 
 def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame:
@@ -77,7 +79,8 @@ def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame
         raise UsageError(f"no column {settings.unit!r} to count by; there are: {', '.join(columns)}")
     mask = collection.allowed(condition_of(settings, columns) if settings.filters else None)
     found = collection.index.search(embed([query], collection.encoder), int(mask.sum()), mask)
-    rows = np.asarray(found.rows[0], np.int64)
+    beside = collection.allowed(settings.of) & ~mask if settings.of else ~mask & mask
+    rows = np.concatenate([np.asarray(found.rows[0], np.int64), np.flatnonzero(beside)])
     facts = _facts(view.tables, [*reads, "taken", settings.unit] if settings.unit else [*reads, "taken"])
     unit = _units(
         Groups(view).numbers[rows], [facts[row].get(settings.unit) for row in rows] if settings.unit else None
@@ -86,13 +89,13 @@ def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame
     taken = [facts[row]["taken"] or datetime.max for row in rows]
     earliest = np.array(sorted(range(len(rows)), key=lambda at: (of[at], taken[at], at)), np.int64)
     first = earliest[np.searchsorted(of[earliest], np.arange(len(best)))]
-    ranked = np.argsort(best)
-    groups = [value(facts[rows[at]]) for at in first[ranked]]
+    order = np.argsort(best)
+    groups = [value(facts[rows[at]]) for at in first[order]]
+    ranked = order[best[order] < len(found.rows[0])]
     ids = [str(one["id"]) for one in view.facts(rows[best[ranked]].tolist())]
-    order, now = list(ORDERS.get(settings.by or "", ())), datetime.now(UTC).isoformat(timespec="seconds")
-    space = collection.view.space
-    by = f"{space.encoder} {space.digest[:12]}"
-    return Frame(ids, groups, photos[ranked].tolist(), order, int(view.live.sum()), now, by)
+    labels, now = list(ORDERS.get(settings.by or "", ())), datetime.now(UTC).isoformat(timespec="seconds")
+    by, groups, others = f"{view.space.encoder} {view.space.digest[:12]}", groups[: len(ids)], groups[len(ids) :]
+    return Frame(ids, groups, photos[ranked].tolist(), labels, int(view.live.sum()), now, by, others)
 
 
 def stored_frame(collection: Any, query: Query, settings: EstimateSettings, folder: Path) -> Frame:

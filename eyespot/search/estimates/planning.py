@@ -31,7 +31,8 @@ class GroupPlan:
     `labels` name the groups in the order in which they are shown; `group` (units,) is the number of each unit's group,
     in rank order. `units` (looks,) are positions from 0 of the units to judge, in the order of judging, and `rounds`
     says how many looks there are after each round. `edges` are the first ranks of each group's strata, within the
-    group, from 1, and the rank after the last that may be drawn. `compare` names the two groups that get all looks.
+    group, from 1, and the rank after the last that may be drawn. `compare` names the two groups that get all looks,
+    `beside` says how many further units, which are not relevant, each group has.
     """
 
     labels: tuple[Any, ...]
@@ -42,6 +43,12 @@ class GroupPlan:
     seed: int
     compare: tuple[Any, ...] = ()
     depth: int | None = None
+    beside: tuple[int, ...] = ()
+
+    @cached_property
+    def effort(self) -> Ints:
+        """How many units the share of each group is of, (groups,): those ranked, and those beside them."""
+        return self.sizes + np.array(self.beside or 0, np.int64)
 
     @cached_property
     def members(self) -> list[Ints]:
@@ -75,6 +82,7 @@ class GroupPlan:
         """The design as a file holds it: with `group` and the verdicts it gives the same answer again."""
         fields = {"labels": list(self.labels), "rounds": list(self.rounds), "seed": self.seed, "depth": self.depth}
         fields |= {"strata": [edges.tolist() for edges in self.edges], "compare": list(self.compare)}
+        fields |= {"beside": list(self.beside)}
         return fields | {"units": self.units.tolist(), "group": self.group.tolist()}
 
     @classmethod
@@ -83,7 +91,8 @@ class GroupPlan:
         group, units = (np.array(fields[name], np.int64) for name in ("group", "units"))
         edges = tuple(np.array(one, np.int64) for one in fields["strata"])
         labels, compare = tuple(fields["labels"]), tuple(fields["compare"])
-        return cls(labels, group, units, tuple(fields["rounds"]), edges, fields["seed"], compare, fields["depth"])
+        rest = compare, fields["depth"], tuple(fields.get("beside", ()))
+        return cls(labels, group, units, tuple(fields["rounds"]), edges, fields["seed"], *rest)
 
 
 def plan_groups(
@@ -94,22 +103,26 @@ def plan_groups(
     order: Sequence[Any] = (),
     compare: Sequence[Any] = (),
     depth: int | None = None,
+    beside: Sequence[Any] = (),
 ) -> GroupPlan:
     """Which units to judge; `groups` (units,) is the group of each, best-ranked first.
 
     A unit without a value (None, NaN, an empty text) is in the group `UNKNOWN`, the last. `order` lists labels that
     come first, also those without units; the others follow sorted. With `compare` two groups get all looks, with
     `depth` only the first ranks of each group are judged. The same seed gives the same looks, and more looks begin
-    with the same rounds. Raises `UsageError` for no units, no looks, and labels that are none of the groups.
+    with the same rounds. `beside` has the groups of further units, of which none is relevant and none is judged: shares
+    are of them too. Raises `UsageError` for no units, no looks, and labels that are none of the groups.
     """
-    labels, group = _labelled(groups, order)
+    labels, every = _labelled([*groups, *beside], order)
+    group, others = np.split(every, [len(groups)])
+    further = tuple(np.bincount(others, minlength=len(labels)).tolist()) if len(others) else ()
     if looks < 1 or (depth is not None and depth < 1) or not len(group):
         raise UsageError("an estimate needs at least one unit, one look and, where it is limited, a depth of one")
     if unknown := [label for label in compare if label not in labels]:
         raise UsageError(f"no group {unknown[0]!r}; there are: {', '.join(map(str, labels))}")
     if compare and len(set(compare)) != 2:
         raise UsageError("a comparison takes two groups, as in compare=(1, 7)")
-    plan = GroupPlan(labels, group, np.zeros(0, np.int64), (), (), seed, tuple(compare), depth)
+    plan = GroupPlan(labels, group, np.zeros(0, np.int64), (), (), seed, tuple(compare), depth, further)
     within = np.minimum(plan.sizes, depth or len(group))
     open_to = np.array([not compare or label in compare for label in labels])
     drawn = [_Drawing(int(hits), np.random.default_rng([seed, at])) for at, hits in enumerate(within)]
@@ -119,8 +132,7 @@ def plan_groups(
         parts = [plan.members[at][one.next(int(n)) - 1] for at, (one, n) in enumerate(zip(drawn, each, strict=True))]
         units = np.concatenate([units, shuffle.permutation(np.concatenate(parts))])
         rounds.append(len(units))
-    edges = tuple(one.edges for one in drawn)
-    return GroupPlan(labels, group, units, tuple(rounds), edges, seed, tuple(compare), depth)
+    return replace(plan, units=units, rounds=tuple(rounds), edges=tuple(one.edges for one in drawn))
 
 
 class _Drawing:
@@ -154,7 +166,7 @@ def _rounds(looks: int) -> Iterator[int]:
 
 def _labelled(groups: Any, order: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
     """The labels in the order in which they are shown, and the number of each unit's, (units,)."""
-    values = groups.tolist() if isinstance(groups, np.ndarray) else list(groups)
+    values = [value.item() if isinstance(value, np.generic) else value for value in groups]
     values = [UNKNOWN if value is None or value == "" or value != value else value for value in values]
     found = set(values) - set(order) - {UNKNOWN}
     rest = sorted(found, key=lambda label: (isinstance(label, str), label))

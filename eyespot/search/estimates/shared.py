@@ -8,6 +8,7 @@ Each is drawn in turn, exactly on a grid, given the others (Gibbs), in several c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -19,6 +20,8 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 CHAINS, BURN = 20, 100
+LEAST = -60  # of log-weights: smaller numbers are slow to add and are never drawn
+SCALED = 3  # cells between two scalings of their probabilities
 WIDE = 28  # steps of log-odds that a level or a deviation may go either way: 7
 OFFSETS = np.arange(-WIDE, WIDE + 1)
 LEVELS = np.array([0.1, 0.5, 1.0, 2.0, 3.0])  # what the standard deviation of levels may be, alike
@@ -57,14 +60,29 @@ def shared_draws(
 def _normal(spreads: Reals) -> Reals:
     """The log-probability of each offset under each standard deviation, (spreads, offsets)."""
     logs = -0.5 * (OFFSETS[None] * _chain.STEP / spreads[:, None]) ** 2
-    return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
+    return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)), np.float32)
 
 
 def _drawn(logs: Reals, rng: np.random.Generator) -> Ints:
     """A draw from each last axis, by its log-weights."""
-    rising = np.cumsum(np.exp(logs - logs.max(axis=-1, keepdims=True)), axis=-1)
-    uniform = rng.random(rising.shape[:-1])[..., None] * rising[..., -1:]
-    return np.asarray(np.minimum((rising < uniform).sum(axis=-1), rising.shape[-1] - 1))
+    return _picked(_weights(logs), rng.random(logs.shape[:-1], np.float32))
+
+
+def _weights(logs: Reals) -> Reals:
+    """From log-weights, 1 the largest of each last axis."""
+    return np.asarray(np.exp(np.maximum(logs - logs.max(axis=-1, keepdims=True), LEAST)))
+
+
+@cache
+def _sums(size: int) -> Reals:
+    """What weights (…, size) times it have risen to: faster than a sum that runs over so few."""
+    return np.triu(np.ones((size, size), np.float32))
+
+
+def _picked(weights: Reals, uniform: NDArray[np.float32]) -> Ints:
+    """The place on each last axis that a number below 1 falls on, by weight."""
+    rising = weights @ _sums(weights.shape[-1])
+    return np.asarray((rising > (uniform * rising[..., -1])[..., None]).argmax(axis=-1))
 
 
 @dataclass
@@ -72,6 +90,7 @@ class _Offsets:
     """One kind of offset of the log-odds (levels, or deviations): where it acts, how far it may go, where it is."""
 
     acts: Ints  # (n,) the offset of each judged place
+    into: Reals  # (offsets, n), 1 where a place has the offset
     prior: Reals  # (spreads, offsets)
     beliefs: Reals  # (spreads,) in logs
     value: Ints  # (chains, offsets), in steps
@@ -80,7 +99,8 @@ class _Offsets:
     @classmethod
     def of(cls, acts: Ints, spreads: Reals, beliefs: Reals) -> _Offsets:
         zeros = np.zeros((CHAINS, int(acts.max()) + 1), np.int64)
-        return cls(acts, _normal(spreads), np.log(beliefs), zeros, np.ones(CHAINS, np.int64))
+        into = (acts == np.arange(zeros.shape[1])[:, None]).astype(np.float32)
+        return cls(acts, into, _normal(spreads), np.log(beliefs), zeros, np.ones(CHAINS, np.int64))
 
     @property
     def here(self) -> Ints:
@@ -89,8 +109,7 @@ class _Offsets:
 
     def draw(self, logs: Reals, rng: np.random.Generator) -> None:
         """Draw them by how likely the verdicts of each place are at each offset, (chains, n, offsets)."""
-        into = (self.acts == np.arange(self.value.shape[1])[:, None]).astype(np.float32)  # (offsets, n)
-        self.value = OFFSETS[_drawn(into @ logs + self.prior[self.spread][:, None], rng)]
+        self.value = OFFSETS[_drawn(self.into @ logs + self.prior[self.spread][:, None], rng)]
         self.spread = _drawn(self.prior[:, self.value + WIDE].sum(axis=2).T + self.beliefs, rng)
 
 
@@ -99,7 +118,8 @@ class _Sampler:
 
     def __init__(self, judged: Ints, yes: Ints, hits: int, accuracy: Accuracy) -> None:
         group, cell = np.nonzero(judged)  # the places that were judged, (n,) each
-        self.steps = np.stack(_chain.grid(hits).steps)  # (slopes, states, states)
+        self.steps = np.stack(_chain.grid(hits).steps).astype(np.float32)  # (slopes, states, states)
+        self.back = self.steps.transpose(0, 2, 1).copy()  # (slopes, to, from)
         self.states = self.steps.shape[1]
         odds = -np.log(hits) + _chain.STEP * np.arange(-2 * WIDE, self.states + 2 * WIDE)
         self.share = 1 / (1 + np.exp(-odds))
@@ -128,25 +148,24 @@ class _Sampler:
 
     def _curve(self, logs: Reals, rng: np.random.Generator) -> Ints:
         """The state of each cell, (chains, cells), by forward filtering and backward sampling; logs of its verdicts."""
-        like = np.exp(logs - logs.max(axis=2, keepdims=True))  # (chains, cells, states)
-        known = np.empty((like.shape[1], len(self.steps), CHAINS, self.states))
-        before = np.full(known.shape[1:], 1 / self.states)
+        like = _weights(logs.transpose(1, 0, 2))  # (cells, chains, states)
+        known = np.empty((len(like), len(self.steps), CHAINS, self.states), np.float32)
+        before = np.full(known.shape[1:], 1 / self.states, np.float32)
         evidence = np.log([slope.belief for slope in _chain.SLOPES])[:, None] + np.zeros(CHAINS)
-        for cell in range(len(known)):
-            joint = before * like[:, cell]
-            total = joint.sum(axis=2, keepdims=True)
-            evidence += np.log(total[..., 0])
-            known[cell] = joint / total
+        for cell, seen in enumerate(like):
+            np.multiply(before, seen, out=known[cell])
+            if cell % SCALED == 0 or cell == len(like) - 1:  # before small numbers get too small
+                total = known[cell].sum(axis=2, keepdims=True)
+                evidence += np.log(total[..., 0])
+                known[cell] /= total
             before = known[cell] @ self.steps
         slope, chain = _drawn(evidence.T, rng), np.arange(CHAINS)
-        known, uniform = known[:, slope, chain], rng.random((len(known), CHAINS, 1))  # (cells, chains, states)
-        into = self.steps.transpose(0, 2, 1)  # (slopes, to, from)
-        drawn, weight = np.empty((CHAINS, len(known)), np.int64), known[-1]
+        known, uniform = known[:, slope, chain], rng.random((len(known), CHAINS), np.float32)  # (cells, chains, states)
+        drawn, weight = np.empty((len(known), CHAINS), np.int64), known[-1]
         for cell in range(len(known) - 1, -1, -1):
-            rising = np.cumsum(weight, axis=1)
-            drawn[:, cell] = np.minimum((rising < uniform[cell] * rising[:, -1:]).sum(axis=1), self.states - 1)
-            weight = known[cell - 1] * into[slope, drawn[:, cell]]
-        return drawn
+            drawn[cell] = _picked(weight, uniform[cell])
+            weight = known[cell - 1] * self.back[slope, drawn[cell]]
+        return drawn.T
 
     def shares(self, groups: int, rng: np.random.Generator) -> Reals:
         """The share in each cell of each group, (chains, groups, cells); what was not judged anywhere by its prior."""
@@ -156,8 +175,9 @@ class _Sampler:
             (self.level, self.seen_groups, groups),
             (self.deviation, self.seen_bands, groups * bands),
         ):
+            value, unseen = np.empty((CHAINS, size), np.int64), np.setdiff1d(np.arange(size), seen)
             prior = offsets.prior[offsets.spread][:, None]  # (chains, 1, offsets)
-            value = OFFSETS[_drawn(np.broadcast_to(prior, (CHAINS, size, len(OFFSETS))), rng)]
+            value[:, unseen] = OFFSETS[_drawn(np.broadcast_to(prior, (CHAINS, len(unseen), len(OFFSETS))), rng)]
             value[:, seen] = offsets.value
             every.append(value)
         deviation = every[1].reshape(CHAINS, groups, bands)[:, :, self.bands]

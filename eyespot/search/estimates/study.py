@@ -10,13 +10,16 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eyespot.ledger.judgements import PERSON, Judgements, query_digest
@@ -26,18 +29,17 @@ from eyespot.photos.places import read_again
 from eyespot.search.calibrated import fullest_answers, made_ranking, refuse_unverified
 from eyespot.search.calibration import Accuracy
 from eyespot.search.estimates.charts import page, svg
-from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate, estimate
+from eyespot.search.estimates.estimating import GroupedEstimate, estimate
 from eyespot.search.estimates.frame import Frame, stored_frame
-from eyespot.search.estimates.pairs import GroupPair
 from eyespot.search.estimates.planning import GroupPlan, plan_groups
-from eyespot.search.estimates.wording import Study, methods
+from eyespot.search.estimates.wording import Study
 from eyespot.search.hit_pairs import HitPairs
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, judge_named, points
 from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
 from eyespot.search.query_language import format_query
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import rows_of, write_csv
-from eyespot.types import EyespotError, Judgement, Pair, Query, RankedImage, Run
+from eyespot.types import Judgement, Query, RankedImage, Run, Verdict
 
 if TYPE_CHECKING:
     from eyespot.settings.estimate import EstimateSettings
@@ -50,6 +52,13 @@ DOUBT = "doubt"  # why a person's no is none: nobody could tell
 SHOWN = 1600  # pixels of the longer side of a photo that a person judges
 RECHECKED = 1  # the turn of the second verdict on a photo
 DESIGN, LOOKS = "design.json", "looks.csv"
+LABELS = {"group", "first", "second"}  # columns of groups, which a parquet file has as texts
+ENDS = {  # the columns of a table with the ends of a group's intervals
+    **{f"relevant_{end}": f"relevant.{end}" for end in ("median", "low", "high")},
+    **{"share": "share.median", "share_low": "share.low", "share_high": "share.high"},
+    **{"together_low": "together.low", "together_high": "together.high"},
+    **{"rate": "rate.median", "rate_low": "rate.low", "rate_high": "rate.high"},
+}
 
 
 class BlindPairs(HitPairs):
@@ -61,14 +70,13 @@ class BlindPairs(HitPairs):
         return {}
 
 
-@dataclass(frozen=True, eq=False)
-class CollectionEstimate:
-    """The answer of a gallery: `found` by group, of the photos of `frame`, with the verdicts on `found.plan.units`.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollectionEstimate(GroupedEstimate):
+    """The answer of a gallery, of the photos of `frame`, with the `verdicts` (looks,) on the units of its plan.
 
-    `missing` looks were planned and are not there; `agreement` is that of a second look, in words.
+    `choices` are what it depends on besides; `missing` looks were planned and are not there.
     """
 
-    found: GroupedEstimate
     frame: Frame
     study: Study
     verdicts: Reals
@@ -76,80 +84,77 @@ class CollectionEstimate:
     missing: int = 0
     notes: tuple[str, ...] = ()
 
-    @property
-    def groups(self) -> dict[Any, GroupEstimate]:
-        """The groups by their labels."""
-        return self.found.groups
-
-    @property
-    def pairs(self) -> tuple[GroupPair, ...]:
-        """All pairs of groups that can be compared."""
-        return self.found.pairs
-
-    @property
-    def methods(self) -> str:
-        """The paragraph for a paper."""
-        return methods(self.found, self.study)
+    @classmethod
+    def of(cls, plan: GroupPlan, verdicts: Reals, choices: dict[str, Any], **rest: Any) -> CollectionEstimate:
+        """The answer that verdicts on a plan give, with what else the fields are."""
+        how = {name: choices[name] for name in ("borrow", "strict")}
+        answers = choices["answers"] and np.array([np.nan if one is None else one for one in choices["answers"]])
+        found = estimate(plan, verdicts, accuracy=Accuracy(*choices["accuracy"]), answers=answers, **how)
+        return cls(**{**vars(found), "verdicts": verdicts, "choices": choices, **rest})
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What limits the answer, and what would make it better."""
         judges = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
         whose = () if self.study.agreement else (f"relevant is what {judges} accepts; --recheck 20 says how steadily",)
-        return (*self.notes, *whose, *self.found.advice)
+        return (*self.notes, *whose, *super().advice)
+
+    @property
+    def together(self) -> bool:
+        """Whether the figure shows the bands that hold for all groups at once."""
+        return bool(self.choices["together"])
 
     @cached_property
     def table(self) -> list[dict[str, Any]]:
         """A row for each group, by the names of the CSV file."""
-        plan, photos = self.found.plan, np.array(self.frame.photos)
-        rows = []
-        for at, one in enumerate(self.groups.values()):
-            ends = {f"relevant_{end}": getattr(one.relevant, end) for end in ("median", "low", "high")}
-            ends["share"] = one.share.median
-            ends |= {f"share_{end}": getattr(one.share, end) for end in ("low", "high")}
-            ends |= {f"together_{end}": getattr(one.together, end) for end in ("low", "high")}
-            known = ends if one.basis else dict.fromkeys(ends)
-            head = {"group": one.label, "units": one.units, "photos": int(photos[plan.members[at]].sum())}
-            rows.append(head | {"looked_at": one.judged, "yes": one.yes, "basis": one.basis} | known)
+        photos, rows = np.array(self.frame.photos), []
+        for members, one in zip(self.plan.members, self.groups.values(), strict=True):
+            row = {"group": one.label, "units": one.units, "photos": int(photos[members].sum())}
+            row |= {"looked_at": one.judged, "yes": one.yes, "basis": one.basis, "effort": one.effort}
+            rows.append(row | {name: attrgetter(path)(one) if one.basis else None for name, path in ENDS.items()})
         return rows
 
     @property
     def pair_table(self) -> list[dict[str, Any]]:
         """A row for each pair of groups."""
-        names = ("median", "low", "high")
         rows = []
         for pair in self.pairs:
             row: dict[str, Any] = {"first": pair.first, "second": pair.second}
-            row |= {f"difference_{name}": getattr(pair.difference, name) for name in names}
-            row |= {f"ratio_{name}": getattr(pair.ratio, name) for name in names}
+            for name in ("difference", "ratio"):
+                row |= {f"{name}_{end}": value for end, value in vars(getattr(pair, name)).items()}
             low, high = pair.needed or (None, None)
             row |= {"apart": pair.apart, "apart_together": pair.apart_together}
             rows.append(row | {"more_looks_low": low, "more_looks_high": high})
         return rows
 
+    def as_json(self) -> dict[str, Any]:
+        """What programs read."""
+        fields = {"groups": self.table, "pairs": self.pair_table, "advice": self.advice, "methods": self.methods}
+        return {**fields, "missing": self.missing, "design": self.plan.as_json()["strata"]}
+
     def plot(self) -> str:
         """The figure: shares with intervals over the effort, as an <svg> element."""
-        return svg(self.found, bool(self.choices.get("together")))
+        return svg(self, self.together)
 
-    def compare(self, first: Any, second: Any) -> GroupPair:
-        """Two groups that were named before anybody judged."""
-        return self.found.compare(first, second)
-
-    def write_csv(self, place: Path) -> None:
-        """The groups, beside them the pairs as NAME-pairs.csv, and the files of which the answer is made again."""
-        for path, rows in ((place, self.table), (place.with_name(f"{place.stem}-pairs.csv"), self.pair_table)):
-            write_csv(path, [list(rows[0]) if rows else [], *(row.values() for row in rows)])
+    def write_table(self, place: Path) -> None:
+        """The groups as CSV or parquet, the pairs beside them as NAME-pairs, and what `again` makes the answer of."""
+        beside = place.with_name(f"{place.stem}-pairs{place.suffix}")
+        for path, rows in ((place, self.table), (beside, self.pair_table)):
+            if place.suffix == ".parquet":
+                texts = [row | {name: str(row[name]) for name in LABELS & row.keys()} for row in rows]
+                write_whole(path, partial(pq.write_table, pa.Table.from_pylist(texts)))
+            else:
+                write_csv(path, [list(rows[0]) if rows else [], *(row.values() for row in rows)])
         self.write_data(place.parent)
 
     def write_html(self, place: Path) -> None:
         """The page with figures, tables and the methods paragraph, and the files of which it is made again."""
-        text = page(self.found, self.study, self.advice, bool(self.choices.get("together")))
-        write_whole(place, lambda file: file.write(text.encode()))
+        write_whole(place, lambda file: file.write(page(self).encode()))
         self.write_data(place.parent)
 
     def write_data(self, folder: Path) -> None:
         """`looks.csv` and `design.json`, of which `again` makes the same answer to the digit."""
-        plan = self.found.plan
+        plan = self.plan
         design = {"study": vars(self.study), "frame": vars(self.frame), "choices": self.choices, "plan": plan.as_json()}
         write_whole(folder / DESIGN, lambda file: file.write(json.dumps(design).encode()))
         rows: list[list[Any]] = [["look", "round", "id", "group", "rank", "verdict"]]
@@ -164,22 +169,11 @@ class CollectionEstimate:
 def again(folder: Path) -> CollectionEstimate:
     """The answer that was written to a folder, made again of `looks.csv` and `design.json`."""
     design = json.loads((folder / DESIGN).read_text("utf-8"))
-    answers = [row["verdict"] for _line, row in rows_of(folder / LOOKS)]
-    verdicts = np.array([np.nan if one in (None, "") else float(one) for one in answers])
-    fields: dict[str, Any] = {
-        name: tuple(one) if isinstance(one, list) else one for name, one in design["study"].items()
-    }
-    study = Study(**fields)
-    found = _estimated(GroupPlan.of_json(design["plan"]), verdicts, design["choices"])
-    return CollectionEstimate(found, Frame(**design["frame"]), study, verdicts, design["choices"])
-
-
-def _estimated(plan: GroupPlan, verdicts: Reals, choices: dict[str, Any]) -> GroupedEstimate:
-    answers = choices.get("answers")
-    given = None if answers is None else np.array([np.nan if one is None else one for one in answers])
-    accuracy = Accuracy(*choices["accuracy"])
-    how = {name: choices[name] for name in ("borrow", "strict")}
-    return estimate(plan, verdicts, accuracy=accuracy, answers=given, **how)
+    stated = [row["verdict"] for _, row in rows_of(folder / LOOKS)]
+    verdicts = np.array([np.nan if one in (None, "") else float(one) for one in stated])
+    study = Study(**design["study"] | {"judges": tuple(design["study"]["judges"])})
+    plan, frame = GroupPlan.of_json(design["plan"]), Frame(**design["frame"])
+    return CollectionEstimate.of(plan, verdicts, design["choices"], frame=frame, study=study)
 
 
 # -- judging ----------------------------------------------------------------------------------------------------
@@ -201,24 +195,24 @@ def estimate_collection(
         folder = ledger_of(settings.ledger, collection.gallery.path).parent / "estimates"
         frame = stored_frame(collection, query, settings, folder)
         plan = _plan(frame, settings)
-        result = _judged(collection, stage, query, [frame.ids[at] for at in plan.units])
+        with _pictures(collection, stage, query, [frame.ids[at] for at in plan.units]) as pairs:
+            result = stage.ask_pairs(pairs)
         there = [result.verdict(query.id, frame.ids[at]) is not None for at in plan.units]
         missing = there.count(False)
         plan = plan.until(there.index(False)) if result.stopped and missing else plan
-        verdicts = np.array([_verdict_of(result, query, frame.ids[at]) for at in plan.units])
-        agreement = ""
-        if settings.recheck:
-            places = _to_recheck(plan, verdicts, settings.recheck)
-            first = {frame.ids[plan.units[at]]: float(verdicts[at]) for at in places}
-            with _pictures(collection, stage, query, list(first)) as pairs:
-                agreement = _rechecked(stage, pairs.pairs, query_digest(query), first)
-        by_person = stage.judge.name.startswith(PERSON)
-        choices = _choices(settings, accuracy, _answers(query, frame, stage.ledger) if by_person else None)
-        study = _study(collection, query, settings, frame)
-        study = replace(study, judges=(stage.judge.name,), agreement=agreement)
-    found = _estimated(plan, verdicts, choices)
+        verdicts = np.array([_yes(result.verdict(query.id, frame.ids[at])) for at in plan.units])
+        places = _to_recheck(plan, verdicts, settings.recheck)
+        first = {frame.ids[plan.units[at]]: float(verdicts[at]) for at in places}
+        agreement = _rechecked(collection, stage, query, first) if first else ""
+        every = {frame.ids[at]: yes for at, yes in zip(plan.units, verdicts.tolist(), strict=True)}
+        agreement += _overlap(stage, query, every)
+        answers = _answers(query, frame, stage.ledger) if stage.judge.name.startswith(PERSON) else None
+        study = _study(collection, query, settings, frame, judges=(stage.judge.name,), agreement=agreement)
+    choices = {name: getattr(settings, name) for name in ("borrow", "strict", "together")}
+    choices |= {"accuracy": list(vars(accuracy).values()), "answers": answers}
     notes = _notes(collection, frame, missing, result)
-    return CollectionEstimate(found, frame, study, verdicts, choices, missing, notes)
+    rest = {"frame": frame, "study": study, "missing": missing, "notes": notes}
+    return CollectionEstimate.of(plan, verdicts, choices, **rest)
 
 
 @contextmanager
@@ -232,20 +226,15 @@ def _stage(collection: Any, settings: EstimateSettings, judge: Any) -> Iterator[
 
 
 def _plan(frame: Frame, settings: EstimateSettings) -> GroupPlan:
-    labels = {str(label): label for label in [*frame.order, *frame.groups]}
+    labels = {str(label): label for label in [*frame.order, *frame.groups, *frame.beside]}
     compare = [labels.get(name, name) for name in settings.named_groups]
-    how: dict[str, Any] = {"order": frame.order, "compare": compare, "depth": settings.depth}
+    how: dict[str, Any] = {"order": frame.order, "compare": compare, "depth": settings.depth, "beside": frame.beside}
     return plan_groups(frame.groups, settings.looks, settings.seed, **how)
-
-
-def _judged(collection: Any, stage: JudgeRerank, query: Query, ids: Sequence[str]) -> JudgeResult:
-    """The judge's word on these photos, in this order; people see copies without names, dates and places."""
-    with _pictures(collection, stage, query, ids) as pairs:
-        return stage.ask_pairs(pairs)
 
 
 @contextmanager
 def _pictures(collection: Any, stage: JudgeRerank, query: Query, ids: Sequence[str]) -> Iterator[BlindPairs]:
+    """These photos to judge, in this order; people see copies without names, dates and places."""
     rows = collection.view.rows_by_id(ids)
     facts = {str(one["id"]): one for one in collection.view.facts(rows[rows >= 0].tolist())}
     with TemporaryDirectory(prefix="eyespot-") as folder:
@@ -268,9 +257,8 @@ def _copied(path: str, place: Path) -> str | None:
     return str(place)
 
 
-def _verdict_of(result: JudgeResult, query: Query, id: str) -> float:
+def _yes(verdict: Verdict | None) -> float:
     """1 or 0; NaN for a photo without a verdict, and where a person could not tell."""
-    verdict = result.verdict(query.id, id)
     return np.nan if verdict is None or verdict.reason == DOUBT else float(points(verdict) >= YES)
 
 
@@ -284,19 +272,36 @@ def _answers(query: Query, frame: Frame, ledger: Judgements) -> list[float | Non
     return [None if np.isnan(one) else float(one) for one in found[1]]
 
 
-def _rechecked(stage: JudgeRerank, pairs: Sequence[Pair], digest: str, first: Mapping[str, float]) -> str:
+def _rechecked(collection: Any, stage: JudgeRerank, query: Query, first: Mapping[str, float]) -> str:
     """How often a second look agrees with the `first` verdicts, by their photos; in words."""
     judge, ledger = stage.judge, stage.ledger
-    given = digest, list(first), judge.name, judge.prompt
+    given = query_digest(query), list(first), judge.name, judge.prompt
     known = ledger.known(*given, RECHECKED)
-    with suppress(BudgetSpent):  # who stops goes on with the same line
-        for answer in judge.judge([pair for pair in pairs if pair.image not in known]):
+    with _pictures(collection, stage, query, list(first)) as pictures, suppress(BudgetSpent):  # the same line goes on
+        for answer in judge.judge([pair for pair in pictures.pairs if pair.image not in known]):
             how: dict[str, Any] = {"failure": answer.failure, "at": time.time(), "spent": answer.spent}
-            one = Judgement(digest, answer.pair.image, judge.name, judge.prompt, answer.verdict, **how)
+            one = Judgement(given[0], answer.pair.image, judge.name, judge.prompt, answer.verdict, **how)
             ledger.record([one], RECHECKED)
-    second = {id: points(one.verdict) >= YES for id, one in ledger.known(*given, RECHECKED).items() if one.verdict}
-    same = sum(yes == first[id] for id, yes in second.items())
-    return f" A second look at {len(second)} photos, blind, agreed with the first in {same}." if second else ""
+    both, same = _agreed(first, ledger.known(*given, RECHECKED))
+    return f" A second look at {both} photos, blind, agreed with the first in {same}." if both else ""
+
+
+def _overlap(stage: JudgeRerank, query: Query, verdicts: Mapping[str, float]) -> str:
+    """How often other people, who judged some of these photos without their rank too, say the same; in words."""
+    people = stage.ledger.people(query_digest(query), None, list(verdicts))
+    texts = []
+    for name, judgements in people.items():
+        both, same = _agreed(verdicts, {id: one for id, one in judgements.items() if one.rank is None})
+        if both and name.startswith(PERSON) and name != stage.judge.name:
+            texts.append(f" {name} judged {both} of these photos too, and agreed in {same}.")
+    return "".join(texts)
+
+
+def _agreed(first: Mapping[str, float], second: Mapping[str, Judgement]) -> tuple[int, int]:
+    """How many photos have a yes or no of both, and how many of them the same."""
+    pairs = [(first[id], _yes(one.verdict)) for id, one in second.items()]
+    both = [one == other for one, other in pairs if not np.isnan(one + other)]
+    return len(both), sum(both)
 
 
 def _to_recheck(plan: GroupPlan, verdicts: Reals, number: int) -> Ints:
@@ -307,22 +312,19 @@ def _to_recheck(plan: GroupPlan, verdicts: Reals, number: int) -> Ints:
     return mixed[np.argsort(turn, kind="stable")][:number]
 
 
-def _choices(settings: EstimateSettings, accuracy: Accuracy, answers: list[float | None] | None) -> dict[str, Any]:
-    """What the answer depends on besides the plan and the verdicts, as a file holds it."""
-    given = [accuracy.sensitivity, accuracy.specificity, accuracy.relevant, accuracy.irrelevant]
-    names = ("borrow", "strict", "together")
-    return {**{name: getattr(settings, name) for name in names}, "accuracy": given, "answers": answers}
-
-
-def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Frame) -> Study:
-    given: dict[str, Any] = {name: one for name, one in settings.frame.items() if one and name not in ("by", "unit")}
+def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Frame, **rest: Any) -> Study:
+    names = settings.frame.keys() - {"by", "unit", "of"}
+    given: dict[str, Any] = {name: one for name, one in settings.frame.items() if one and name in names}
     texts = {name: "; ".join(map(str, one)) if isinstance(one, list | tuple) else one for name, one in given.items()}
     where = ", ".join(name if one is True else f"{name} {one}" for name, one in texts.items())
     of = f" of {collection.gallery.path.resolve().parent.name} ({where or 'all photos'}; ranked {frame.at})"
     units = f"one count for each {settings.unit}" if settings.unit else "copies and bursts counted once"
     if not settings.unit and len(frame.ids) == sum(frame.photos):
         units = "photos counted one by one"
-    return Study(sum(frame.photos), format_query(query), of, frame.ranked_by, settings.by or "group", units)
+    if settings.of:
+        units += f"; shares are of {len(frame.groups) + len(frame.beside):,} photos: those ranked, and {settings.of}"
+    by = settings.by or "group"
+    return Study(sum(frame.photos), format_query(query), of, frame.ranked_by, by, units, **rest)
 
 
 def _notes(collection: Any, frame: Frame, missing: int, result: JudgeResult) -> tuple[str, ...]:
@@ -331,12 +333,3 @@ def _notes(collection: Any, frame: Frame, missing: int, result: JudgeResult) -> 
         grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"
         notes.append(f"{grown}; the answer is of those; --fresh ranks it anew")
     return (*notes, *([result.stopped] if result.stopped else []))
-
-
-def refuse_nothing(found: CollectionEstimate) -> None:
-    """`EyespotError` where no group has an interval."""
-    if not any(one.basis for one in found.groups.values()):
-        raise EyespotError("no group has an interval; judge more, or take coarser groups")
-
-
-__all__ = ["CollectionEstimate", "again", "estimate_collection", "refuse_nothing"]

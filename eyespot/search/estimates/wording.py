@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eyespot.search.calibration import Accuracy
     from eyespot.search.estimates.pairs import GroupPair
 
 PHOTOS_ONLY = "share of the photos, not of the animals"
@@ -48,7 +49,7 @@ def advice(found: Any) -> tuple[str, ...]:
         if one.basis == "own" and one.units > 2000 and one.judged >= 20 and one.yes <= 1:
             lines.append(f"{one.label}: so few among so many take a better query or filter, not more looks")
     lines += [text for pair in found.pairs if (text := _more_looks(found, pair))]
-    if len({one.units - one.beyond for one in found.groups.values() if one.beyond}) and not found.pairs:
+    if any(one.beyond for one in found.groups.values()) and not found.pairs:
         lines.append("shares are not compared: the groups were looked at to different parts of their ranks")
     return tuple(lines)
 
@@ -79,21 +80,19 @@ def _more_looks(found: Any, pair: GroupPair) -> str:
     return f"{names}: telling them apart takes {ends} looks in both together, by what is seen so far"
 
 
-def methods(found: Any, study: Study | None = None) -> str:
+def methods(found: Any) -> str:
     """The paragraph for a paper, every number filled in."""
-    plan, groups = found.plan, list(found.groups.values())
-    study = study or Study(len(plan.group), "the query")
+    plan, groups, units = found.plan, list(found.groups.values()), len(found.plan.group)
+    study = found.study or Study(units, "the query")
     judged, skipped = sum(one.judged for one in groups), sum(one.skipped for one in groups)
-    units = len(plan.group)
     joined = f" ({units:,} after joining copies and bursts)" if study.photos != units else ""
     by = f" ({study.ranked_by})" if study.ranked_by else ""
-    each = sorted({one.judged + one.skipped for one in groups if one.units})
-    spread = f"{each[0]}" if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
+    each = {one.judged + one.skipped for one in groups if one.units}
+    spread = " to ".join(map(str, sorted({min(each), max(each)})))
     who = ", ".join(study.judges) or "one observer"
     depth = "" if plan.depth is None else f" Only the first {plan.depth:,} ranks of each group were sampled."
     borrowed = [str(one.label) for one in groups if one.basis == "borrowed"]
     curves = "[own ranks]" if not borrowed else f"[levels and shapes shared over groups for {', '.join(borrowed)}]"
-    corrected = _correction(found)
     rounds = f" The result was read after {len(plan.rounds)} rounds at most." if len(plan.rounds) > 1 else ""
     return (
         f"We ranked {study.photos:,} photos{joined}{study.of} by their similarity to {study.query!r}{by}. Within each "
@@ -103,13 +102,12 @@ def methods(found: Any, study: Study | None = None) -> str:
         f"{skipped:,} could not be judged.{rounds}{depth}{study.agreement} The share of photos showing it was estimated"
         f" per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay, fall, jump "
         f"or rise {curves}, with 95 % intervals, and bands simultaneous over {len(groups)} groups; "
-        f"{CLAIMED[found.rule]}. {corrected} Shares are of photos, not of animals; they do not correct for "
-        f"photographers' choice of what to photograph ({study.units}). Data: looks.csv, design.json."
+        f"{CLAIMED[found.rule]}. {_correction(found.accuracy)} Shares are of photos, not of animals; they do not "
+        f"correct for photographers' choice of what to photograph ({study.units}). Data: looks.csv, design.json."
     )
 
 
-def _correction(found: Any) -> str:
-    accuracy = found.accuracy
+def _correction(accuracy: Accuracy) -> str:
     if accuracy.exact:
         return "The intervals cover sampling of photos and chance in their number, not the observer's errors."
     of = "" if accuracy.relevant is None else f", measured on {accuracy.relevant} and {accuracy.irrelevant} photos"
