@@ -31,7 +31,6 @@ COLOURS = 10  # values of a column that have a colour each; then come others, an
 OTHERS, UNKNOWN = COLOURS, COLOURS + 1
 TYPICAL = 0.15  # share of a cluster's photos from which a value may name it
 ABOUT_FILES = re.compile("licen[cs]e|author|owner|source|copyright|rights|camera|photographer|provider", re.I)
-SECOND = 0.6  # of the first value's weight, from which a second one is named beside it
 REGION = re.compile(r"([0-9a-f]{12}):(?:c([0-9]{1,3})|([0-9]{1,5}(?:,[0-9]{1,5}){5,399}))")
 
 
@@ -171,12 +170,11 @@ class ShownMap:
             share = table[:, number] / table[:, number].sum()
             weight = share * np.log(np.maximum(share, 1e-12) / np.maximum(every[: len(share)], 1e-12))
             of_all = table[:, number] / sizes[number]  # also of those without a label: few must not speak for many
-            best, *second = [at for at in np.argsort(-weight, kind="stable")[:2].tolist() if weight[at] > 0] or [0]
+            best = int(weight.argmax())
             if of_all[best] < TYPICAL or weight[best] <= 0:
                 continue
-            both = [best, *(at for at in second if of_all[at] >= TYPICAL and weight[at] >= SECOND * weight[best])]
-            name = ", ".join(sorted(column.values[at] for at in both))
-            names.setdefault(name, (number, round(float(of_all[both].sum()), 3)))  # clusters are numbered by size
+            # Clusters are numbered by size
+            names.setdefault(column.values[best], (number, round(float(of_all[best]), 3)))
         return {number: (name, share) for name, (number, share) in names.items()}
 
     # -- regions ----------------------------------------------------------------------------------------------
