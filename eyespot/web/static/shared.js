@@ -1,7 +1,7 @@
 // A shared list: its photos large, one after the other, by buttons, arrow keys and swipes.
 "use strict";
 const $ = (what, within = document) => within.querySelector(what);
-const dialog = $("#large"), tiles = [...document.querySelectorAll(".tile")], further = $(".onward a");
+const dialog = $("#slides"), tiles = [...document.querySelectorAll(".tile")], further = $(".onward a");
 const image = $("img", dialog), previous = $("[data-step='-1']", dialog), next = $("[data-step='1']", dialog);
 let at = 0, from = null;
 function show(number) {
