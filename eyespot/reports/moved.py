@@ -281,7 +281,7 @@ def missed_of(section: Section) -> ImageStrip:
     lost = [image for image in _relevant(section) if (best(image) or inf) > depth]
     lost.sort(key=lambda image: -(best(image) or inf))
     tiles = [_tile(section, ranks, image, 0) for image in lost[:depth]]
-    caption = f"{len(lost)} relevant beyond the first {depth}" + (f"; the {depth} furthest down" if len(lost) > depth else "")
+    caption = f"{len(lost)} relevant beyond the first {depth}" + (f"; the last {depth}" if len(lost) > depth else "")
     if len(ranks) > 1:
         caption += f"; ranks in {', '.join(section.pair.names)}"
     return ImageStrip(-1, "missed", tiles, caption)
