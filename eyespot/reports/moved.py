@@ -272,16 +272,16 @@ def sides_of(section: Section) -> list[ImageStrip]:
 
 
 def missed_of(section: Section) -> ImageStrip:
-    """Relevant images that no run has among its first ones, the best ranked first, at most as many as those."""
+    """Relevant images that no run has among its first ones, the furthest down first, at most as many as those."""
     ranks, depth = _ranks(section), section.pair.depth
 
     def best(image: str) -> int | None:
         return min((rank[image] for rank in ranks if image in rank), default=None)
 
     lost = [image for image in _relevant(section) if (best(image) or inf) > depth]
-    lost.sort(key=lambda image: best(image) or inf)
+    lost.sort(key=lambda image: -(best(image) or inf))
     tiles = [_tile(section, ranks, image, 0) for image in lost[:depth]]
-    caption = f"{len(lost)} relevant beyond the first {depth}" + (f"; {depth} of them" if len(lost) > depth else "")
+    caption = f"{len(lost)} relevant beyond the first {depth}" + (f"; the last {depth}" if len(lost) > depth else "")
     if len(ranks) > 1:
         caption += f"; ranks in {', '.join(section.pair.names)}"
     return ImageStrip(-1, "missed", tiles, caption)

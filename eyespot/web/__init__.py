@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 import eyespot
 from eyespot.web import _pages, _problems, review
 from eyespot.web._health import MetricsMiddleware, RequestMetrics
+from eyespot.web._search_params import refuse_unknown
 from eyespot.web._security import AuthMiddleware
 from eyespot.web._settings import Access, Judging, Role, ServerSettings, User, read_access, read_named, read_refused
 from eyespot.web._state import AppState
@@ -70,6 +71,7 @@ def application(settings: ServerSettings) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
         responses=_problems.DOCUMENTED,
+        dependencies=[Depends(refuse_unknown)],
     )
     app.state.eyespot, app.state.metrics, app.state.links = state, RequestMetrics(), []
     app.include_router(_pages.router)

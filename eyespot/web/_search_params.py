@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 
@@ -165,6 +167,27 @@ def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> 
 
 
 Given = Annotated[SearchParams, Depends(search_params)]
+
+
+def refuse_unknown(request: Request) -> None:
+    """`Problem` for a parameter that this route of `/v1` has not: a filter with a wrong name would filter nothing."""
+    route = request.scope.get("route")
+    if not request.query_params or not isinstance(route, APIRoute) or not request.url.path.startswith("/v1/"):
+        return
+    SearchParams.refuse_renamed(request.query_params.keys())
+    there = set(parameters_of(route.dependant))
+    if wrong := [name for name in request.query_params if name not in there]:
+        known = f"there are: {', '.join(sorted(there))}" if there else "it takes none"
+        raise Problem(422, f"no parameter {wrong[0]!r} here; {known}")
+
+
+def parameters_of(dependant: Dependant) -> Iterator[str]:
+    """The names of the query's parameters that a route and what it depends on take."""
+    for inner in dependant.dependencies:
+        yield from parameters_of(inner)
+    for field in dependant.query_params:
+        fields = getattr(field.field_info.annotation, "model_fields", None)
+        yield from [field.alias] if fields is None else (one.alias or name for name, one in fields.items())
 
 
 # -- words and picture ----------------------------------------------------------------------------------------

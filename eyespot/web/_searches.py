@@ -144,7 +144,8 @@ class Searches:
         known = self.calibration(plain, judge_key)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
-        return self.results.keep(plain.cut(params, known.calibration.likely(params.likely).hits))
+        most = known.calibration.likely(params.likely).hits
+        return self.results.keep(plain.derived(params, f"{most}", most=most))
 
     def _feedback(self, params: SearchParams, judge_key: JudgeKey | None) -> Feedback | None:
         """What is recorded for a search, where it is to be moved by that; `UsageError` for who cannot judge."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Depends, File, Header, Path, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.search.nearest import recall_of
@@ -270,9 +270,7 @@ def withdraw(state: State, person: Annotator, about: Annotated[ItemTarget, Query
 
 
 class JudgementFilter(BaseModel):
-    """Which judgements, and from where on; other parameters are refused, as a wrong name would give all of them."""
-
-    model_config = ConfigDict(extra="forbid")
+    """Which judgements, and from where on."""
 
     q: Words = Field(default=None, description="Only on these words.")
     picture: Digest = Field(default=None, description="Only on this picture, alone or with the words.")

@@ -159,26 +159,15 @@ def photos_response(
     return StreamingResponse(pieces, media_type=media, headers=headers)
 
 
-class _Sink:
+class _Sink(bytearray):
     """Where a zip is written piece by piece; it cannot go back, and so it never holds more than the last piece."""
 
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
     def write(self, data: bytes) -> int:
-        self._pieces.append(bytes(data))
+        self.extend(data)
         return len(data)
 
     def flush(self) -> None:
         pass
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self._pieces))
-
-    def take(self) -> bytes:
-        taken, self._pieces = b"".join(self._pieces), []
-        return taken
 
 
 def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
@@ -187,9 +176,10 @@ def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
         for name, data in files:
             archive.writestr(zipfile.ZipInfo(name, now), data)
-            if sink.size >= ZIP_PIECE:
-                yield sink.take()
-    yield sink.take()
+            if len(sink) >= ZIP_PIECE:
+                yield bytes(sink)
+                sink.clear()
+    yield bytes(sink)
 
 
 def _files(

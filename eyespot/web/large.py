@@ -67,21 +67,16 @@ def original(request: Request, state: State, id: str) -> Response:
 
 
 def about_photo(request: Request, state: AppState, given: SearchParams, item: dict[str, Any]) -> dict[str, Any]:
-    """Why a photo is in a result, the words of the query, and the address of its file for whoever may have it."""
-    may = person_of(request).role >= state.settings.originals
+    """Why a photo is in a result, the words of the query, its flags and its file for whoever may have them."""
+    role = person_of(request).role
+    flags = session_of(request).store.team.flags.of([item["id"]]) if role >= Role.ANNOTATOR else []
     return {
+        "flagged": [one.words for one in flags],
         "reasons": _reasons(state, given, item["id"], judge_key_of(person_of(request))),
         "words": frozenset(label_words(given.q or "")),
-        "original": f"/v1/originals/{quote(item['id'], safe='')}" if may else None,
+        "original": f"/v1/originals/{quote(item['id'], safe='')}" if role >= state.settings.originals else None,
         "in_browser": str(item.get("path") or "").lower().endswith(SUFFIXES),
     }
-
-
-def flagged_as(request: Request, id: str) -> list[str]:
-    """The flags on a photo in words; nothing for whoever may raise none."""
-    if person_of(request).role < Role.ANNOTATOR:
-        return []
-    return [one.words for one in session_of(request).store.team.flags.of([id])]
 
 
 def _reasons(state: AppState, given: SearchParams, id: str, judge_key: JudgeKey | None) -> list[str]:

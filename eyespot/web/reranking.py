@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, JudgeRerank, RerankEstimate
-from eyespot.types import Note, UsageError, codes_of
+from eyespot.types import Note, codes_of
 from eyespot.web._judges import AllowedJudge, Job, Judges
 from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import page
@@ -178,9 +178,7 @@ def looking(request: Request, state: State, given: Given) -> Response:
 
 def judging_of(state: AppState, result: RankedResult, given: SearchParams, person: User) -> dict[str, Any]:
     """What the page tells of the judge in whose order it stands."""
-    if given.rerank is None:
-        raise UsageError("no judge is named; say which with rerank")
-    stands = standing(state, result, given.rerank)
+    stands = standing(state, result, given.rerank or "")
     return {"stands": stands, "may": may_ask(stands.judge, person), "budget": state.judges.budget}
 
 
@@ -206,8 +204,7 @@ def stop(request: Request, state: State, given: Given) -> Response:
 
 def _allowed(state: AppState, name: str | None, person: User) -> str:
     """The name of a judge that this person may ask; `UsageError` for none, `Problem` without the role."""
-    if name is None:
-        raise UsageError("no judge is named; say which with rerank")
+    name = name or ""
     if not may_ask(state.judges[name], person):
         raise Problem(403, "this judge costs money, so it takes a token of the role annotator; ask the owner for one")
     return name

@@ -40,7 +40,7 @@ from eyespot.web.found.facets import facets_among, facets_of
 from eyespot.web.found.results import RankedResult, nothing_of, photos_left
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import places_of, summary_of, timeline_of
-from eyespot.web.large import about_photo, flagged_as
+from eyespot.web.large import about_photo
 from eyespot.web.reranking import judging_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
@@ -138,7 +138,7 @@ def photo(
     facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
     who = judge_of(person_of(request)).partition(":")[2]
-    about = about_photo(request, state, given, item) | {"flagged": flagged_as(request, id)}
+    about = about_photo(request, state, given, item)
     return page(request, template, params=given, item=item, facts=facts, rank=rank, who=who, **about, **helpers(given))
 
 

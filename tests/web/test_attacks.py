@@ -18,9 +18,9 @@ from urllib.parse import quote
 import pytest
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
-from pydantic import BaseModel
 
 from eyespot.web import Role, ServerSettings, application
+from eyespot.web._search_params import parameters_of
 from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar, make_gallery
 from tests.worlds import index_gallery
 
@@ -57,23 +57,12 @@ def doors(settings: ServerSettings) -> list[Door]:
                 yield from walk(inner.routes, prefix + route.include_context.prefix)
 
     found = [
-        Door(method, path, tuple(parameters(route.dependant)))
+        Door(method, path, tuple(parameters_of(route.dependant)))
         for path, route in walk(list(application(settings).routes))
         for method in sorted(route.methods or ())
     ]
     assert len(found) > 50, "the routes are no longer found"
     return found
-
-
-def parameters(dependant: Any) -> Iterator[str]:
-    for inner in dependant.dependencies:
-        yield from parameters(inner)
-    for field in dependant.query_params:
-        kind = field.field_info.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from (info.alias or name for name, info in kind.model_fields.items())
-        else:
-            yield field.alias
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +82,15 @@ def attacked(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings)
         while client.get("/readyz").status_code != 200:
             time.sleep(0.01)
         yield client
+
+
+def test_every_route_of_the_api_refuses_a_parameter_that_it_does_not_document(client: TestClient) -> None:
+    answers = {}
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        for method in methods if path.startswith("/v1/") else ():
+            answer = client.request(method, re.sub(r"\{[^}]*\}", "x", path), params={"nonsense": 1})
+            answers[f"{method} {path}"] = answer.status_code, "no parameter 'nonsense' here; " in answer.text
+    assert len(answers) > 30 and answers == dict.fromkeys(answers, (422, True))
 
 
 # -- who has no right ----------------------------------------------------------------------------------------------

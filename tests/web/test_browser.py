@@ -352,6 +352,21 @@ def test_a_shared_list_is_seen_by_a_colleague(browser: Any, page: Any, served: s
     with opened(browser, served) as colleague:  # without a token of the gallery
         colleague.goto(link)
         assert colleague.locator(".tile").count() == colleague.get_by_text("visitor ✓ yes").count() == 2
+        large, alts = (
+            colleague.get_by_role("dialog"),
+            [one.get_attribute("alt") for one in colleague.locator(".tile img").all()],
+        )
+        colleague.locator(".tile .picture").first.click()
+        expect(large.get_by_role("img")).to_have_attribute("alt", alts[0])
+        expect(large).to_contain_text("1 of 2")
+        colleague.keyboard.press("ArrowRight")
+        expect(large.get_by_role("img")).to_have_attribute("alt", alts[1])
+        expect(large.get_by_role("button", name="Next")).to_be_disabled()
+        large.get_by_role("button", name="Previous").click()
+        expect(large).to_contain_text("visitor ✓ yes")
+        assert large.get_by_role("img").evaluate("(one) => one.decode().then(() => one.naturalWidth)") > 0
+        colleague.keyboard.press("Escape")
+        expect(colleague.locator(".tile .picture").first).to_be_focused()
     page.reload()
     page.locator(".tile .picture").first.focus()
     press(page, "n")

@@ -15,17 +15,18 @@ from hypothesis import given
 from hypothesis import settings as trying
 from hypothesis import strategies as st
 
-from eyespot.gallery.layout.stored import make_layout, place_of_layout
+from eyespot.gallery.layout.clusters import cluster_cells
+from eyespot.gallery.layout.stored import MapLayout, make_layout, place_of_layout
 from eyespot.gallery.view import Gallery
 from eyespot.web import ServerSettings
-from eyespot.web.found.on_map import OTHERS, UNKNOWN, in_polygon
+from eyespot.web.found.on_map import OTHERS, UNKNOWN, ShownMap, in_polygon
 from tests.examples import examples
 from tests.lazy_import import requires
 from tests.made_once import made_once
 from tests.web.conftest import PHOTOS, at_this_machine, copy_gallery, make_gallery
 from tests.web.server_process import until
 from tests.wording import check_wording
-from tests.worlds import index_gallery
+from tests.worlds import draw, index_gallery
 
 pytestmark = requires("openTSNE")
 ALL = "0,0,65535,0,65535,65535,0,65535"
@@ -160,6 +161,28 @@ def test_clusters_hold_their_photos_and_are_named_by_what_is_typical(on_map: Tes
             assert share == pytest.approx(cluster["share"], abs=1e-3)
     page = on_map.get("/map").text
     assert page.count("<tr data-x=") == len(about["clusters"])
+
+
+def test_clusters_are_named_by_the_column_that_tells_them_apart_and_no_name_stands_twice(tmp_path: Path) -> None:
+    """Six heaps of ten photos: five of one set, each of a species; a column by chance tells nothing."""
+    rows = ["file_name,set,species,day"]
+    for seed in range(60):
+        draw(tmp_path / "photos" / f"{seed:03d}.jpg", seed)
+        rows.append(f"{seed:03d}.jpg,{'sample' if seed < 10 else 'birds'},species {seed // 10},{'abc'[seed % 3]}")
+    (tmp_path / "photos" / "metadata.csv").write_text("\n".join(rows) + "\n")
+    index_gallery(tmp_path / "gallery", tmp_path / "photos")
+    with at_this_machine(ServerSettings(tmp_path / "gallery", cache=tmp_path / "cache")) as client:
+        snapshot = client.app.state.eyespot.snapshots.current()  # type: ignore[attr-defined]
+        heap = np.array([int(one["species"].split()[1]) for one in snapshot.facts(list(range(60)))])
+        points = np.random.default_rng(0).normal(0, 0.01, (60, 2)) + 0.2 + 0.3 * np.c_[heap % 3, heap // 3]
+        notes = make_layout(snapshot.view).notes
+        layout = MapLayout(notes, (), points.astype(np.float32), np.arange(60), cluster_cells(points))
+        shown = ShownMap(snapshot, layout, 0)
+
+        assert shown.columns == ["species", "set", "day"]
+        assert {one["name"] for one in shown.clusters("species")} == {f"species {at}" for at in range(6)}
+        by_set = [one["name"] for one in shown.clusters("set")]
+    assert len({*by_set}) == len(by_set) == 6 and {"sample", "birds"} < {*by_set}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from eyespot.web._state import AppState, State
 from eyespot.web.annotate import _disputes, _grid
 from eyespot.web.annotate._disputes import agreement_figures
 from eyespot.web.annotate._grid import What, grow_list, list_all, query_of_words
-from eyespot.web.annotate._overview import TableRequest, labels_of, next_of, people_of
+from eyespot.web.annotate._overview import TableRequest, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
@@ -51,7 +51,7 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
         "rows": params.rows(every, assigned),
         "all": len(every),
         "labels": [f"{one.column}={value}" for one in labels for value, _ in one.values],
-        "groupings": labels_of(every),
+        "groupings": sorted({text for row in every for text in row.groupings}, key=str.casefold),
         "assigned": assigned,
         "people": people,
         "own_allowed": at.store.team.allows(OWN_DISPUTES),

@@ -177,11 +177,6 @@ class TableRequest(BaseModel):
         )
 
 
-def labels_of(rows: Sequence[OverviewRow]) -> list[str]:
-    """All categories that a query belongs to, in the order of the alphabet."""
-    return sorted({row.about[name] for row in rows for name in GROUPINGS} - {""}, key=str.casefold)
-
-
 def next_of(rows: Sequence[OverviewRow], assigned: Assigned, who: str, after: str = "") -> OverviewRow | None:
     """The query that somebody had better label next: their own first, then nobody's, the least done first."""
 

@@ -31,7 +31,6 @@ COLOURS = 10  # values of a column that have a colour each; then come others, an
 OTHERS, UNKNOWN = COLOURS, COLOURS + 1
 TYPICAL = 0.15  # share of a cluster's photos from which a value may name it
 ABOUT_FILES = re.compile("licen[cs]e|author|owner|source|copyright|rights|camera|photographer|provider", re.I)
-SECOND = 0.6  # of the first value's weight, from which a second one is named beside it
 REGION = re.compile(r"([0-9a-f]{12}):(?:c([0-9]{1,3})|([0-9]{1,5}(?:,[0-9]{1,5}){5,399}))")
 
 
@@ -69,13 +68,18 @@ class ShownMap:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns of labels that points can be coloured by, the one that tells most of the clusters first.
+        """The columns of labels that points can be coloured by, the one that best tells the clusters apart first.
 
         What tells where a file comes from, such as a licence, stands last: it is not what photos show.
         """
-        return sorted(
-            facets_of(self.snapshot).coded, key=lambda name: (bool(ABOUT_FILES.search(name)), -self._information(name))
-        )
+        sizes = np.bincount(self.clusters_of[self.clusters_of != BETWEEN])
+
+        def apart(name: str) -> float:
+            """The information about the clusters, by the share of their photos in one with a name of its own."""
+            named = int(sizes[list(self._names(self.column(name)))].sum())
+            return self._information(name) * named / max(1, int(sizes.sum()))
+
+        return sorted(facets_of(self.snapshot).coded, key=lambda name: (bool(ABOUT_FILES.search(name)), -apart(name)))
 
     def column(self, name: str) -> Coded:
         """A column by its name, over the photos of the map; `UsageError` if it is none of labels."""
@@ -120,7 +124,8 @@ class ShownMap:
     def clusters(self, column: str | None) -> list[dict[str, Any]]:
         """The clusters, the largest first, named by the values of a column that are typical of each.
 
-        Where it has none, as for photos without that label, the other columns are tried that say what photos show.
+        A name stands on one cluster alone. Where a cluster has none, the other columns are tried that say what photos
+        show.
         Each has its number, its middle (x, y), how many photos, its name, the share of them that are that, and the
         place in the map of the photo nearest to the middle (`typical`).
         """
@@ -129,7 +134,9 @@ class ShownMap:
         names: dict[int, tuple[str, float]] = {}
         for one in [column, *self.columns] if column else []:
             if one and (one == column or not ABOUT_FILES.search(one)):
-                names = self._names(self.column(one)) | names
+                given = {name for name, _ in names.values()}
+                more = self._names(self.column(one))
+                names = {number: named for number, named in more.items() if named[0] not in given} | names
         found = []
         for number in range(int(self.clusters_of.max(initial=BETWEEN)) + 1):
             photos = np.flatnonzero(self.clusters_of == number)
@@ -145,7 +152,9 @@ class ShownMap:
         return found
 
     def _names(self, column: Coded) -> dict[int, tuple[str, float]]:
-        """For each cluster the value whose share in it says most against its share everywhere, and that share.
+        """The value whose share in a cluster says most against its share everywhere, and that share.
+
+        Of clusters with the same name the largest has it: one name on ten clusters tells none of them apart.
 
         The weight of a value is p log(p / q), with p its share of the cluster and q that of the map: the part that it
         has in the relative entropy of the two, as words are weighed by tf-idf.
@@ -156,17 +165,17 @@ class ShownMap:
         table = _table(column.codes[known], self.clusters_of[known])  # (values, clusters)
         every = np.bincount(column.codes[column.codes >= 0], minlength=len(table)) / (column.codes >= 0).sum()
         sizes = np.bincount(self.clusters_of[self.clusters_of != BETWEEN])
-        names = {}
+        names: dict[str, tuple[int, float]] = {}
         for number in np.flatnonzero(table.sum(axis=0)).tolist():
             share = table[:, number] / table[:, number].sum()
             weight = share * np.log(np.maximum(share, 1e-12) / np.maximum(every[: len(share)], 1e-12))
             of_all = table[:, number] / sizes[number]  # also of those without a label: few must not speak for many
-            best, *second = [at for at in np.argsort(-weight, kind="stable")[:2].tolist() if weight[at] > 0] or [0]
+            best = int(weight.argmax())
             if of_all[best] < TYPICAL or weight[best] <= 0:
                 continue
-            both = [best, *(at for at in second if of_all[at] >= TYPICAL and weight[at] >= SECOND * weight[best])]
-            names[number] = (", ".join(column.values[at] for at in both), round(float(of_all[both].sum()), 3))
-        return names
+            # Clusters are numbered by size
+            names.setdefault(column.values[best], (number, round(float(of_all[best]), 3)))
+        return {number: (name, share) for name, (number, share) in names.items()}
 
     # -- regions ----------------------------------------------------------------------------------------------
 

@@ -171,10 +171,6 @@ class RankedResult:
         numbers = self.snapshot.groups.numbers
         return sorted({*rows, *np.flatnonzero((numbers >= 0) & np.isin(numbers, numbers[list(rows)])).tolist()})
 
-    def cut(self, params: SearchParams, most: int) -> RankedResult:
-        """The first `most` hits alone, as a result of its own."""
-        return self.derived(params, f"{most}", most=most)
-
     def in_order(self, params: SearchParams, rows: Sequence[int], judged: Mapping[int, JudgedPlace]) -> RankedResult:
         """The same hits in another order: these rows first, as a result of its own."""
         self.slice(0, len(rows))
