@@ -33,6 +33,7 @@ __all__ = [
 PARTS = (
     "login",
     "searching",
+    "counting",
     "filtering",
     "reranking",
     "map",

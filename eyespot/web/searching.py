@@ -32,6 +32,7 @@ from eyespot.web._search_params import PAGE, Given, SearchParams, query_of
 from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
+from eyespot.web.counting import can_count
 from eyespot.web.downloads import FORMATS, formats_for
 from eyespot.web.filtering import active_filters, filter_units, to_drop
 from eyespot.web.found.calibrated import WANTED, JudgeKey, known_by, to_judge
@@ -217,6 +218,7 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
         return about
     if not result.judged:
         about |= {"can_spread": judge_key is not None, "judges": list(state.judges.named)}
+        about["countable"] = judge_key is not None and can_count(given)
     if judge_key is None:
         return about
     whole = result if given.verdict is None else result.origin or result

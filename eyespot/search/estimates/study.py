@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ from eyespot.search.estimates.frame import Frame, stored_frame
 from eyespot.search.estimates.planning import GroupPlan, plan_groups
 from eyespot.search.estimates.wording import Study
 from eyespot.search.hit_pairs import HitPairs
-from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, judge_named, points
+from eyespot.search.judge_rerank import JudgeRerank, judge_named, points
 from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
 from eyespot.search.query_language import format_query
 from eyespot.storage.atomic import write_whole
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
+Verdicts = Mapping[str, Judgement]  # by the ids of photos
 
 YES = 0.5  # and more
 DOUBT = "doubt"  # why a person's no is none: nobody could tell
@@ -74,14 +75,14 @@ class BlindPairs(HitPairs):
 class CollectionEstimate(GroupedEstimate):
     """The answer of a gallery, of the photos of `frame`, with the `verdicts` (looks,) on the units of its plan.
 
-    `choices` are what it depends on besides; `missing` looks were planned and are not there.
+    `choices` are what it depends on besides; `waiting` are the photos of planned looks that have no verdict, in order.
     """
 
     frame: Frame
     study: Study
     verdicts: Reals
     choices: dict[str, Any]
-    missing: int = 0
+    waiting: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -98,6 +99,11 @@ class CollectionEstimate(GroupedEstimate):
         judges = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
         whose = () if self.study.agreement else (f"relevant is what {judges} accepts; --recheck 20 says how steadily",)
         return (*self.notes, *whose, *super().advice)
+
+    @property
+    def missing(self) -> int:
+        """How many looks were planned and are not there."""
+        return len(self.waiting)
 
     @property
     def together(self) -> bool:
@@ -192,15 +198,14 @@ def estimate_collection(
     with _stage(collection, settings, judge) as stage:
         if judge is None:
             refuse_unverified(stage.judge.name, accuracy)
-        folder = ledger_of(settings.ledger, collection.gallery.path).parent / "estimates"
-        frame = stored_frame(collection, query, settings, folder)
-        plan = _plan(frame, settings)
-        with _pictures(collection, stage, query, [frame.ids[at] for at in plan.units]) as pairs:
+        frame, plan = _planned(collection, query, settings)
+        ids = [frame.ids[at] for at in plan.units]
+        with _pictures(collection, stage, query, ids) as pairs:
             result = stage.ask_pairs(pairs)
-        there = [result.verdict(query.id, frame.ids[at]) is not None for at in plan.units]
-        missing = there.count(False)
-        plan = plan.until(there.index(False)) if result.stopped and missing else plan
-        verdicts = np.array([_yes(result.verdict(query.id, frame.ids[at])) for at in plan.units])
+        known = {id: result.verdict(query.id, id) for id in ids}
+        waiting = tuple(id for id in ids if known[id] is None)
+        plan = plan.until(ids.index(waiting[0])) if result.stopped and waiting else plan
+        verdicts = np.array([_yes(known[id]) for id in ids[: len(plan.units)]])
         places = _to_recheck(plan, verdicts, settings.recheck)
         first = {frame.ids[plan.units[at]]: float(verdicts[at]) for at in places}
         agreement = _rechecked(collection, stage, query, first) if first else ""
@@ -208,11 +213,33 @@ def estimate_collection(
         agreement += _overlap(stage, query, every)
         answers = _answers(query, frame, stage.ledger) if stage.judge.name.startswith(PERSON) else None
         study = _study(collection, query, settings, frame, judges=(stage.judge.name,), agreement=agreement)
+    notes = (*_notes(collection, frame, len(waiting)), *([result.stopped] if result.stopped else []))
+    rest = {"frame": frame, "study": study, "waiting": waiting, "notes": notes}
+    return CollectionEstimate.of(plan, verdicts, _choices(settings, accuracy, answers), **rest)
+
+
+def estimate_of_verdicts(
+    collection: Any, query: Query, settings: EstimateSettings, known: Callable[[list[str]], Verdicts], judge: str
+) -> CollectionEstimate:
+    """The answer by the verdicts of a person that are there, up to the last round that is whole.
+
+    `known` gives the verdicts on these photos. Before a round is whole no group has an interval.
+    """
+    frame, plan = _planned(collection, query, settings)
+    ids = [frame.ids[at] for at in plan.units]
+    there = {id: one.verdict for id, one in known(ids).items() if one.verdict is not None}
+    waiting = tuple(id for id in ids if id not in there)
+    plan = plan.until(ids.index(waiting[0])) if waiting else plan
+    verdicts = np.array([_yes(there[id]) for id in ids[: len(plan.units)]])
+    study, notes = _study(collection, query, settings, frame, judges=(judge,)), _notes(collection, frame)
+    rest = {"frame": frame, "study": study, "waiting": waiting, "notes": notes}
+    return CollectionEstimate.of(plan, verdicts, _choices(settings, accuracy_named(None), None), **rest)
+
+
+def _choices(settings: EstimateSettings, accuracy: Accuracy, answers: list[float | None] | None) -> dict[str, Any]:
+    """What an answer depends on besides the plan and the verdicts, as a file holds it."""
     choices = {name: getattr(settings, name) for name in ("borrow", "strict", "together")}
-    choices |= {"accuracy": list(vars(accuracy).values()), "answers": answers}
-    notes = _notes(collection, frame, missing, result)
-    rest = {"frame": frame, "study": study, "missing": missing, "notes": notes}
-    return CollectionEstimate.of(plan, verdicts, choices, **rest)
+    return {**choices, "accuracy": list(vars(accuracy).values()), "answers": answers}
 
 
 @contextmanager
@@ -225,11 +252,14 @@ def _stage(collection: Any, settings: EstimateSettings, judge: Any) -> Iterator[
         yield JudgeRerank(judge_named(judge), ledger)
 
 
-def _plan(frame: Frame, settings: EstimateSettings) -> GroupPlan:
+def _planned(collection: Any, query: Query, settings: EstimateSettings) -> tuple[Frame, GroupPlan]:
+    """The photos of a question as they were ranked when it was first put, and which of them are looked at."""
+    folder = ledger_of(settings.ledger, collection.gallery.path).parent / "estimates"
+    frame = stored_frame(collection, query, settings, folder)
     labels = {str(label): label for label in [*frame.order, *frame.groups, *frame.beside]}
     compare = [labels.get(name, name) for name in settings.named_groups]
     how: dict[str, Any] = {"order": frame.order, "compare": compare, "depth": settings.depth, "beside": frame.beside}
-    return plan_groups(frame.groups, settings.looks, settings.seed, **how)
+    return frame, plan_groups(frame.groups, settings.looks, settings.seed, **how)
 
 
 @contextmanager
@@ -242,19 +272,13 @@ def _pictures(collection: Any, stage: JudgeRerank, query: Query, ids: Sequence[s
             judged = stage.ledger.known(query_digest(query), ids, stage.judge.name, stage.judge.prompt)
             for number, id in enumerate(ids, 1):
                 if id in facts and id not in judged:
-                    copied = _copied(str(facts[id]["path"] or ""), Path(folder) / f"{number:04}.jpg")
-                    facts[id] = facts[id] | {"path": copied}
+                    copy, photo = Path(folder) / f"{number:04}.jpg", str(facts[id]["path"] or "")
+                    facts[id] = {**facts[id], "path": None}  # as it stays where the photo cannot be read
+                    with suppress(OSError, BadPicture):
+                        copy.write_bytes(thumbnail(read_again(photo), SHOWN))
+                        facts[id]["path"] = str(copy)
         heads = {query: {at: RankedImage(id, 0.0) for at, id in enumerate(ids, 1)}}
         yield BlindPairs(heads, facts)
-
-
-def _copied(path: str, place: Path) -> str | None:
-    """A photo as a JPEG that says nothing but what it shows; None for one that cannot be read."""
-    try:
-        place.write_bytes(thumbnail(read_again(path), SHOWN))
-    except (OSError, BadPicture):
-        return None
-    return str(place)
 
 
 def _yes(verdict: Verdict | None) -> float:
@@ -323,11 +347,10 @@ def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Fra
         units = "photos counted one by one"
     if settings.of:
         units += f"; shares are of {len(frame.groups) + len(frame.beside):,} photos: those ranked, and {settings.of}"
-    by = settings.by or "group"
-    return Study(sum(frame.photos), format_query(query), of, frame.ranked_by, by, units, **rest)
+    return Study(sum(frame.photos), format_query(query), of, frame.ranked_by, settings.by or "group", units, **rest)
 
 
-def _notes(collection: Any, frame: Frame, missing: int, result: JudgeResult) -> tuple[str, ...]:
+def _notes(collection: Any, frame: Frame, missing: int = 0) -> list[str]:
     notes = [f"{missing} looks are missing; run the same line again to go on"] if missing else []
     if (now := int(collection.view.live.sum())) != frame.live:
         grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"

@@ -1,0 +1,138 @@
+"""Count by group: photos of a search are drawn and judged blind, and their verdicts give shares with intervals."""
+
+from __future__ import annotations
+
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
+from zipfile import ZipFile
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Query as Parameter
+from pydantic import BaseModel
+
+from eyespot.search.estimates.frame import DATES
+from eyespot.search.estimates.study import CollectionEstimate, estimate_of_verdicts
+from eyespot.search.estimates.wording import advice, group_note, pair_sentence
+from eyespot.settings.estimate import EstimateSettings
+from eyespot.settings.search import FilterSettings
+from eyespot.types import Query, UsageError
+from eyespot.web._items import existing_row, item_of, thumbnail_address
+from eyespot.web._judging import judge_of, verdicts_on
+from eyespot.web._pages import page
+from eyespot.web._search_params import Given, Name, SearchParams, query_of
+from eyespot.web._security import needs, person_of
+from eyespot.web._settings import Role
+from eyespot.web._state import AppState, State
+from eyespot.web.downloads import attachment, file_name
+from eyespot.web.found.derived import verdict_of
+from eyespot.web.found.facets import facets_of
+from eyespot.web.found.snapshot import Snapshot
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
+SHOWN = 24  # photos on a page
+BEHIND = 60  # photos behind a bar
+UNCOUNTED = ("picture", "like", "unlike", "list", "region", "feedback", "rerank")  # by these no photos are drawn
+
+
+class CountParams(BaseModel):
+    """By what photos are counted, all as one group without it, and how many are looked at; None: nothing is drawn."""
+
+    group: Name = None
+    looks: Literal["60", "120", "240"] | None = None
+
+    @property
+    def address(self) -> str:
+        """The parameters behind those of a search."""
+        return f"&group={self.group or ''}&looks={self.looks}"
+
+
+Counted = Annotated[CountParams, Parameter()]
+
+
+@router.get("/count")
+def count(request: Request, state: State, given: Given, counted: Counted) -> Response:
+    """What to count by; then the next photos to judge, and the answer of each round that is whole."""
+    _query(state, given)
+    about: dict[str, Any] = {"params": given, "counted": counted, "items": (), "made": None}
+    about["columns"] = _columns(state.snapshots.current(given.encoder))
+    if counted.looks is not None:
+        about |= _answer_of(_estimate(state, given, counted, judge_of(person_of(request))), int(counted.looks))
+    return page(request, "count.html", **about, thumbnail=thumbnail_address, note=group_note)
+
+
+@router.get("/count/photo/{id:path}")
+def blind_photo(request: Request, state: State, given: Given, id: str) -> Response:
+    """A photo large, without its name, date, place and rank."""
+    snapshot, query = state.snapshots.current(given.encoder), _query(state, given)
+    item = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
+    known = verdicts_on(state.ledger.readable.judgements, query, [id], judge_of(person_of(request)))
+    about: dict[str, Any] = {"item": item, "verdict": verdict_of(known.get(id)), "thumbnail": thumbnail_address}
+    return page(request, "count_photo.html", **about)
+
+
+@router.get("/count/answer.zip")
+def answer(request: Request, state: State, given: Given, counted: Counted) -> Response:
+    """The table, the figure, the page, the methods, and the files that the same answer is made of again."""
+    made = _estimate(state, given, counted, judge_of(person_of(request)))
+    written = BytesIO()
+    with TemporaryDirectory(prefix="eyespot-") as folder, ZipFile(written, "w") as archive:
+        made.write_table(Path(folder) / "groups.csv")
+        made.write_html(Path(folder) / "answer.html")
+        for place in sorted(Path(folder).iterdir()):
+            archive.write(place, place.name)
+        archive.writestr("figure.svg", made.plot())
+        archive.writestr("methods.txt", made.methods)
+    name = file_name(f"{given.q} by {counted.group or 'photos'}")
+    return attachment(written.getvalue(), "application/zip", f"{name}.zip")
+
+
+def can_count(given: SearchParams) -> bool:
+    """Whether photos of a search can be drawn: it is of words alone, in the order of its scores."""
+    return bool(given.q) and not any(getattr(given, name) for name in UNCOUNTED)
+
+
+def _query(state: AppState, given: SearchParams) -> Query:
+    query = query_of(given, state.cache.uploads)
+    if query is None or not can_count(given):
+        raise UsageError("photos are counted by words and filters alone; take pictures, lists and re-ranking out")
+    return query
+
+
+def _estimate(state: AppState, given: SearchParams, counted: CountParams, judge: str) -> CollectionEstimate:
+    snapshot, query = state.snapshots.current(given.encoder), _query(state, given)
+    filters = given.model_dump(include=set(FilterSettings.model_fields))
+    settings = EstimateSettings(by=counted.group, looks=int(counted.looks or 60), ledger=state.ledger.path, **filters)
+    judgements = state.ledger.readable.judgements
+    known = partial(verdicts_on, judgements, query, judge=judge)
+    return estimate_of_verdicts(snapshot.collection, query, settings, known, judge)
+
+
+def _answer_of(made: CollectionEstimate, looks: int) -> dict[str, Any]:
+    """What the page shows of an estimate: photos to judge, how far they are, bars, and the photos behind each bar."""
+    plan, ids = made.plan, made.frame.ids
+    planned, seen = min(looks, len(ids)), len(plan.units)
+    behind: dict[Any, list[str]] = {label: [] for label in made.groups}
+    for at, verdict in zip(plan.units.tolist(), made.verdicts.tolist(), strict=True):
+        if verdict == 1:
+            behind[plan.labels[plan.group[at]]].append(ids[at])
+    return {
+        "items": made.waiting[:SHOWN],
+        "planned": planned,
+        "judged": planned - made.missing,
+        "next_round": next((end for end in (60, 120, 240) if seen < end < planned), planned),
+        "made": made if seen else None,
+        "bars": made.plot() if seen else "",
+        "behind": {label: several[:BEHIND] for label, several in behind.items()},
+        "advice": (*made.notes, *advice(made)),
+        "claims": [sentence for pair in made.pairs if (sentence := pair_sentence(made, pair))],
+    }
+
+
+def _columns(snapshot: Snapshot) -> list[str]:
+    """What photos can be counted by: parts of their dates, cells of the map, and columns of labels."""
+    facets = facets_of(snapshot)
+    dated = list(DATES) if facets.first else []
+    return [*dated, *(["cell"] if facets.map else []), *facets.coded]

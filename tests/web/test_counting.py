@@ -1,0 +1,92 @@
+"""Count by group on the page: photos judged blind, and an answer with the planted truth that Python gives as well."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+import eyespot
+from eyespot.search.estimates.study import again
+from eyespot.web import Role, ServerSettings
+from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import copy_of_sample_gallery
+
+ADDRESS = "/count?q=a+windmill&group=category&looks=60"
+RENEWABLE, WINDMILLS = "categorization/renewable", 14
+PAGE = {"Accept": "text/html"}
+
+
+def ids_on(page: str) -> list[str]:
+    return re.findall(r'<li class="tile" data-id="([^"]+)"', page)
+
+
+def judge_all(client: TestClient, sample: Path, most: int = 1000) -> int:
+    """Judge what the page offers, by the names of files that it does not show; how many."""
+    paths = {str(one["id"]): str(one["path"]) for one in _facts(sample)}
+    judged = 0
+    while judged < most and (ids := ids_on(client.get(ADDRESS, headers=PAGE).text)):
+        marks = [{"item": id, "verdict": "yes" if "windmill" in paths[id] else "no"} for id in ids[: most - judged]]
+        assert client.post("/v1/judgements/several", json={"q": "a windmill", "marks": marks}).status_code == 200
+        judged += len(marks)
+    return judged
+
+
+def _facts(sample: Path) -> list[dict[str, Any]]:
+    view = eyespot.open(sample).view
+    return view.facts(range(int(view.starts[-1])))
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    return copy_of_sample_gallery(tmp_path / "gallery")
+
+
+def test_photos_are_judged_blind_and_the_answer_is_that_of_python(sample: Path, tmp_path: Path) -> None:
+    with at_this_machine(ServerSettings(sample)) as client:
+        assert '<option value="category">' in client.get("/count?q=a+windmill", headers=PAGE).text
+        first = client.get(ADDRESS, headers=PAGE).text
+        assert len(ids_on(first)) == 24 and "0 of 60 photos judged" in first and "The answer" not in first
+        assert not re.search(r"windmill[\w-]*\.(jpg|png|svg)", first.split("<ol")[1].split("</ol>")[0])
+        large = client.get(f"/count/photo/{ids_on(first)[0]}?q=a+windmill", headers=PAGE).text
+        assert "windmill" not in large.replace("a+windmill", "") and "category" not in large
+
+        assert judge_all(client, sample, 30) == 30
+        assert "30 of 60 photos judged" in (page := client.get(ADDRESS, headers=PAGE).text) and "%" not in page
+        assert judge_all(client, sample) == 30  # after a pause, or a server that was killed, it goes on
+
+        done = client.get(ADDRESS, headers=PAGE).text
+        judge = client.get("/v1/judgements").json()["judgements"][0]["by"]
+        archive = zipfile.ZipFile(io.BytesIO(client.get(ADDRESS.replace("/count", "/count/answer.zip")).content))
+    found = eyespot.open(sample).estimate("a windmill", by="category", looks=60, judge=judge)
+    assert found.missing == 0 and found.groups[RENEWABLE].relevant.low <= WINDMILLS
+    rows = list(csv.DictReader(io.StringIO(archive.read("groups.csv").decode())))
+    assert [(one["group"], int(one["yes"])) for one in rows] == [(one["group"], one["yes"]) for one in found.table]
+    assert float(rows[0]["share_low"]) == found.table[0]["share_low"]
+    for one in found.groups.values():
+        interval = f"{100 * one.share.low:.1f} to {100 * one.share.high:.1f} %"
+        shown = {"": "too few judged", "whole": "all judged"}.get(one.basis, interval)
+        assert shown in done.split(f">{one.label}</th>")[1].split("</tr>")[0]
+    archive.extractall(tmp_path / "answer")
+    assert again(tmp_path / "answer").table == found.table
+    assert archive.read("methods.txt").decode() == found.methods
+    yes = done.split(f'<th scope="row" dir="auto">{RENEWABLE}')[1].split("</tr>")[0]
+    assert yes.count("<img") == found.groups[RENEWABLE].yes > 0
+
+
+def test_what_cannot_be_counted_is_refused_in_a_sentence(client: TestClient) -> None:
+    for more in ("&like=x", "&list=1", "&group=nothing&looks=60", "&looks=7"):
+        refused = client.get(f"/count?q=a+windmill{more}")
+        assert refused.status_code == 422 and refused.json()["detail"]
+
+
+def test_readers_cannot_count(settings: ServerSettings) -> None:
+    with from_afar(settings, TOKENS[Role.READER]) as reader:
+        assert reader.get(ADDRESS).status_code == 403
+        assert "Count by" not in reader.get("/?q=a+windmill", headers=PAGE).text
