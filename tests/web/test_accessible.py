@@ -173,6 +173,8 @@ PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "what judges cost": ("/?q=stripes", offered),
     "a judge's order": ("/?q=discs&rerank=quick", reranked),
     "a spread to judge": ("/spread?q=red", nothing),
+    "what to count by": ("/count?q=red", nothing),
+    "photos to count": ("/count?q=red&looks=60", nothing),
     "calibrated": ("/?q=blue", calibrated),
     "photos of a tab": ("/?q=stripes&verdict=unjudged", nothing),
     "chosen photos": ("/?q=chosen", chosen),

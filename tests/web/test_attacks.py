@@ -131,7 +131,7 @@ OWNERS = re.compile(
     r"\w+ (/add.*|/metrics|/v1/(videos|originals)/.*|/annotate/(assign|rules))"
     r"|POST /map/make"
 )
-ANNOTATORS = re.compile(r"\w+ (/(annotate|review|lists|v1/lists|v1/judgements|v1/clicks)($|/.*)|/spread)")
+ANNOTATORS = re.compile(r"\w+ (/(annotate|review|lists|v1/lists|v1/judgements|v1/clicks)($|/.*)|/spread|/count.*)")
 AT_THE_MACHINE = re.compile("POST /add/folder")
 CLOSED = {
     Role.READER: (OWNERS, ANNOTATORS),

@@ -290,7 +290,7 @@ def test_ranges_are_chosen_and_judged_at_once_and_all_down_to_here_leaves_what_h
     assert counts(page) == {"all": PHOTOS, "yes": 3, "no": 3, "doubt": 3, "unjudged": PHOTOS - 9}
 
 
-@pytest.mark.parametrize("way", ["/?q=same+keys", "/spread?q=same+keys", "/annotate"])
+@pytest.mark.parametrize("way", ["/?q=same+keys", "/spread?q=same+keys", "/count?q=same+keys&looks=60", "/annotate"])
 def test_the_same_keys_judge_on_search_spread_and_annotate(page: Any, way: str) -> None:
     photos, mark = ".tile", "data-verdict"
     page.goto(way)

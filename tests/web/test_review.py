@@ -234,6 +234,7 @@ PLACES = (
     "/?q=a+fish",
     "/hits?q=a+fish&cursor={run}.1",
     "/spread?q=a+fish",
+    "/count?q=a+fish",
     "/?q=a+fish&rerank=quick",
     "/annotate",
     "/annotate/label?query=a+heron",
