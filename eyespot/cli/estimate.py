@@ -44,6 +44,6 @@ def run(
             print_line(escaped(line))
     for sentence in made.advice:
         warn(sentence)
-    exit_if_failed(made.missing)
+    exit_if_failed(len(made.waiting))
     if not any(one.basis for one in made.groups.values()):
         raise EyespotError("no group has an interval; judge more, or take coarser groups")

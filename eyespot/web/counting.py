@@ -121,7 +121,7 @@ def _answer_of(made: CollectionEstimate, looks: int) -> dict[str, Any]:
     return {
         "items": made.waiting[:SHOWN],
         "planned": planned,
-        "judged": planned - made.missing,
+        "judged": planned - len(made.waiting),
         "next_round": next((end for end in (60, 120, 240) if seen < end < planned), planned),
         "made": made if seen else None,
         "bars": made.plot() if seen else "",

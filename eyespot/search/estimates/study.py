@@ -101,11 +101,6 @@ class CollectionEstimate(GroupedEstimate):
         return (*self.notes, *whose, *super().advice)
 
     @property
-    def missing(self) -> int:
-        """How many looks were planned and are not there."""
-        return len(self.waiting)
-
-    @property
     def together(self) -> bool:
         """Whether the figure shows the bands that hold for all groups at once."""
         return bool(self.choices["together"])
@@ -136,7 +131,7 @@ class CollectionEstimate(GroupedEstimate):
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
         fields = {"groups": self.table, "pairs": self.pair_table, "advice": self.advice, "methods": self.methods}
-        return {**fields, "missing": self.missing, "design": self.plan.as_json()["strata"]}
+        return {**fields, "missing": len(self.waiting), "design": self.plan.as_json()["strata"]}
 
     def plot(self) -> str:
         """The figure: shares with intervals over the effort, as an <svg> element."""
