@@ -350,4 +350,4 @@ def _notes(collection: Any, frame: Frame, missing: int = 0) -> list[str]:
     if (now := int(collection.view.live.sum())) != frame.live:
         grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"
         notes.append(f"{grown}; the answer is of those; --fresh ranks it anew")
-    return (*notes, *([result.stopped] if result.stopped else []))
+    return notes
