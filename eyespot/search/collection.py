@@ -58,6 +58,12 @@ NO_MATCH = "no-match"  # the code of the note that nothing scores as a match sho
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
 
+def no_match(best: float, weakest: float) -> Note:
+    """The note that `best` lies below what a match scores at least, in digits that tell the two apart."""
+    digits = 3 if round(best, 3) < round(weakest, 3) else 8
+    return Note(NO_MATCH, f"probably no good match: the best score is {best:.{digits}f}, below {weakest:.{digits}f}")
+
+
 def _change(name: str, then: str, now: str) -> str:
     same = next((at for at, (one, other) in enumerate(zip(then, now, strict=False)) if one != other), 0)
     at = max(0, same - 20)  # with some words before what differs
@@ -328,11 +334,10 @@ class Collection:
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
         plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local", "moved"}
         plain = plain and run.header.get("by") != "words" and query.id not in run.header.get("worded", ())
-        if plain and len(run.score) and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
-            weakest = self.encoder.weakest_match(own[0])
-            if weakest is not None and (best := run.score.max()) < weakest:
-                text = f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"
-                notes.append(Note(NO_MATCH, text))
+        plain = plain and len(run.score) > 0 and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0
+        weakest = self.encoder.weakest_match(own[0]) if plain else None
+        if weakest is not None and (best := run.score.max()) < weakest:
+            notes.append(no_match(best, weakest))
         encoder, imported = self.view.space.encoder, self.view.space.revision == IMPORTED
         if without := self.view.without_vector:
             way_out = "" if imported else f"; bring them in with: eyespot index -g {quote(str(self.gallery.path))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.runs import read_run, write_run
 from eyespot.search import JudgeRerank, Nearest
-from eyespot.search.collection import Collection
+from eyespot.search.collection import NO_MATCH, Collection, no_match
 from eyespot.search.embedding import embed
 from eyespot.search.hits import Hits
 from eyespot.search.query_language import parse
 from eyespot.search.why import MOST_WORDS, QueryParts
 from eyespot.types import EyespotError, Query, Run, Term, UsageError
+from eyespot.types.messages import codes_of
 from tests.wording import raises
 from tests.worlds import draw_photos, index_gallery
 
@@ -153,7 +155,14 @@ def test_pictures_and_words_are_added_with_their_weights(collection: Collection)
 
 def doubts(collection: Collection, query: Query | str) -> bool:
     """Whether the answer says that there is probably no good match."""
-    return any("probably no good match" in note for note in collection.search(query).notes)
+    return NO_MATCH in codes_of(collection.search(query).notes)
+
+
+@pytest.mark.parametrize(("best", "weakest"), [(0.2431, 0.2434), (0.1, 0.2), (0.24300001, 0.24300002)])
+def test_the_note_tells_the_best_score_from_that_of_a_match(best: float, weakest: float) -> None:
+    shown = re.findall(r"\d\.\d+", no_match(best, weakest))
+
+    assert float(shown[0]) < float(shown[1])
 
 
 def test_one_text_is_doubted_exactly_below_its_weakest_match(collection: Collection) -> None:

@@ -31,7 +31,7 @@ from eyespot.kernels.codes import MAPPED
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import ARCHIVES, Root
 from eyespot.search.chain import chain_of
-from eyespot.search.collection import Collection
+from eyespot.search.collection import Collection, no_match
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
 from eyespot.types import Encoder, Mask, Query, Run, Vectors
@@ -232,7 +232,7 @@ class Snapshot:
         _, known, weakest = self._embedded(query) if query else (None, {}, None)
         caveats = [caveat for text, caveat in known.items() if caveat and (not answered or NEGATION.search(text))]
         if weakest is not None and best is not None and best < weakest:
-            caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
+            caveats.append(no_match(best, weakest))
         if without := self.view.without_vector:
             called = self.collection.gallery.called(self.view.stem)
             caveats.append(f"{without} pictures have no vectors of {called} and were not searched")
