@@ -227,8 +227,9 @@ def estimated(tmp_path: Path, *words: object) -> dict[str, Any]:
         (("--undated",), 205),
         (("--unit", "category"), 9),
         (("--label", "category=categorization/renewable"), 28),
+        (("--label", "category=categorization/renewable", "--of", "width > 0"), 28),
     ],
-    ids=["all", "where", "undated", "unit", "label"],
+    ids=["all", "where", "undated", "unit", "label", "of"],
 )
 def test_a_filter_and_the_unit_decide_what_is_counted(
     words: tuple[str, ...], units: int | None, tmp_path: Path
@@ -237,6 +238,7 @@ def test_a_filter_and_the_unit_decide_what_is_counted(
 
     (all_of_them,) = estimated(tmp_path, *words)["groups"]
     assert all_of_them["units"] == units or (units is None and 0 < all_of_them["units"] < 205)
+    assert all_of_them["effort"] == (205 if "--of" in words else all_of_them["units"])
 
 
 @pytest.mark.parametrize("words", [("--after", "2000"), ("--before", "2000"), ("--near", "0,0,1")], ids=str)
