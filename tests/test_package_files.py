@@ -76,7 +76,7 @@ def test_every_data_file_of_the_package_is_read() -> None:
 
 
 def code_files() -> list[Path]:
-    return [path for path in (ROOT / "eyespot").rglob("*") if path.suffix in (".py", ".html", ".js", ".css")]
+    return [path for path in (ROOT / "eyespot").rglob("*") if path.suffix in (".py", ".html", ".js", ".css", ".toml")]
 
 
 def is_named(name: str, code: str) -> bool:
