@@ -260,7 +260,7 @@ def test_the_demo_writes_a_page_to_look_at_and_prints_five_searches(tmp_path: Pa
 
 @pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error(sample_gallery: Path) -> None:
-    line = f"{sys.executable} -m eyespot.cli search windmill -k 200 --by look -g {sample_gallery} | head -n 1"
+    line = f"{sys.executable} -m eyespot.cli search cat -k 200 --by look -g {sample_gallery} | head -n 1"
 
     ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
 
