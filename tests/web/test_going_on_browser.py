@@ -136,7 +136,7 @@ def test_a_dropped_picture_is_not_being_sent_for_ever(page: Any, settings: Serve
 @pytest.mark.parametrize("keys", ["yyn", ("Shift+ArrowRight", "y", "n")])
 def test_verdicts_behind_a_lost_network_wait_through_a_reload(page: Any, keys: tuple[str, ...]) -> None:
     """Also several at once: all that was said is there when the network is back, and the tabs count it meanwhile."""
-    page.route("**/v1/judgements/**", lambda route: route.abort())  # before the page: what it sends for good slips by otherwise
+    page.route("**/v1/judgements/**", lambda route: route.abort())  # before the page, or the first may slip by
     page.goto(f"/?q=a+lost+line+of+{len(keys)}+{keys[0]}")
     page.locator(".tile .picture").first.focus()
     press(page, keys)
