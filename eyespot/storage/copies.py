@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
@@ -65,14 +65,20 @@ def is_foreign(path: Path) -> bool:
 
 
 def _is_intact(path: Path) -> bool:
-    """Whether a ledger of other bytes passes SQLite's own check and has every row of its copies."""
+    """Whether a ledger of other bytes passes SQLite's own check, has every row of its copies, and was written to.
+
+    One of the same date and rows was not: what changed there is a bit on the disk.
+    """
     if path.name != LEDGER or log_damage(path) or [*_rows(path, "PRAGMA integrity_check(1)")] != [("ok",)]:
         return False
-    for place in (path.parent / FOLDER).glob("*.parquet"):
+    folder = path.parent / FOLDER
+    written = _is_newer(path, folder / DIGESTS)
+    for place in folder.glob("*.parquet"):
         rows = set(_rows(path, f"SELECT * FROM {place.stem}"))
-        if not _is_sound(place) or not rows.issuperset(row for batch in _batches(place) for row in batch):
+        if not _is_sound(place) or not rows.issuperset(known := {row for batch in _batches(place) for row in batch}):
             return False
-    return True
+        written = written or (rows != known and not (folder / _behind(place.stem)).exists())
+    return written
 
 
 def damage(path: Path) -> str:
@@ -223,10 +229,8 @@ def _write_rows(path: Path, columns: Mapping[str, str], rows: Iterator[tuple[Any
         pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer,
     ):
         while chunk := [*islice(rows, _CHUNK)]:
-            arrays = [
-                pa.array(column, kind) for column, kind in zip(zip(*chunk, strict=True), schema.types, strict=True)
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            columns_of = dict(zip(schema.names, zip(*chunk, strict=True), strict=True))
+            writer.write_table(pa.table(columns_of, schema=schema))
     path.with_name(_behind(path.stem)).unlink(missing_ok=True)
 
 
@@ -345,14 +349,10 @@ def _batches(place: Path) -> Iterator[list[tuple[Any, ...]]]:
             yield [*zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
-def _both_ways(path: Path, query: str, columns: Iterable[str]) -> list[tuple[Any, ...]]:
+def _both_ways(path: Path, query: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """The rows before the first damaged page and after the last one."""
-    forwards, backwards = (", ".join(f"{name} {order}" for name in columns) for order in ("ASC", "DESC"))
-    if not forwards:
-        return []
-    return [
-        *dict.fromkeys([*_rows(path, f"{query} ORDER BY {forwards}"), *_rows(path, f"{query} ORDER BY {backwards}")])
-    ]
+    orders = [", ".join(f"{name} {order}" for name in columns) for order in ("ASC", "DESC")] if columns else []
+    return [*dict.fromkeys(row for order in orders for row in _rows(path, f"{query} ORDER BY {order}"))]
 
 
 def _rows(path: Path, query: str) -> Iterator[tuple[Any, ...]]:

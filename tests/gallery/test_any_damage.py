@@ -25,6 +25,7 @@ from eyespot.gallery.reading import reading
 from eyespot.gallery.view import Gallery
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.index_choice import Measured, building, open_index, rebuild_index, store_index, stored_of
+from eyespot.storage.digests import CHANGED
 from eyespot.storage.sqlite import DamagedLedger
 from eyespot.types import Encoder, Exchange, EyespotError, Judgement, Query, Term, UsageError, Verdict, no_progress
 from tests.command import run_eyespot
@@ -216,6 +217,37 @@ def test_a_sound_ledger_that_another_program_wrote_to_is_taken_with_a_note(galle
     assert not faults(gallery, no_progress)
     assert [note for note in index_gallery(gallery).notes if "another program" in note]
     assert len(judged(gallery)) == count and not [*gallery.glob("*.damaged")] and index_gallery(gallery).notes == []
+
+
+@pytest.mark.parametrize("at", ["free space of a page", "a number of the header that nothing reads"])
+def test_a_flip_that_no_row_shows_is_no_other_program(gallery: Path, at: str) -> None:
+    """SQLite takes such a file for sound; its date says that nobody wrote to it."""
+    before, place = judged(gallery), gallery / "ledger.sqlite"
+    date = place.stat().st_mtime_ns
+    with closing(sqlite3.connect(place)) as sql:
+        (page,) = sql.execute("SELECT rootpage FROM sqlite_master WHERE name = 'judges'").fetchone()
+        (size,) = sql.execute("PRAGMA page_size").fetchone()
+    flip(place, (page - 1) * size + size // 2 if at.startswith("free") else 68)
+    os.utime(place, ns=(date, date))
+    with closing(sqlite3.connect(place)) as sql:
+        assert sql.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+    assert [(fault.file, fault.reason) for fault in faults(gallery, no_progress)] == [("ledger.sqlite", CHANGED)]
+    with pytest.raises(DamagedLedger, match=WAY_OUT):
+        judged(gallery)
+    notes = repaired(gallery).notes
+    assert judged(gallery) == before and faults(gallery, no_progress) == [] and not [*gallery.glob("*.damaged")]
+    assert not [note for note in notes if "another program" in note or "lost" in note]
+
+
+def test_rows_of_another_program_stay_where_a_copy_of_the_gallery_has_new_dates(gallery: Path) -> None:
+    with closing(sqlite3.connect(gallery / "ledger.sqlite", isolation_level=None)) as sql:
+        sql.execute(OTHER["rows"][0])
+    os.utime(gallery / "ledger" / "digests.txt")  # copied after the ledger
+    assert not faults(gallery, no_progress) and not [note for note in repaired(gallery).notes if "lost" in note]
+    assert len(judged(gallery)) == 20
+    with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql:
+        assert sql.execute("SELECT count(*) FROM judges").fetchone() == (2,)
 
 
 def test_a_cut_of_a_ledger_that_was_never_closed_is_called_a_loss(gallery: Path) -> None:
