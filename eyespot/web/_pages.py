@@ -23,7 +23,8 @@ from eyespot.web._security import person_of
 from eyespot.web._settings import Role
 
 HERE = Path(__file__).parent
-KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
+KINDS |= {".svg": "image/svg+xml", ".txt": "text/plain"}
 router = APIRouter(include_in_schema=False)
 
 
