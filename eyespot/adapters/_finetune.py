@@ -193,12 +193,13 @@ class FineTuning:
         self.device = next(iter(self.trained.values())).device
         self.optimizer = torch.optim.AdamW(self.trained.values(), recipe.rate, weight_decay=recipe.weight_decay)
         self.step, self.loss, self.unread = 0, float("nan"), 0
-        state = checkpoints.load_state(out, self.device)
-        if state is not None:
-            towers.model.load_state_dict(state["trained"], strict=False)
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.step, self.loss, self.unread = state["step"], state["loss"], state["unread"]
+        checkpoints.resume(out, self.device, self._restore)
         towers.model.train()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.towers.model.load_state_dict(state["trained"], strict=False)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step, self.loss, self.unread = int(state["step"]), float(state["loss"]), int(state["unread"])
 
     def state(self) -> dict[str, Any]:
         """All that a resumed training needs."""

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.adapters.quari.files import arrays_in
+from eyespot.adapters.quari.files import NOT_FINITE, arrays_in, safe_arrays
 from eyespot.adapters.quari.training.data import unit
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import NothingFound, UsageError, Vectors
 
-FILE = "linear.safetensors"
+FILE, MAKE = "linear.safetensors", "eyespot train linear"
 AT_ONCE = 1 << 14  # rows
 Tell = Callable[[int, int, float], None]  # a step, how many there are, its loss
 
@@ -118,31 +118,21 @@ def save(folder: Path, adapter: Linear) -> None:
 
 def load(place: Path | str) -> Linear:
     """What `save` wrote, its folder or its file, or a layer that ILIAS publishes (.pth); `UsageError` for all else."""
-    from safetensors import SafetensorError, safe_open
-
     path = Path(place).expanduser()
     if path.suffix == ".pth":
-        return _published(path)
+        return _fitting(path, arrays_in(path, path.name), ("layer.weight", "layer.bias"))  # it names no encoder
     path = path if path.is_file() else path / FILE
-    try:
-        with safe_open(path, framework="numpy") as file:
-            found = Linear(file.get_tensor("weight"), file.get_tensor("bias"))
-            space = (file.metadata() or {}).get("space")
-    except (SafetensorError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"{place} holds no linear adapter ({reason}); make one with: eyespot train linear") from None
-    return replace(_fitting(path, found), space=space)
+    found, notes = safe_arrays(path, f"make one with: {MAKE}")
+    return replace(_fitting(path, found, ("weight", "bias")), space=notes.get("space"))
 
 
-def _published(path: Path) -> Linear:
-    """A state dict of torch with `layer.weight` and `layer.bias`; it names no encoder. Needs the extra [torch]."""
-    found, names = arrays_in(path, path.name), ("layer.weight", "layer.bias")
-    if not isinstance(found, dict) or not found.keys() >= set(names):
-        raise UsageError(f"{path} holds no linear layer; give one of ILIAS, or eyespot train linear")
-    return _fitting(path, Linear(*(found[name] for name in names)))
-
-
-def _fitting(path: Path, found: Linear) -> Linear:
-    if found.weight.ndim != 2 or found.bias.shape != found.weight.shape[:1]:
-        raise UsageError(f"{path}: a weight of shape {found.weight.shape} and a bias of {found.bias.shape} do not fit")
-    return found
+def _fitting(path: Path, found: Any, names: tuple[str, str]) -> Linear:
+    parts = [one for name in names if isinstance(found, dict) and isinstance(one := found.get(name), np.ndarray)]
+    if len(parts) != len(names):
+        raise UsageError(f"{path} holds no linear layer; give one of ILIAS, or of {MAKE}")
+    weight, bias = (one.astype(np.float32) for one in parts)
+    if weight.ndim != 2 or not weight.size or bias.shape != weight.shape[:1]:
+        raise UsageError(f"{path}: a weight of shape {weight.shape} and a bias of {bias.shape} do not fit")
+    if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+        raise UsageError(f"{path} {NOT_FINITE}")
+    return Linear(weight, bias)

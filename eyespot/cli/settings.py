@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ import typer
 from typer.core import TyperCommand
 
 from eyespot.cli.console import conclude, progress_bar, warn
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -210,10 +210,7 @@ class PanelCommand(TyperCommand):
 
 def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, Any]:
     """Defaults for every verb: the file's top-level keys, then those of the verb's own table."""
-    try:
-        settings = _underscored(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); fix it or move it away") from error
+    settings = _underscored(toml_of(path))
     verbs = _members(typer.main.get_command(app))
     tables = {verb: verb.replace("-", "_") for verb in verbs}
     known = {verb: _parameters(command) for verb, command in verbs.items()}

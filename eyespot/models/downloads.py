@@ -119,12 +119,8 @@ def _fetched(repository: Repository, places: Mapping[HubFile, Path], tell: Progr
     total, before, came = sum(file.size for file in places), 0, 0
     for file, place in places.items():
         make_folder(place.parent)
-
-        def tell_all(unit: str, done: int, _all: int, before: int = before) -> None:
-            tell(unit, before + done, total)
-
         if not file.is_whole(place) and not (cache and _linked(file, cache / file.digest, place)):
-            came += _of_hub(repository, file, place, tell_all)
+            came += _of_hub(repository, file, place, lambda unit, done, _, so=before: tell(unit, so + done, total))  # type: ignore[misc]
         before += file.size
         tell("bytes", before, total)
     return came

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from tomllib import loads
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
-RECOMMENDED = "siglip2-base"
+RECOMMENDED, TABLE = "siglip2-base", Path(__file__).with_name("table.toml")
 
 
 class Entry(BaseModel):
@@ -59,8 +58,7 @@ class Entry(BaseModel):
 @cache
 def entries() -> dict[str, Entry]:
     """All models of the table by name, the best first."""
-    table = loads(files("eyespot.models").joinpath("table.toml").read_text("utf-8"))
-    return {name: Entry(name=name, **fields) for name, fields in table.items()}
+    return {name: Entry(name=name, **fields) for name, fields in toml_of(TABLE).items()}
 
 
 def entry(name: str) -> Entry:

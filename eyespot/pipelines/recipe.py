@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from eyespot.llms.budget import CostLimits
 from eyespot.pipelines.step import BatchStep, MapStep, SqlStep, Step, digest_of
-from eyespot.storage.text_files import refuse, text_of, toml_of
+from eyespot.storage.text_files import SMALL, refuse, text_of, toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -141,11 +141,14 @@ def _declared(path: Path, number: int, read: _StepTable, models: Mapping[str, An
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         refuse(path, f"steps {number} models", f"name {twice!r} twice; name it once")
+    for file in prompts.values():  # they go to models, so a recipe of others names no secret
+        if "\0" in file or not (path.parent / file).resolve().is_relative_to(path.parent.resolve()):
+            refuse(path, f"prompt {file!r}", "is no file beside the recipe; copy it there")
     return Declared(
         read.step,
         read.name or read.step,
         read.model_extra or {},
-        {name: text_of(path.parent / file) for name, file in prompts.items()},
+        {name: text_of(path.parent / file, SMALL) for name, file in prompts.items()},
         {name: _model(path, name, models) for name in names},
         {name: path.parent / place for name, place in read.inputs.items()},
     )

@@ -112,22 +112,10 @@ class _Reader(pickle._Unpickler):
             raise NotPlain(full)
         return CALLS[short]
 
-    def add(self) -> None:
-        self.extend([self.stack.pop()])
-
-    def add_all(self) -> None:
-        self.extend(self.pop_mark())
-
     def extend(self, values: list[Any]) -> None:
         if not isinstance(self.stack[-1], list):
             raise NotPlain("entries for what is not a list")
         self.stack[-1].extend(values)
-
-    def set_item(self) -> None:
-        self.update([self.stack.pop(-2), self.stack.pop()])
-
-    def set_items(self) -> None:
-        self.update(self.pop_mark())
 
     def make_dict(self) -> None:
         values = self.pop_mark()
@@ -156,8 +144,13 @@ def _refuse(name: str) -> Callable[[Any], None]:
     return step
 
 
-_STEPS = {"APPEND": _Reader.add, "APPENDS": _Reader.add_all, "SETITEM": _Reader.set_item}
-_STEPS |= {"SETITEMS": _Reader.set_items, "DICT": _Reader.make_dict, "BUILD": _Reader.build}
+_STEPS: dict[str, Callable[[_Reader], None]] = {
+    "APPEND": lambda reader: reader.extend([reader.stack.pop()]),
+    "APPENDS": lambda reader: reader.extend(reader.pop_mark()),
+    "SETITEM": lambda reader: reader.update([reader.stack.pop(-2), reader.stack.pop()]),
+    "SETITEMS": lambda reader: reader.update(reader.pop_mark()),
+    **{"DICT": _Reader.make_dict, "BUILD": _Reader.build},
+}
 for one in pickletools.opcodes:
     usual = pickle._Unpickler.dispatch.get(ord(one.code))
     _Reader.dispatch[ord(one.code)] = _STEPS.get(one.name, usual) if one.name in OPCODES else _refuse(one.name)

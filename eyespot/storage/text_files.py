@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
+import re
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
@@ -19,6 +21,8 @@ from eyespot.types import UsageError
 EXPANSION = 100  # times its size that a gzipped file may unfold to: rankings reach 20, a bomb 1,000
 ALLOWANCE = 64 << 20  # bytes that a gzipped file may unfold to, however small it is
 LONGEST_LINE = 1 << 24  # characters
+SMALL = 1 << 22  # bytes of a file of settings
+KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)\s*\.\s*){100}""")  # slow: parts squared
 
 
 def refuse(path: Path, where: str, reason: str) -> NoReturn:
@@ -31,13 +35,19 @@ def holds_something(place: Path) -> bool:
     return any(place.iterdir()) if place.is_dir() else place.exists() and place.stat().st_size > 0
 
 
-def data_of(path: Path) -> bytes:
-    """A file's bytes, unzipped if it is gzipped; `UsageError` if it is not there or unfolds beyond all measure."""
+def data_of(path: Path, most: int | None = None) -> bytes:
+    """A file's bytes, unzipped if it is gzipped; `UsageError` if it is not there or has more than `most`."""
     try:
         with path.open("rb", buffering=0) as file:  # a buffer would cost a second copy of a large file
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            return _unpacked(path, file) if packed else file.readall()
+            if packed or most is None:
+                return _unpacked(path, file) if packed else file.readall()
+            with io.BufferedReader(file) as whole:
+                data = whole.read(most + 1)
+            if len(data) > most:
+                refuse(path, "", f"has more than {most:,} bytes; name a file of settings or a prompt")
+            return data
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except IsADirectoryError:
@@ -63,9 +73,9 @@ def lines_of(file: IO[str]) -> Iterator[str]:
         yield line
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, most: int | None = None) -> str:
     """A file's text without its byte order mark; `UsageError` names the line that is not UTF-8."""
-    return decoded(path, data_of(path))
+    return decoded(path, data_of(path, most))
 
 
 def decoded(path: Path, data: bytes) -> str:
@@ -108,9 +118,12 @@ def no_constant(name: str) -> NoReturn:
 
 def toml_of(path: Path) -> dict[str, Any]:
     """What a TOML file says; `UsageError` if it is not there or is none."""
+    text = text_of(path, SMALL)
     try:
-        return tomllib.loads(text_of(path))
-    except tomllib.TOMLDecodeError as error:
+        if KEY.search(text):
+            raise ValueError("a key of more than a hundred parts")
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # of TOML, of a number of too many digits, of brackets
         raise UsageError(f"{path} cannot be read as TOML ({error}); fix the file") from None
 
 

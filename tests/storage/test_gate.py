@@ -30,6 +30,7 @@ from eyespot.ledger.clicks import Clicks
 from eyespot.models import web
 from eyespot.photos.labels import label_rows
 from eyespot.photos.tars import scan_tar
+from eyespot.pipelines.recipe import read_recipe
 from eyespot.storage.text_files import LONGEST_LINE
 from eyespot.types import EyespotError
 from tests.command import run_eyespot
@@ -105,6 +106,45 @@ def test_a_line_of_labels_is_refused(ending: str, tmp_path: Path) -> None:
     with bounded():
         (found,) = label_rows(tmp_path / f"labels.{ending}", "labels")
     assert "line of more than" in str(found)
+
+
+TABLES = {
+    "brackets": "a = " + "[" * 100_000,
+    "lists": f"a = {'[' * 3000}{']' * 3000}",
+    "a table's path": f"[{'.'.join(['a'] * 50_000)}]",
+    "a path": '."b-1" . '.join(["a"] * 20_000) + " = 1",
+    "a path within": f"a = {{{'.'.join(['a'] * 20_000)} = 1}}",
+    "digits": "seed = " + "9" * 5000,
+    "a key twice": 'name = "a"\nname = "b"',
+    "no date": "a = 2020-02-31",
+    "long": "#" * (1 << 23),
+    "zeros": "\0" * 1000,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_settings_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("eyespot.toml").write_text(TABLES[name], "utf-8")
+    with bounded(), pytest.raises(EyespotError, match=r"eyespot\.toml( cannot be read as TOML|: has more than)"):
+        read_recipe("eyespot.toml")
+    assert run_eyespot("metrics").returncode == 2
+
+
+def test_a_table_that_has_no_end_is_refused() -> None:
+    with bounded(), pytest.raises(EyespotError, match="has more than"):
+        read_recipe("/dev/zero")
+
+
+@pytest.mark.parametrize("prompt", ["../secret", "/etc/hostname", "/dev/zero", "link", "file:///etc/hostname", "a\0b"])
+def test_a_recipe_gives_a_model_no_file_from_elsewhere(prompt: str, tmp_path: Path) -> None:
+    folder = tmp_path / "recipe"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("SECRET")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "a.toml").write_text(f"[[steps]]\nstep = 'x'\nprompt = {json.dumps(prompt)}")
+    with bounded(), pytest.raises(EyespotError, match=r"is no file beside the recipe|there is no file"):
+        read_recipe(folder / "a.toml")
 
 
 # -- archives ---------------------------------------------------------------------------------------------------

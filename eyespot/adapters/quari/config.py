@@ -47,6 +47,8 @@ class Config:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise UsageError(f"{name} of a QuARI checkpoint is a number, not {value!r}")
+        if not isinstance(self.feature_extractor, str | None):
+            raise UsageError("the feature_extractor of a QuARI checkpoint is the name of an encoder")
         if self.preset not in PRESETS:
             raise UsageError(f"the presets of a QuARI checkpoint are {', '.join(PRESETS)}, not {self.preset!r}")
         if self.hidden_dim % self.nhead or self.hidden_dim % 2:
@@ -66,9 +68,9 @@ class Config:
         if not isinstance(found, Mapping):
             raise UsageError("a QuARI config.yml has no hparams; expected embedding_dim, low_rank_dim, hidden_dim, …")
         known = {field.name for field in fields(cls)} - {"feature_extractor"}
-        if strange := sorted(set(found) - known):
+        if strange := sorted(map(str, set(found) - known)):
             raise UsageError(
-                f"a QuARI config.yml has the unknown hparam {strange[0]!r}; known: {', '.join(sorted(known))}"
+                f"a QuARI config.yml has the unknown hparam {strange[0]}; known: {', '.join(sorted(known))}"
             )
         if "embedding_dim" not in found:
             raise UsageError("a QuARI config.yml says no embedding_dim")

@@ -6,8 +6,10 @@ A `weights.pt` is a pickle: it is read by torch with `weights_only=True`, which 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,12 @@ from eyespot.adapters.quari.card import AdapterCard
 from eyespot.adapters.quari.config import Config
 from eyespot.models import hub
 from eyespot.storage.atomic import make_folder, write_whole
+from eyespot.storage.text_files import SMALL, text_of
 from eyespot.types import UsageError
 
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
 Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
+NOT_FINITE = "holds values that are no finite numbers; copy it again, or train it again with a lower --rate"
 _COPY_BOTH = "copy the weights and config.yml of one checkpoint"
 
 
@@ -28,11 +32,10 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
     """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none, or its weights do not fit its config."""
     folder = folder_of(place)
     config = Config.of(_read_yaml(folder / CONFIG))
-    weights = _own(folder / OURS) if (folder / OURS).is_file() else _released(folder / RELEASED)
-    wanted = shapes(config)
+    weights = safe_arrays(folder / OURS)[0] if (folder / OURS).is_file() else _released(folder / RELEASED)
+    wanted = shapes(replace(config, num_layers=min(config.num_layers, len(weights) + 1)))  # a config may lie
     if lacking := [name for name in wanted if name not in weights]:
-        more = f"{lacking[0]} (and {len(lacking) - 1} more)"
-        raise UsageError(f"{folder}: the weights lack {more}; is it a QuARI checkpoint?")
+        raise UsageError(f"{folder}: the weights lack {lacking[0]} (and {len(lacking) - 1} more); {_COPY_BOTH}")
     if strange := [name for name in weights if name not in wanted]:
         raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not; {_COPY_BOTH}")
     for name, shape in wanted.items():
@@ -40,8 +43,7 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
             found = f"{name} has the shape {weights[name].shape}, its config asks for {shape}"
             raise UsageError(f"{folder}: {found}; {_COPY_BOTH}")
         if not np.isfinite(weights[name]).all():
-            broken = f"{folder}: {name} holds values that are no finite numbers"
-            raise UsageError(f"{broken}; copy the checkpoint again, or train it again with a lower --rate")
+            raise UsageError(f"{folder}: {name} {NOT_FINITE}")
     return config, weights
 
 
@@ -71,8 +73,7 @@ def _yaml(config: Config, card: AdapterCard | None = None) -> bytes:
     import yaml
 
     document = config.as_yaml() | ({} if card is None else {"card": card.as_yaml()})
-    text: str = yaml.safe_dump(document, sort_keys=True)
-    return text.encode()
+    return str(yaml.safe_dump(document, sort_keys=True)).encode()
 
 
 def folder_of(place: Path | str) -> Path:
@@ -90,13 +91,24 @@ def card_in(folder: Path) -> AdapterCard | None:
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
+    """What a YAML file says without aliases, which unfold to any size, and with each key once."""
     import yaml
 
+    class Plain(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("it has an alias")
+            node = super().compose_node(parent, index)
+            keys = [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+            if len({*keys}) < len(keys):
+                raise yaml.YAMLError("a key stands twice")
+            return node
+
+    if not path.exists():
+        raise UsageError(f"there is no {path}; give {_instead_of(path.parent)}")
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"there is no {path}; give {_instead_of(path.parent)}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        document = yaml.load(text_of(path, SMALL), Plain)  # noqa: S506: it is a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # of a date, a number, brackets
         raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
     if not isinstance(document, dict):
         raise UsageError(f"{path} is not the config of a QuARI checkpoint; copy the checkpoint again")
@@ -116,14 +128,16 @@ def _instead_of(folder: Path) -> str:
     return "the folder of a QuARI checkpoint, hub:OWNER/NAME, or linear:FILE"
 
 
-def _own(path: Path) -> dict[str, NDArray[np.float32]]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+def safe_arrays(path: Path, way: str = "copy the checkpoint again") -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The arrays of a safetensors file as float32, and its notes; `UsageError` for another, and for other kinds."""
+    from safetensors import SafetensorError, safe_open
 
     try:
-        return {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
-    except (SafetensorError, OSError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
+        with safe_open(path, framework="numpy") as file, np.errstate(over="ignore"):
+            arrays = {name: np.asarray(file.get_tensor(name), np.float32) for name in file.keys()}  # noqa: SIM118
+            return arrays, file.metadata() or {}
+    except (SafetensorError, OSError, TypeError, AttributeError) as error:  # the last two: numpy lacks bfloat16, float8
+        raise UsageError(f"{path} cannot be read ({' '.join(str(error).split())}); {way}") from None
 
 
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:
@@ -132,7 +146,7 @@ def _released(path: Path) -> dict[str, NDArray[np.float32]]:
     state = arrays_in(path, "a released QuARI checkpoint (once; eyespot keeps its own as safetensors)")
     if not isinstance(state, dict) or not all(isinstance(value, np.ndarray) for value in state.values()):
         raise UsageError(f"{path} is not a state dict of tensors; give the folder of a QuARI checkpoint")
-    return {name: value.astype(np.float32) for name, value in state.items()}
+    return {str(name): value.astype(np.float32) for name, value in state.items()}
 
 
 def arrays_in(path: Path, name: str) -> Any:
@@ -142,15 +156,30 @@ def arrays_in(path: Path, name: str) -> Any:
     """
     with rooms.needs(name):
         import torch
+
+    def array(one: Any) -> Any:
+        if not isinstance(one, torch.Tensor):
+            return one
+        if one.is_complex() or one.numel() * one.element_size() > one.untyped_storage().nbytes():
+            raise ValueError("a shape beyond what is stored")
+        return (one.float() if one.is_floating_point() else one).detach().numpy()
+
     try:
-        contents = torch.load(path, map_location="cpu", weights_only=True)
+        contents = tensors_in(path)
+        return {name: array(one) for name, one in contents.items()} if isinstance(contents, dict) else array(contents)
     except Exception:  # torch raises what its parts raise, with advice that would run code
         raise UsageError(f"{path} holds more than tensors, or is damaged; fetch it again") from None
 
-    def array(one: Any) -> Any:
-        return (one.float() if one.is_floating_point() else one).numpy() if isinstance(one, torch.Tensor) else one
 
-    return {name: array(one) for name, one in contents.items()} if isinstance(contents, dict) else array(contents)
+def tensors_in(path: Path, device: Any = "cpu") -> Any:
+    """What torch reads of a file that holds no code and is not packed; it raises nearly anything."""
+    import torch
+
+    if is_zipfile(path):
+        with ZipFile(path) as members:
+            if sum(one.file_size for one in members.infolist()) > path.stat().st_size:
+                raise ValueError("it unfolds to more than its size")
+    return torch.load(path, map_location=device, weights_only=True)
 
 
 def shapes(config: Config) -> dict[str, tuple[int, ...]]:

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,13 +83,13 @@ def mine_into(
     write_whole(note, lambda file: file.write(fingerprint.encode()))
     index: Index | None = None
     for number in range(place.count):
-        if not _piece(parts, number).exists():
+        if not (piece := parts / f"{number:06d}.npz").exists():
             index = index or search.make(place.vectors)
             found = place.piece(index, number)
-            write_whole(_piece(parts, number), lambda file, found=found: _save(file, found))  # type: ignore[misc]
+            write_whole(piece, lambda file, found=found: np.savez(file, **found._asdict()))  # type: ignore[misc]
         tell("mining", min((number + 1) * search.how.piece, len(place.vectors)), len(place.vectors))
-    found = place.spread([read(_piece(parts, number)) for number in range(place.count)])
-    write_whole(out, lambda file: _save(file, found))
+    found = place.spread([read(parts / f"{number:06d}.npz") for number in range(place.count)])
+    write_whole(out, lambda file: np.savez(file, **found._asdict()))
     shutil.rmtree(parts, ignore_errors=True)
     return found
 
@@ -117,14 +117,6 @@ def read(path: Path) -> SemiPositives:
     if rows.shape != weights.shape or rows.ndim != 2 or rows.dtype.kind != "i" or weights.dtype.kind != "f":
         raise UsageError(f"{path} holds no rows and weights of semi-positives; mine them again")
     return SemiPositives(rows.astype(np.int64), weights.astype(np.float32))
-
-
-def _save(file: IO[bytes], found: SemiPositives) -> None:
-    np.savez(file, **found._asdict())
-
-
-def _piece(parts: Path, number: int) -> Path:
-    return parts / f"{number:06d}.npz"
 
 
 class _ImagePieces:

@@ -30,16 +30,11 @@ def write_readme(card: Card, tables: Tables, folder: Path) -> None:
 
 
 def write_head(card: Card, tables: Tables, folder: Path, text: str) -> None:
-    """`README.md` with a text of its own under the head."""
-    whole = front_matter(card, tables) + text
-    write_whole(folder / "README.md", lambda file: file.write(whole.encode("utf-8", "replace")))
-
-
-def front_matter(card: Card, tables: Tables) -> str:
-    """The head, in YAML."""
+    """`README.md` with a text of its own under the head, which is YAML."""
     lines = ["---", f"pretty_name: {json.dumps(card.content.title)}"]
     lines += [f"license: {json.dumps(card.content.licence)}"] if card.content.licence else []
-    return "\n".join([*lines, *configurations(tables), "---", "", ""])
+    whole = "\n".join([*lines, *configurations(tables), "---", "", text])
+    write_whole(folder / "README.md", lambda file: file.write(whole.encode("utf-8", "replace")))
 
 
 CROISSANT = "croissant.json"

@@ -61,16 +61,15 @@ def keep(out: Path, state: dict[str, Any]) -> None:
     write_whole(out / STATE, lambda file: file.write(packed.getbuffer()))
 
 
-def load_state(out: Path, device: torch.device) -> dict[str, Any] | None:
-    """The state last stored, or None; `UsageError` if the file is damaged or holds anything but tensors and numbers."""
+def resume(out: Path, device: torch.device, restore: Callable[[dict[str, Any]], None]) -> None:
+    """Restore the state last stored, if any; `UsageError` if it is damaged, is another's, or holds code."""
     if not (out / STATE).exists():
-        return None
+        return
     try:
-        state: dict[str, Any] = torch.load(out / STATE, map_location=device, weights_only=True)
+        restore(files.tensors_in(out / STATE, device))
     except Exception as error:  # torch raises what its parts raise
         reason = " ".join(str(error).split())[:160] or "it is cut short"
         raise UsageError(f"{out / STATE} cannot be read ({reason}); remove it to train from the start") from None
-    return state
 
 
 def candidate(out: Path) -> files.Weights:

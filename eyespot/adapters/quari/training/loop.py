@@ -143,11 +143,13 @@ class _Training:
             self.network.save_memory()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), 1.0, weight_decay=self.settings.weight_decay)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.half is torch.float16)
-        if (state := checkpoints.load_state(self.out, self.device)) is not None:
-            for name in PARTS:
-                getattr(self, name).load_state_dict(state[name])
-            for name in COUNTS:
-                setattr(self, name, state.get(name, getattr(self, name)))  # older states have fewer
+        checkpoints.resume(self.out, self.device, self._restore)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        for name in PARTS:
+            getattr(self, name).load_state_dict(state[name])
+        for name in COUNTS:
+            setattr(self, name, state.get(name, getattr(self, name)))  # older states have fewer
 
     def run(self, tell: Tell) -> TrainingResult:
         """Step by step to the end; what is written at a step is written before its checkpoint."""
