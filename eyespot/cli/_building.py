@@ -129,8 +129,8 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
     for step in planned:
         if step.finished:
             outlook = f"finished, {step.records:,} records"
-        elif step.records is None:
-            outlook = "to run on records nobody knows yet"
+        elif not step.records:
+            outlook = "to run on records that are not known yet"
         else:
             spent = step.spent
             price = f"; at most {spent.calls:,} calls, likely {spent.dollars}" if spent.calls else ""

@@ -283,7 +283,7 @@ def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: 
 def _fields(summary: Summary) -> dict[str, Any]:
     """All of a run, for --json."""
     found, texts = summary.found, summary.texts
-    counted = ("files", "pictures", "copies", "undated", "unplaced", "more_pages", "unsourced")
+    counted = ("files", "pictures", "copies", "undated", "unplaced", "more_pages", "unsourced", "relabelled")
     counts = {name: getattr(found, name) for name in counted} | {
         "failed": found.failures,
         "respelled": [{"name": name, "path": path} for name, path in found.respelled],
@@ -314,6 +314,7 @@ def _account(summary: Summary) -> str:
     found = summary.found
     parts = [
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
+        f"{found.relabelled:,} with changed labels or sidecars" if found.relabelled else "",
         f"{found.copies:,} exact {'copy' if found.copies == 1 else 'copies'}" if found.copies else "",
         *_skipped_texts(found.skipped),
         f"{found.failures:,} failed" if found.failures else "",

@@ -125,6 +125,9 @@ def _ranked(
     mask, place = _allowed(collection, settings), collection.gallery.path
     named = {name: without_ranks(place, getattr(settings, name)) for name in ("yes", "no")}
     settings = settings.model_copy(update=named)
+    if settings.no:  # or it would get the keyword of --xmp, and be copied
+        mask = mask.copy()
+        mask[collection.view.rows_named(settings.no)[0]] = False
     ledger = ledger_of(settings.ledger, collection.gallery.path)
     rewriting = rewriter(settings.expand, ledger) if settings.expand else None
     if settings.ledger is not None and settings.feedback and not ledger.exists():
@@ -201,7 +204,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         write_html(output.html, [Hits(shown.sheet)], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
         learned = isinstance(sentence, Note) and sentence.code == "taught"
-        warn(f"{sentence}; leave it out with --no-teach" if learned else sentence)
+        warn(f"{sentence}; --no-teach turns this off" if learned else sentence)
     items = _items(shown)
     remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
@@ -216,16 +219,12 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
             print_raw(path, b"\n" if output.paths else b"\0")
     else:
         if output.pictures and sys.stdout.isatty():
-            _show_pictures(items, output.open)
+            from eyespot.cli._terminal_pictures import show
+
+            if not show(items) and not output.open:
+                print_summary("to see the pictures, add --open")
         _print(items, shown.column)
     exit_if_failed(output.write_all(items, shown.sheet))
-
-
-def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
-    from eyespot.cli._terminal_pictures import show
-
-    if not show(items) and not opened:
-        print_summary("to see the pictures, add --open")
 
 
 def _print(items: Sequence[dict[str, Any]], column: str) -> None:

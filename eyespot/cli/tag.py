@@ -73,8 +73,8 @@ def run(
         nearest = f"nearest label, and none where {others} is nearer" if others else "nearest label, right or not"
         way_out = "" if others else "name what else there is with --others, or "
         warn(
-            f"nobody calibrated {', '.join(uncalibrated)}: each picture gets the {nearest}; {way_out}judge a spread as "
-            f'in: eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
+            f"no person checked {', '.join(map(repr, uncalibrated))}: each picture gets the {nearest}; {way_out}judge "
+            f'a spread as in: eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
         )
     failed = [] if dry_run else _store(collection, found, column)
     labelled = {name: {"pictures": counts[name], "calibrated": name in known} for name in names}

@@ -193,7 +193,9 @@ class _IndexJob:
             number = self.index.add_root(root)
             root = visited[number] = self.index.roots()[number]
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.summary.found.respelled += self.index.visit(number, root, self.summary.found.skipped)
+            comparison = self.index.visit(number, root, self.summary.found.skipped)
+            self.summary.found.respelled += comparison.respelled
+            self.summary.found.relabelled += comparison.relabelled
         if respelled := self.summary.found.respelled:
             name, path = map(shown_name, respelled[0])
             count = f"{len(respelled)} labels and sidecars match by another spelling"

@@ -158,11 +158,8 @@ class PictureIndex(PictureTables):
         for table in visits.TABLES:
             self.sql.execute(f"DELETE FROM temp.{table}")
 
-    def visit(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> list[tuple[str, str]]:
-        """Compare a root with what is known of it; its problems and labels are adopted, its files are for `make_plan`.
-
-        Gives names in labels, and names of sidecars, each with the path of its picture that is spelled otherwise.
-        """
+    def visit(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> visits.RootComparison:
+        """Compare a root with what is known of it; problems and labels are adopted, files are for `make_plan`."""
         self._visited[number] = time.time_ns()
         comparison = visits.RootComparison(self.sql, number, root)
         self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
@@ -175,7 +172,7 @@ class PictureIndex(PictureTables):
         finally:
             self.sql.execute("COMMIT")
         comparison.write()
-        return comparison.respelled
+        return comparison
 
     def gone(self, number: int) -> tuple[int, int, int]:
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""

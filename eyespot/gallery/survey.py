@@ -31,6 +31,7 @@ class RootCounts:
     unplaced: int = 0
     more_pages: int = 0  # of TIFF files after the first, which are not searched
     unsourced: int = 0  # dates of which nothing says where they are from: an older eyespot read them
+    relabelled: int = 0  # pictures that were known, and whose labels or sidecars changed
     respelled: list[tuple[str, str]] = field(default_factory=list)  # in labels and sidecars, and the paths they mean
     videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)

@@ -79,6 +79,7 @@ class RootComparison:
         self.columns: dict[str, str] = dict(sql.execute("SELECT name, kind FROM columns").fetchall())
         self.known_columns = dict(self.columns)
         self.respelled: list[tuple[str, str]] = []  # names in labels, and the pictures that are spelled otherwise
+        self.relabelled = 0  # pictures that were known and have other labels now
         self._here = {"n": number}
 
     def record(self, records: Iterable[Met]) -> None:
@@ -240,6 +241,7 @@ class RootComparison:
                 self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
                 self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
                 self.sql.execute(_STALE_STATED if self.root.kind == FACTS else _STALE_LABELS, named)
+                self.relabelled = self.sql.execute(f"SELECT count(DISTINCT s.path) {_LABELLED}", named).fetchone()[0]
                 self.sql.execute(
                     "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
                     named,
@@ -255,10 +257,11 @@ _CHANGED_LABELS = """SELECT s.path AS path FROM seen_labels s LEFT JOIN labels l
     WHERE s.root = :n AND l.facts IS NOT s.facts
     UNION ALL SELECT l.path FROM labels l WHERE l.root = :n
     AND NOT EXISTS (SELECT 1 FROM seen_labels s WHERE s.root = l.root AND s.path = l.path)"""
-_STALE_LABELS = f"""INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format("paths.item")} FROM relabelled s
+_LABELLED = f"""FROM relabelled s
     JOIN folders d ON d.root = :n AND d.path = {FOLDER_OF.format("s.path")} JOIN paths ON folder = d.number
     AND (name = {NAME_OF.format("s.path")} OR ({video_frames.IS_FRAME} AND name > {NAME_OF.format("s.path")}
     AND name < {NAME_OF.format("s.path")} || '#u')) WHERE {HAS_ROW}"""
+_STALE_LABELS = f"INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format('paths.item')} {_LABELLED}"
 _STALE_STATED = f"""{STALE} JOIN folders d ON d.number = folder JOIN roots r ON r.number = d.root
     JOIN pictures p ON p.number = +item WHERE {HAS_ROW} AND ('#' || {SHOWN_ID.format("p.id")} IN
     (SELECT path FROM relabelled) OR place(r.path, r.kind, d.path || name) IN (SELECT path FROM relabelled))"""

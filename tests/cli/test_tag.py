@@ -81,7 +81,7 @@ def test_labels_become_a_column_that_filters_until_they_are_given_anew(gallery: 
     by, scores = column(gallery, "tag_by"), column(gallery, "tag_score")
     assert {by[name] for name, label in stored.items() if label} == {"starter, zero-shot"}
     assert all((scores[name] is None) == (label is None) for name, label in stored.items())
-    assert "nobody calibrated a tower, an animal" in shown.stderr
+    assert "no person checked 'a tower', 'an animal'" in shown.stderr
 
     done(*words, "--column", "other_tag")
     done("tag", "a machine, food", "-g", gallery)
@@ -127,7 +127,7 @@ def test_verdicts_of_a_person_make_probabilities(gallery: Path) -> None:
     labels = json.loads(shown.stdout)["labels"]
     stored, probabilities = column(gallery, "tag"), column(gallery, "tag_probability")
     assert labels["a tower"]["calibrated"] is True
-    assert "nobody calibrated" not in shown.stderr
+    assert "no person checked" not in shown.stderr
     assert 0 < labels["a tower"]["pictures"] < len(stored)
     assert all(float(str(probabilities[name])) >= 0.6 for name, label in stored.items() if label)
 

@@ -171,7 +171,7 @@ def test_few_looks_have_no_interval_and_are_not_compared() -> None:
     found = estimate(plan, (plan.units < 100).astype(float), borrow=True)
 
     assert all(one.basis == "" and isnan(one.relevant.median) for one in found.groups.values())
-    assert found.groups[3].sentence.endswith("1 of 5 looked at is relevant") and found.pairs == ()
+    assert found.groups[3].sentence.endswith("1 of 5 looked at is relevant (no interval)") and found.pairs == ()
 
 
 def test_a_borrowed_interval_says_so() -> None:

@@ -65,7 +65,7 @@ class GroupEstimate:
         if not self.judged:
             return "no photos" if not self.units else "not looked at"
         if not self.basis:
-            return f"{self.yes} of {self.judged} looked at {'is' if self.yes == 1 else 'are'} relevant"
+            return f"{self.yes} of {self.judged} looked at {'is' if self.yes == 1 else 'are'} relevant (no interval)"
         among = f"the first {self.units - self.beyond:,}" if self.beyond else f"{self.units:,}"
         if self.basis == WHOLE and self.relevant.low == self.relevant.high:
             return f"{self.relevant.low:,} of {among}, all looked at"
