@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from io import BytesIO
@@ -10,10 +11,12 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import FileResponse
 from markupsafe import Markup
 
 from eyespot.formats.albums import file_names
 from eyespot.html import tidy
+from eyespot.photos.names import real_name
 from eyespot.photos.videos.addresses import frame_of
 from eyespot.search.by_words import reasons
 from eyespot.search.word_matches import label_words
@@ -57,10 +60,11 @@ def original(request: Request, state: State, id: str) -> Response:
     headers = {
         "Content-Disposition": f"{how}; filename=\"{plain}\"; filename*=UTF-8''{encoded}",
         "Cache-Control": "private, no-cache",
-        "Accept-Ranges": "none",  # the whole file is read to see that it is the one that was indexed
         "Content-Security-Policy": "default-src 'none'; sandbox",
     }
-    return Response(data, media_type=kind, headers=headers)
+    if os.path.isfile(path := real_name(place)):  # as it lies, so that a download that was cut goes on
+        return FileResponse(path, media_type=kind, headers=headers)
+    return Response(data, media_type=kind, headers=headers | {"Accept-Ranges": "none"})
 
 
 # -- what a page of one photo says ------------------------------------------------------------------------------

@@ -248,16 +248,21 @@ def first_item(client: TestClient, **params: Any) -> dict[str, Any]:
     return item
 
 
-def test_the_file_is_sent_as_it_was_indexed(client: TestClient, gallery: Path) -> None:
+def test_the_file_is_sent_as_it_was_indexed_and_a_cut_download_goes_on(client: TestClient, gallery: Path) -> None:
     item = first_item(client)
-    answer = client.get(f"/v1/originals/{item['id']}", headers={"Range": "bytes=0-3"})
-    name = Path(item["path"]).name
+    address, data = f"/v1/originals/{item['id']}", (gallery.parent / "photos" / Path(item["path"]).name).read_bytes()
+    whole = client.get(address)
+    rest = client.get(address, headers={"Range": "bytes=100-", "If-Range": whole.headers["etag"]})
+    changed = client.get(address, headers={"Range": "bytes=100-", "If-Range": '"of another file"'})
 
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
-    assert answer.content == (gallery.parent / "photos" / name).read_bytes()
-    assert answer.headers["accept-ranges"] == "none"  # the whole file is checked, and sent whole
-    assert answer.headers["content-disposition"].startswith("inline; filename=")
-    assert "sandbox" in answer.headers["content-security-policy"]
+    assert (whole.status_code, whole.content, whole.headers["content-type"]) == (200, data, "image/jpeg")
+    assert whole.headers["accept-ranges"] == "bytes"
+    assert whole.headers["content-disposition"].startswith("inline; filename=")
+    assert (rest.status_code, whole.content[:100] + rest.content) == (206, data)
+    assert rest.headers["content-range"] == f"bytes 100-{len(data) - 1}/{len(data)}"
+    assert (changed.status_code, changed.content) == (200, data)
+    assert client.get(address, headers={"Range": f"bytes={len(data)}-"}).status_code == 416
+    assert all("sandbox" in answer.headers["content-security-policy"] for answer in (whole, rest))
 
 
 @pytest.mark.parametrize(
