@@ -194,6 +194,20 @@ def test_a_link_shows_the_photos_and_verdicts_without_a_token(shared: tuple[Test
     assert {stranger.get(f"{link}/{number}-320.jpg").status_code for number in (0, 4)} == {404}
 
 
+def test_alt_texts_say_what_is_known_and_a_link_tells_strangers_no_more_than_the_title(
+    here: TestClient, shared: tuple[TestClient, str, str], ids: list[str]
+) -> None:
+    stranger, link, _ = shared
+    item = next(one for one in here.get("/v1/items").json()["items"] if one["title"] == "photo 4")
+    place = made(here, "alt texts", items=[item["id"]])["page"]
+    known = "photo 4, 2021-05-05, at 46.04, 7.04, kind: egret"
+
+    for page in ("/?q=stripes", f"/photo/{item['id']}", place):
+        assert f'alt="{known}"' in here.get(page, headers={"Accept": "text/html"}).text, page
+    alts = re.findall('alt="([^"]*)"', stranger.get(link).text)
+    assert any(alts) and not [alt for alt in alts if "kind:" in alt or " at " in alt or re.search("20[0-9]{2}-", alt)]
+
+
 def test_a_photo_keeps_its_place(here: TestClient, shared: tuple[TestClient, str, str], ids: list[str]) -> None:
     stranger, link, one = shared
     before = stranger.get(f"{link}/2-320.jpg").content

@@ -284,7 +284,7 @@ async function showFacts(one) {
   const words = [...SAYS.map((name) => known[name]).filter((value) => value !== null && value !== undefined).map((value) => String(value).replace("T", " ")), ...labels.map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)];
   if (photos[here] !== one || blind()) return;
   element("facts").textContent = words.join(" · ");
-  element("large").alt = `Photo ${one.number}, ${known.title || "without a title"}, ${wordsOf(one) || "no mark"}`;
+  element("large").alt = `Photo ${one.number}, ${words.filter((word) => word !== known.path).join(", ") || "nothing is known of it"}, ${wordsOf(one) || "no mark"}`;
 }
 element("with-facts").addEventListener("click", () => {
   if (blind()) localStorage.removeItem(SEEN);
