@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi import Query as Parameter
 from pydantic import BaseModel
 
+from eyespot.search.estimates.charts import cells
 from eyespot.search.estimates.frame import DATES
 from eyespot.search.estimates.study import CollectionEstimate, estimate_of_verdicts
 from eyespot.search.estimates.wording import advice, group_note, pair_sentence
@@ -124,7 +125,7 @@ def _answer_of(made: CollectionEstimate, looks: int) -> dict[str, Any]:
         "judged": planned - len(made.waiting),
         "next_round": next((end for end in (60, 120, 240) if seen < end < planned), planned),
         "made": made if seen else None,
-        "bars": made.plot() if seen else "",
+        "map": cells(made) if seen else None,
         "behind": {label: several[:BEHIND] for label, several in behind.items()},
         "advice": (*made.notes, *advice(made)),
         "claims": [sentence for pair in made.pairs if (sentence := pair_sentence(made, pair))],

@@ -126,3 +126,31 @@ def test_a_close_view_shows_where_on_earth_it_is_and_no_coarse_outline(
         assert page.locator("#map .scale text").text_content() == "1 km"
         assert "Chile" in page.locator(".locator text").all_text_contents()
         assert page.evaluate(COUNTRY_AT, [".locator", -33.45, -70.65]) == ["Chile"]
+
+
+def test_shares_by_cell_are_drawn_where_their_photos_are(page: Any) -> None:
+    page.goto("/")
+    page.evaluate(
+        """async () => {
+        const { items } = await (await fetch("/v1/items")).json();
+        const marks = items.map((one) => ({ item: one.id, verdict: one.title === "Kenya" ? "yes" : "no" }));
+        const headers = { "Content-Type": "application/json" }, body = JSON.stringify({ q: "spots", marks });
+        await fetch("/v1/judgements/several", { method: "POST", headers, body });
+    }"""
+    )
+    page.goto("/count?q=spots&group=cell&looks=60")
+    page.locator(".by-cell").scroll_into_view_if_needed()
+    page.locator(".by-cell .scale").wait_for()
+    fills = {
+        name: page.evaluate(
+            """([latitude, longitude]) => {
+        const svg = document.querySelector(".by-cell");
+        const pixel = new DOMPoint(longitude, -latitude).matrixTransform(svg.getScreenCTM());
+        return document.elementFromPoint(pixel.x, pixel.y).getAttribute("fill");
+    }""",
+            list(place),
+        )
+        for name, place in PLACES.items()
+    }
+    assert fills == dict.fromkeys(PLACES, "#deebf7") | {"Kenya": "#08306b"}
+    assert page.evaluate(COUNTRY_AT, [".by-cell", *PLACES["Kenya"]]) == ["Kenya"]

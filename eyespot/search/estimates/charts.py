@@ -10,6 +10,7 @@ from eyespot.search.estimates.wording import group_note, pair_sentence
 
 if TYPE_CHECKING:
     from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate
+    from eyespot.search.estimates.study import CollectionEstimate
 
 CELL = re.compile(r"(-?[\d.]+),(-?[\d.]+)")  # the south-west corner, latitude first
 STEPS = ((0.1, 1.0), (0.2, 0.75), (0.4, 0.5), (1.1, 0.25))  # up to this width of an interval: so opaque
@@ -28,23 +29,21 @@ def svg(found: GroupedEstimate, together: bool = False) -> str:
     return template.render(**content, legend=legend, note=group_note, wide=max(36, min(96, 900 // len(groups))))
 
 
-def cells(found: GroupedEstimate) -> dict[str, Any] | None:
-    """What a map draws, if the groups are cells: corners, colours by the share and by its lower bound, opacity."""
+def cells(found: CollectionEstimate) -> dict[str, Any] | None:
+    """What a map draws, if the groups are cells: corners in steps of a cell from the north-west edge, which is in
+    degrees, colours by the share and by its lower bound, opacity."""
+    by, _, size = found.study.column.partition(":")
     placed = [(match, one) for one in found.groups.values() if (match := CELL.fullmatch(str(one.label)))]
-    if not placed:
+    if by != "cell" or not placed:
         return None
-    corners = [(float(match[1]), float(match[2])) for match, _ in placed]
-    gaps = [
-        b - a
-        for axis in zip(*corners, strict=True)
-        for a, b in zip(sorted(set(axis)), sorted(set(axis))[1:], strict=False)
-    ]
-    size, north, west = min(gaps, default=1.0), max(y for y, _ in corners), min(x for _, x in corners)
+    step, corners = float(size or 1), [(float(match[1]), float(match[2])) for match, _ in placed]
+    north, west = max(y for y, _ in corners) + step, min(x for _, x in corners)
     drawn = [
-        {"x": round((x - west) / size), "y": round((north - y) / size), "one": one, **_colours(one)}
+        {"x": round((x - west) / step), "y": round((north - y) / step) - 1, "one": one, **_colours(one)}
         for (y, x), (_, one) in zip(corners, placed, strict=True)
     ]
-    return {"cells": drawn, "wide": 1 + max(one["x"] for one in drawn), "high": 1 + max(one["y"] for one in drawn)}
+    wide, high = (1 + max(one[axis] for one in drawn) for axis in "xy")
+    return {"cells": drawn, "wide": wide, "high": high, "north": north, "west": west, "size": step}
 
 
 def _colours(one: GroupEstimate) -> dict[str, Any]:
