@@ -32,6 +32,11 @@ def place_of(root: Root, path: str) -> str:
     return path if root.kind == "import" and "://" in path else full_path(root, path)
 
 
+def place_order(place: str) -> tuple[bool, bool]:
+    """What puts a file that is there before a link to it, and before one that was moved and is not forgotten yet."""
+    return not os.path.exists(file_of(place)), os.path.islink(place)
+
+
 class Gallery:
     """What lies in a gallery folder; opening reads `gallery.toml` and nothing else."""
 
@@ -225,10 +230,7 @@ class View:
             for number, path in zip(row.pop("roots"), row["paths"], strict=True)
         ]
         row.pop("live")
-        if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
-            places = sorted(
-                dict.fromkeys(places), key=lambda place: (not os.path.exists(file_of(place)), os.path.islink(place))
-            )
+        places = sorted(dict.fromkeys(places), key=place_order) if len(places) > 1 else places
         return row | {"path": places[0] if places else None, "paths": places}
 
     def newest(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:

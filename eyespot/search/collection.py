@@ -288,7 +288,7 @@ class Collection:
     def by_date(self, allowed: Mask, k: int, grouped: bool = False, settings: FilterSettings | None = None) -> Run:
         """The k newest of these pictures, those without a date last; a score is minus the rank, and says no more.
 
-        With `grouped` only the newest of each group of copies or frames.
+        With `grouped` the original of each group of copies or frames, where its newest would be.
         """
         newest = self.view.newest(np.flatnonzero(allowed), int(allowed.sum()) if grouped else k)
         if grouped:

@@ -26,7 +26,7 @@ from eyespot.gallery import filters
 from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.view import View, place_of
+from eyespot.gallery.view import View, place_of, place_order
 from eyespot.kernels.codes import MAPPED
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import ARCHIVES, Root
@@ -108,23 +108,22 @@ class Snapshot:
         """What is known of these rows, in their order, as JSON has it; `path` tells no more than the root's name."""
         row_fields = []
         for row in self.fact_tables.take(rows):
-            roots = self.view.gallery.header.roots
-            shown = []
-            for root, path in zip(row["roots"], row["paths"], strict=True):
-                place = roots.get(root)
+            shown = None
+            for root, path in self._named(row)[:1]:
+                place = self.view.gallery.header.roots.get(root)
                 # A path for people: within its root, and of what lies above only the root's own name
                 if "://" not in path and (os.path.isabs(path) or ".." in path.replace("\\", "/").split("/")):
                     path = os.path.basename(path)
                 elif "://" not in path and place is not None and place.kind in ("folder", *ARCHIVES):
                     path = f"{os.path.basename(place.path)}/{path}"
-                shown.append(shown_name(path))
+                shown = shown_name(path)
             for name, value in row.items():
                 if isinstance(value, datetime | date):
                     row[name] = value.isoformat()
                 elif isinstance(value, float) and not math.isfinite(value):
                     row[name] = None
             plain = {name: value for name, value in row.items() if name not in BOOKKEEPING}
-            row_fields.append(plain | {"path": shown[0] if shown else None})
+            row_fields.append(plain | {"path": shown})
         return row_fields
 
     def places(self, row: int) -> list[PicturePlace]:
@@ -135,9 +134,14 @@ class Snapshot:
         """The id of each row, and where its picture may lie."""
         pictures = []
         for row in self.fact_tables.take(rows, ["id", "roots", "paths"]):
-            named = zip(map(self.view.gallery.root, row["roots"]), row["paths"], strict=True)
+            named = ((self.view.gallery.root(root), path) for root, path in self._named(row))
             pictures.append((row["id"], [PicturePlace(place_of(root, path), root) for root, path in named]))
         return pictures
+
+    def _named(self, row: dict[str, Any]) -> list[tuple[int, str]]:
+        """A picture's roots and paths, the file that the command line names first."""
+        named, root = [*zip(row["roots"], row["paths"], strict=True)], self.view.gallery.root
+        return sorted(named, key=lambda one: place_order(place_of(root(one[0]), one[1]))) if len(named) > 1 else named
 
     def row_of(self, id: str) -> int | None:
         """The row of a picture by its id; None if it is not here or its picture is gone."""
