@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import closing
@@ -23,8 +24,17 @@ from eyespot.gallery.facts import table_of
 from eyespot.gallery.groups.stored import Groups, virtues
 from eyespot.gallery.index_tables import STALE_ALL
 from eyespot.gallery.picture_index import StoredRow
+from eyespot.photos.embedded_facts import DATES
 from eyespot.photos.pictures import open_picture
-from eyespot.photos.provenance import best_date, best_position, date_in_name, read_date
+from eyespot.photos.provenance import (
+    DATE_SOURCES,
+    EXACT,
+    POSITION_SOURCES,
+    best_date,
+    best_position,
+    date_in_name,
+    read_date,
+)
 from eyespot.photos.sidecars import is_near, sidecar_facts, sidecars_in
 from eyespot.photos.videos.metadata import video_facts
 from eyespot.search.collection import Collection
@@ -112,6 +122,21 @@ def test_the_day_of_a_change_is_never_when_a_photo_was_taken() -> None:
         "2022-02-02T02:02:02",
     )
     assert open_picture(jpeg(xmp=xmp('xmp:ModifyDate="2022-02-02"'))).facts.get("date_changed") == "2022-02-02T00:00:00"
+
+
+def test_the_page_on_reading_has_the_sources_in_the_order_that_counts() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how" / "reading.md").read_text()
+    (table,), places = (
+        re.findall(r"\| `taken_from` \|.*?\n\n", page, re.DOTALL),
+        page.partition("A position comes from")[2],
+    )
+    assert re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE)[1:] == [*DATE_SOURCES]
+    assert re.findall("`(.*?)`", places.partition("in this order")[0]) == [*POSITION_SOURCES]
+    (fields,) = re.findall(r"^\| `XMP` \|(.*)", table, re.MULTILINE)
+    (compared,) = re.findall(r"what is one \|(.*?)\|", page)
+    assert (re.findall("`(.*?)`", fields), re.findall("`(.*?)`", compared)) == ([*DATES], [*EXACT])
+    years = {year: read_date(f"{year}-01-01", source) for year, source in ((1799, "labels"), (1798, "camera"))}
+    assert years[1799] and not years[1798] and not read_date("2101-01-01", "labels")
 
 
 SPELLINGS = {
