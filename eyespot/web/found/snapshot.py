@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields
-from datetime import date, datetime
+from datetime import date
 from functools import cached_property
 from shlex import quote
 from threading import Lock, RLock
@@ -109,7 +109,7 @@ class Snapshot:
         row_fields = []
         for row in self.fact_tables.take(rows):
             shown = None
-            for root, path in self._named(row)[:1]:
+            for root, path in self._roots_and_paths(row)[:1]:
                 place = self.view.gallery.header.roots.get(root)
                 # A path for people: within its root, and of what lies above only the root's own name
                 if "://" not in path and (os.path.isabs(path) or ".." in path.replace("\\", "/").split("/")):
@@ -117,13 +117,9 @@ class Snapshot:
                 elif "://" not in path and place is not None and place.kind in ("folder", *ARCHIVES):
                     path = f"{os.path.basename(place.path)}/{path}"
                 shown = shown_name(path)
-            for name, value in row.items():
-                if isinstance(value, datetime | date):
-                    row[name] = value.isoformat()
-                elif isinstance(value, float) and not math.isfinite(value):
-                    row[name] = None
-            plain = {name: value for name, value in row.items() if name not in BOOKKEEPING}
-            row_fields.append(plain | {"path": shown})
+            row |= {name: value.isoformat() for name, value in row.items() if isinstance(value, date)}
+            row |= {name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
+            row_fields.append({name: value for name, value in row.items() if name not in BOOKKEEPING} | {"path": shown})
         return row_fields
 
     def places(self, row: int) -> list[PicturePlace]:
@@ -134,11 +130,11 @@ class Snapshot:
         """The id of each row, and where its picture may lie."""
         pictures = []
         for row in self.fact_tables.take(rows, ["id", "roots", "paths"]):
-            named = ((self.view.gallery.root(root), path) for root, path in self._named(row))
+            named = ((self.view.gallery.root(root), path) for root, path in self._roots_and_paths(row))
             pictures.append((row["id"], [PicturePlace(place_of(root, path), root) for root, path in named]))
         return pictures
 
-    def _named(self, row: dict[str, Any]) -> list[tuple[int, str]]:
+    def _roots_and_paths(self, row: dict[str, Any]) -> list[tuple[int, str]]:
         """A picture's roots and paths, the file that the command line names first."""
         named, root = [*zip(row["roots"], row["paths"], strict=True)], self.view.gallery.root
         return sorted(named, key=lambda one: place_order(place_of(root(one[0]), one[1]))) if len(named) > 1 else named
