@@ -149,9 +149,11 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
         return {"status": "no fingerprints", "difference": None}
     try:
         now = np.array(fingerprints(rooms.load("encoders", encoder)))
+        difference = max(float(np.abs(np.array(then, np.float64) - now).max()) for then in stored)
     except EyespotError as error:
         return {"status": f"cannot be checked: {error}", "difference": None}
-    difference = max(float(np.abs(np.array(then) - now).max()) for then in stored)
+    except (ValueError, TypeError):
+        return {"status": "differs", "difference": None}
     return {"status": "agrees" if difference <= TOLERANCE else "differs", "difference": round(difference, 8)}
 
 
@@ -170,7 +172,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     if copy := report["copy"]:
         yield f"copy of {copy['address']} as of {copy['as_of']}; here: {', '.join(copy['parts'])}"
     for space in report["spaces"]:
-        difference = "" if space["difference"] is None else f", largest difference {space['difference']:.1e}"
+        other = ": the encoder's vectors have another length" if space["status"] == "differs" else ""
+        difference = other if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         yield f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}"
     yield from (str(Fault(**fault)) for fault in report["damaged"])
     yield f"next: {_next(report)}"

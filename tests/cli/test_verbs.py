@@ -235,17 +235,20 @@ def test_doctor_knows_versions_encoders_and_a_pinned_blas(sample_gallery: Path) 
     assert spaces == [("starter", 208, "agrees")]
 
 
-def test_doctor_finds_vectors_that_no_longer_fit_their_encoder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("width", "more"), [(16, 0.2), (8, 0)])
+def test_doctor_finds_vectors_that_no_longer_fit_their_encoder(width: int, more: float, tmp_path: Path) -> None:
     gallery = make_gallery(tmp_path)
     (note,) = (gallery / "shards" / "00000").glob("starter-*.toml")
     lines = note.read_text().splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("fingerprints"))
-    moved = [[value + 0.2 for value in row] for row in json.loads(lines[at].partition("=")[2])]
+    moved = [[value + more for value in row[:width]] for row in json.loads(lines[at].partition("=")[2])]
     with rewriting(note.parent, [note.name]) as digests:  # else it would count as damaged
         note.write_text("\n".join([*lines[:at], f"fingerprints = {moved}", *lines[at + 1 :]]))
         digests[note.name] = file_blake2b(note)
 
-    assert "differs" in done("doctor", "-g", gallery, code=4).stdout
+    said = done("doctor", "-g", gallery, code=4).stdout
+    assert ("differs: the encoder's vectors have another length" in said) is (width == 8) and "differs" in said
+    assert "next: index with starter into a new gallery" in said
 
 
 @pytest.mark.long
