@@ -356,7 +356,7 @@ class AnnotationStore(AnnotationTables):
         with self.transaction() as sql:
             rows = self.select("SELECT image, person, at FROM audit_shares WHERE audit = ?", number)
             taken = set(labelled)
-            taken |= {image for image, holder, at in rows if holder == judge_of(who) or now - at < LAPSE}
+            taken |= {image for image, holder, at in rows if holder == judge_of(who) or 0 <= now - at < LAPSE}
             handed = [image for image in photos if image not in taken][:most]
             sql.executemany(
                 "INSERT INTO audit_shares(audit, image, person, at) VALUES (?, ?, ?, ?)",

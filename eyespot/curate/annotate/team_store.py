@@ -175,8 +175,8 @@ class Lease:
 
     @property
     def lapsed(self) -> bool:
-        """Whether it may go to somebody else."""
-        return time.time() - self.at >= LAPSE
+        """Whether it may go to somebody else, also where the clock went back behind it."""
+        return not 0 <= time.time() - self.at < LAPSE
 
 
 def is_twice(seed: str, image: str, share: float = TWICE) -> bool:

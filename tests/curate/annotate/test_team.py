@@ -118,6 +118,15 @@ def test_who_is_at_work_keeps_what_they_hold(at: AnnotationStore) -> None:
     assert unmarked(at, "ada") == before
 
 
+def test_a_clock_that_goes_back_locks_no_photo(at: AnnotationStore) -> None:
+    shared_list.hand_out(at, Q, "ada")
+    before = unmarked(at, "ada")
+    wait(at, -86_400)
+    assert lapsed(at) == before
+    at.team.renew(Q, "ada", ())  # who is at work holds them again
+    assert lapsed(at) == [] and unmarked(at, "ada") == before
+
+
 def test_a_photo_is_skipped_once_a_page_that_came_later_is_labelled(at: AnnotationStore) -> None:
     shared_list.hand_out(at, Q, "ada")
     shared_list.hand_out(at, Q, "ada", most=10)
