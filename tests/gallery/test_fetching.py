@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -192,6 +193,17 @@ def large(gallery: Path) -> Path:
     data = np.random.default_rng(0).bytes(4 * PIECE + 12345)
     (gallery / "shards" / "00001" / "large.bin").write_bytes(data)
     return gallery
+
+
+@pytest.mark.parametrize("size", [5 * PIECE, 1 << 62])
+def test_a_file_that_is_shorter_than_its_publication_states_ends(gallery: Path, tmp_path: Path, size: int) -> None:
+    publish(gallery, url_of(tmp_path))
+    place = tmp_path / "store" / "gallery.json"
+    published = json.loads(place.read_text("utf-8"))
+    next(entry for name, entry in published["files"].items() if name.endswith("items.arrow"))[1] = size
+    place.write_text(json.dumps(published), "utf-8")
+    with pytest.raises(EyespotError, match="is not what was published"):
+        fetch(url_of(tmp_path), tmp_path / "copy")
 
 
 @pytest.mark.parametrize("damaged", [False, True])

@@ -101,6 +101,8 @@ class Downloads:
             self.bar.add(start)
             read, starts = partial(self._range, file), range(start, file.size, PIECE)
             for piece in ordered_map(read, starts, self.store.transfers, 2 * self.store.transfers):
+                if not piece:  # the list of files states more than there is
+                    return False
                 local.write(piece)
                 digest.update(piece)
                 self.bar.add(len(piece))
