@@ -150,10 +150,9 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
     try:
         now = np.array(fingerprints(rooms.load("encoders", encoder)))
         difference = max(float(np.abs(np.array(then, np.float64) - now).max()) for then in stored)
-    except EyespotError as error:
-        return {"status": f"cannot be checked: {error}", "difference": None}
-    except (ValueError, TypeError):
-        return {"status": "differs", "difference": None}
+    except (EyespotError, ValueError, TypeError) as error:
+        status = f"cannot be checked: {error}" if isinstance(error, EyespotError) else "differs"
+        return {"status": status, "difference": None}
     return {"status": "agrees" if difference <= TOLERANCE else "differs", "difference": round(difference, 8)}
 
 

@@ -96,10 +96,9 @@ class CollectionEstimate(GroupedEstimate):
     @property
     def advice(self) -> tuple[str, ...]:
         """What limits the answer, and what would make it better."""
-        judges = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
-        steady = f"what {judges} accepts is relevant; --recheck 20 measures how steadily"
-        whose = () if self.study.agreement else (steady,)
-        return (*self.notes, *whose, *super().advice)
+        names = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
+        who = () if self.study.agreement else (f"what {names} accepts is relevant; --recheck 20 measures how steadily",)
+        return (*self.notes, *who, *super().advice)
 
     @property
     def together(self) -> bool:
