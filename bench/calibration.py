@@ -30,6 +30,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.harness import Command, Measurement, Reals, judges, say
 from bench.harness.rankings import (
@@ -42,7 +43,7 @@ from bench.harness.rankings import (
     marked_lists,
 )
 from eyespot.search.calibrated import sizes
-from eyespot.search.calibration import HELPED, Accuracy, Curve, RankSample, assisted, fit, next_ranks, plan, reliability
+from eyespot.search.calibration import HELPED, Accuracy, Curve, RankSample, assisted, fit, next_ranks, plan
 from eyespot.types import NothingFound
 
 PEER = "stratified beta-binomial"
@@ -204,6 +205,27 @@ def on_look_alikes(seeds: int) -> Iterator[CalibratedInterval]:
 
 
 # -- what else the curve gives -------------------------------------------------------------------------------------
+
+
+class Reliability(NamedTuple):
+    """Of each bin that has hits where it begins, how many it has, their mean probability and the relevant share."""
+
+    low: Reals
+    hits: NDArray[np.int64]
+    predicted: Reals
+    observed: Reals
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error (ECE): the mean over hits of |observed - predicted| of their bin."""
+        return float(np.average(np.abs(self.observed - self.predicted), weights=self.hits))
+
+
+def reliability(probability: Reals, relevant: Reals, bins: int = 10) -> Reliability:
+    """Probabilities (n,) against labels (n,) that the calibration did not see: of hits with .7 seven in ten hold."""
+    which = np.minimum((probability * bins).astype(np.int64), bins - 1)
+    used, at, hits = np.unique(which, return_inverse=True, return_counts=True)
+    return Reliability(used / bins, hits, np.bincount(at, probability) / hits, np.bincount(at, relevant) / hits)
 
 
 def more(seeds: int, verdicts: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ ratio is our mean width over the peer's; the goal is .9 over all worlds, with a 
 every group. `claims` is the share of runs with a wrong claim on a pair of groups of the same share (goal: .07 over
 twelve equal months), `power` the share of pairs that differ by .1 or more and are told apart.
 
-    python bench/estimate.py [--quick] [--json]
+    python bench/estimate.py [--quick] [--json] [--figures docs/research]
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from bench.harness import SHARED, Command, Measurement, Reals, say
 from eyespot.search.calibration import Accuracy
 from eyespot.search.estimates import GroupedEstimate, estimate, plan_groups
+from eyespot.search.estimates.charts import png, svg
 
 Ints = NDArray[np.int64]
 
@@ -155,6 +156,28 @@ def marked() -> dict[str, Kind]:
     return {name: kind for name, kind in found.items() if kind.make(np.random.default_rng(0)).relevant.sum() >= 3}
 
 
+def milkweed() -> dict[str, dict[int, tuple[str, str]]]:
+    """Flowering and seeds by month from 120 looks each: for each month our estimate and what all marks say, in words.
+
+    None without the data.
+    """
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    for path in sorted(LISTS.glob("cs4_*.csv")):
+        estimated, rows = milkweed_estimate(path)
+        by_month = found.setdefault(path.stem.rpartition("_")[2], {})
+        for month, one in estimated.groups.items():
+            marks = [row["marked"] == "1" for row in rows if int(row["month"]) == month]
+            by_month[month] = one.sentence, f"{sum(marks)} of {len(marks)}"
+    return found
+
+
+def milkweed_estimate(path: Path) -> tuple[GroupedEstimate, list[dict[str, str]]]:
+    """The estimate of a list from 120 looks, and the rows that its authors looked at."""
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))[: LOOKED_AT["cs4"]]
+    plan = plan_groups([int(one["month"]) for one in rows], 120, 0)
+    return estimate(plan, [rows[at]["marked"] == "1" for at in plan.units]), rows
+
+
 def _real(rows: list[dict[str, str]], groups: list[str]) -> Kind:
     _, group = np.unique(groups, return_inverse=True)
     relevant = np.array([row["marked"].lower() in ("1", "true") for row in rows]).astype(np.int64)
@@ -227,6 +250,11 @@ def measured(name: str, kind: Kind, looks: int, n: int) -> Covered:
 
 def measurements(options: Namespace) -> Iterator[Measurement]:
     """Each world with each number of looks, then the mean width over all."""
+    if options.figures:
+        for path in sorted(LISTS.glob("cs4_*.csv")):
+            drawing = svg(milkweed_estimate(path)[0])
+            (options.figures / f"{path.stem.removeprefix('cs4_')}.png").write_bytes(png(drawing, 2))
+        return
     if not LISTS.exists():
         say(f"without the lists of INQUIRE-Search: {LISTS} is missing")
     found: list[Covered] = []
@@ -243,4 +271,6 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    Command(__doc__, quick="a tenth of the runs").run(measurements)
+    command = Command(__doc__, quick="a tenth of the runs")
+    command.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures of milkweed here, and end")
+    command.run(measurements)

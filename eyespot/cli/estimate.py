@@ -19,6 +19,7 @@ def run(
     json: bool = json_option(),
     csv: Path = typer.Option(None, "--csv", help="Write the groups here (.csv, .parquet); beside: pairs and looks."),
     html: Path = typer.Option(None, "--html", help="Write a page with figures here, beside it the looks and design."),
+    figure: Path = typer.Option(None, "--figure", help="Write the figure here (.svg, .png)."),
 ) -> None:
     """Estimate how many photos of each month, place or species show something, with intervals."""
     import eyespot
@@ -26,14 +27,13 @@ def run(
     from eyespot.search.estimates.wording import group_line, pair_sentence
     from eyespot.types import EyespotError
 
-    for place in filter(None, (csv, html)):
+    for place in filter(None, (csv, html, figure)):
         make_folder(place.parent)
     collection = eyespot.open(searched_here(gallery, settings.encoder), settings.encoder)
     made = estimate_collection(collection, collection.query(" ".join(query)), settings)
-    if csv:
-        made.write_table(csv)
-    if html:
-        made.write_html(html)
+    for place, write in ((csv, made.write_table), (html, made.write_html), (figure, made.write_figure)):
+        if place:
+            write(place)
     if json:
         print_json(made.as_json())
     else:

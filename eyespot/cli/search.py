@@ -218,12 +218,17 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         for path in paths:
             print_raw(path, b"\n" if output.paths else b"\0")
     else:
-        from eyespot.cli._terminal_pictures import show
-
-        if output.pictures and sys.stdout.isatty() and not show(items) and not output.open:
-            print_summary("to see the pictures, add --open")
+        if output.pictures and sys.stdout.isatty():
+            _show_pictures(items, output.open)
         _print(items, shown.column)
     exit_if_failed(output.write_all(items, shown.sheet))
+
+
+def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
+    from eyespot.cli._terminal_pictures import show
+
+    if not show(items) and not opened:
+        print_summary("to see the pictures, add --open")
 
 
 def _print(items: Sequence[dict[str, Any]], column: str) -> None:
@@ -233,9 +238,8 @@ def _print(items: Sequence[dict[str, Any]], column: str) -> None:
         title += f"  +{item['others']}" if item.get("others") else ""
         place = escaped(item["path"] or item["id"])
         why = ", ".join(reason["code"] for reason in item.get("why", ()) if reason["code"] not in (*UNSAID, *SHARES))
-        value = item.get(column)
-        text = ("–".rjust(10) if value is None else str(value)[:10]) if column == "taken" else "    –"
-        text = text if column == "taken" or value is None else f"{value:.3f}"
+        value, width = item.get(column), 10 if column == "taken" else 5
+        text = "–".rjust(width) if value is None else str(value)[:10] if column == "taken" else f"{value:.3f}"
         print_line(f"{item['rank']:>4}  {text}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
         if shares := [reason["sentence"] for reason in item.get("why", ()) if reason["code"] in SHARES]:
             print_line(escaped(f"      {'; '.join(shares)}"))

@@ -146,20 +146,12 @@ class Adapted:
 
 
 class IndexUnder:
-    """Exact search by plain queries, each of which gets its own view of the space first.
-
-    blocks: vectors (n_i, dim), numbered through all of them; codes: what `quantise` made of each, if there are any.
-    """
+    """Exact search by plain queries, each of which gets its own view of the space of a scan first."""
 
     exact = True
 
-    def __init__(
-        self, adapter: Adapter, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None
-    ) -> None:
-        from eyespot.adapters.quari.scoring import AdaptedIndex
-
-        self._adapter = adapter
-        self._scan: Scan = AdaptedIndex(blocks, codes)
+    def __init__(self, adapter: Adapter, scan: Scan) -> None:
+        self._adapter, self._scan = adapter, scan
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (queries, dim) among those the mask lets through."""
@@ -168,7 +160,9 @@ class IndexUnder:
 
 def index_under(adapter: AnyAdapter, blocks: Sequence[Vectors]) -> Index:
     """Exact search of vectors (n_i, dim) by plain queries, as the adapter ranks them."""
-    return LinearIndex(adapter, blocks) if isinstance(adapter, Linear) else IndexUnder(adapter, blocks)
+    from eyespot.adapters.quari.scoring import AdaptedIndex
+
+    return LinearIndex(adapter, blocks) if isinstance(adapter, Linear) else IndexUnder(adapter, AdaptedIndex(blocks))
 
 
 def seen_by(view: AdaptedQuery, vectors: Vectors) -> Vectors:

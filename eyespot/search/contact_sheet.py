@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 from eyespot.html import environment, render
 from eyespot.photos.places import read_again
-from eyespot.types import EyespotError
 
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
@@ -54,17 +52,6 @@ def html_pieces(title: str, tiles: Iterable[Tile]) -> Iterator[str]:
     made = environment().get_template("contact_sheet.html").generate(content)
     while piece := "".join(islice(made, PARTS)):
         yield piece
-
-
-# -- files -----------------------------------------------------------------------------------------------------
-
-
-def write_page(place: Path, page: str) -> None:
-    """A page that is made already; `EyespotError` if it cannot be written."""
-    try:
-        place.write_bytes(page.encode())
-    except OSError as error:
-        raise EyespotError(f"cannot write {place}: {(error.strerror or str(error)).lower()}") from error
 
 
 def thumbnail_of(path: str | None, side: int = SIDE) -> bytes | None:

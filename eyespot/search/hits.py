@@ -16,7 +16,8 @@ from eyespot.html import render, tidy
 from eyespot.photos.places import picture_of
 from eyespot.photos.videos.addresses import title_of
 from eyespot.rooms import needs
-from eyespot.search.contact_sheet import NOTHING, WORDS, SheetPanel, Tile, as_html, thumbnail_of, write_page
+from eyespot.search.contact_sheet import NOTHING, WORDS, SheetPanel, Tile, as_html, thumbnail_of
+from eyespot.storage.atomic import write_whole
 from eyespot.types import EyespotError, Run, UsageError, kind_text, refusing
 
 if TYPE_CHECKING:
@@ -165,4 +166,5 @@ def write_html(place: Path, found: Sequence[Hits], title: str = "eyespot", capti
 
     A sheet carries no position and no owner's name unless their columns are named.
     """
-    write_page(place, as_html(title, [hits.panel(captions) for hits in found]))
+    page = as_html(title, [hits.panel(captions) for hits in found]).encode()
+    write_whole(place, lambda file: file.write(page))

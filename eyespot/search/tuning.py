@@ -72,10 +72,6 @@ class TuningQueries:
     vectors: Vectors
     source: str
 
-    def halves(self) -> tuple[Vectors, Vectors]:
-        """Every other query, and the rest."""
-        return self.vectors[::2], self.vectors[1::2]
-
 
 class Tuned(NamedTuple):
     """What was chosen and kept, what it does on the second half, and beside it exact search and all that was tried."""
@@ -164,8 +160,7 @@ class Tuning:
         `NothingFound`, and nothing is kept, if none finds enough; whatever was kept before stays then.
         """
         exact = open_index(self.view, EXACT)
-        halves = zip(*(kind.halves() for kind in self.queries), strict=True)
-        learnt, unseen = (_Half(self.view, exact, parts) for parts in halves)
+        learnt, unseen = (_Half(self.view, exact, [one.vectors[at::2] for one in self.queries]) for at in (0, 1))
         with building(self.view) as folder:
             built = {candidate: folder / str(at) for at, candidate in enumerate(kinds)}
             tried = [one for candidate in built for one in self._tried(candidate, built[candidate], learnt)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from eyespot.settings.estimate import EstimateSettings
 from eyespot.settings.search import FilterSettings
 from eyespot.types import Query, UsageError
 from eyespot.web._items import existing_row, item_of, thumbnail_address
-from eyespot.web._judging import judge_of, verdicts_on
+from eyespot.web._judging import PROMPT, judge_of, verdicts_on
 from eyespot.web._pages import page
 from eyespot.web._search_params import Given, Name, SearchParams, query_of
 from eyespot.web._security import needs, person_of
@@ -82,9 +82,11 @@ def answer(request: Request, state: State, given: Given, counted: Counted) -> Re
     with TemporaryDirectory(prefix="eyespot-") as folder, ZipFile(written, "w") as archive:
         made.write_table(Path(folder) / "groups.csv")
         made.write_html(Path(folder) / "answer.html")
+        made.write_figure(Path(folder) / "figure.svg")
+        with suppress(UsageError):  # no font for the letters of a group
+            made.write_figure(Path(folder) / "figure.png")
         for place in sorted(Path(folder).iterdir()):
             archive.write(place, place.name)
-        archive.writestr("figure.svg", made.plot())
         archive.writestr("methods.txt", made.methods)
     name = file_name(f"{given.q} by {counted.group or 'photos'}")
     return attachment(written.getvalue(), "application/zip", f"{name}.zip")
@@ -107,8 +109,7 @@ def _estimate(state: AppState, given: SearchParams, counted: CountParams, judge:
     filters = given.model_dump(include=set(FilterSettings.model_fields))
     settings = EstimateSettings(by=counted.group, looks=int(counted.looks or 60), ledger=state.ledger.path, **filters)
     judgements = state.ledger.readable.judgements
-    known = partial(verdicts_on, judgements, query, judge=judge)
-    return estimate_of_verdicts(snapshot.collection, query, settings, known, judge)
+    return estimate_of_verdicts(snapshot.collection, query, settings, judgements, (judge, PROMPT))
 
 
 def _answer_of(made: CollectionEstimate, looks: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import eyespot
 from eyespot import rooms
 from eyespot.adapters.linear import FILE, Linear, load, save
-from eyespot.search.adapted import Adapted, IndexUnder, seen_by
+from eyespot.search.adapted import Adapted, index_under, seen_by
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.search.linear_adapted import LinearIndex, index_of
@@ -70,7 +70,7 @@ def test_a_run_is_reranked_to_a_depth_and_stays_as_it_was_below(collection: Coll
 
 
 def test_an_index_to_plain_queries_gives_the_same(collection: Collection, adapter: Adapter) -> None:
-    under = IndexUnder(adapter, collection.view.blocks)
+    under = index_under(adapter, collection.view.blocks)
 
     found = under.search(embed(QUERIES, collection.encoder), 5)
 

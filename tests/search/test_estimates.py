@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+from io import BytesIO
 from math import inf, isnan
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
+from bench.estimate import milkweed
+from bench.harness import ROOT
 from eyespot.search.calibration import Accuracy
 from eyespot.search.estimates import UNKNOWN, GroupedEstimate, GroupPlan, estimate, looks_needed, plan_groups
+from eyespot.search.estimates.charts import font, png, svg
 from eyespot.types import UsageError
 from tests.examples import examples
+from tests.wording import raises
 
 EFFORT = [60, 70, 120, 220, 420, 520, 560, 480, 300, 130, 70, 50]
 SEASON = 0.01 + 0.34 * np.exp(1.8 * (np.cos(2 * np.pi * (np.arange(12) - 6) / 12) - 1))
@@ -204,6 +211,32 @@ def test_a_group_that_was_looked_at_whole_is_exact_and_its_rate_is_not() -> None
 
     assert one.basis == "whole" and one.relevant.low == one.relevant.high == 4
     assert one.rate.high - one.rate.low > 0.2
+
+
+def test_a_figure_as_png_has_the_bars_of_the_drawing() -> None:
+    group = np.repeat(["Mär", "rare", "most", "few"], [50, 50, 100, 7])
+    plan = plan_groups(group, 120, 0)
+    drawing = svg(estimate(plan, [float(group[at] in ("most", "few")) for at in plan.units], borrow=True))
+    picture = np.asarray(Image.open(BytesIO(png(drawing, 2))))
+
+    bars = [one for one in re.findall(r'<rect x="([\d.]+)" width="([\d.]+)" y="([\d.]+)" height="([\d.]+)"', drawing)]
+    assert len(bars) == 6  # a share of two groups, the effort of four
+    for x, width, y, height in (map(float, one) for one in bars):
+        edge = picture[round(2 * (y + height / 2)), round(2 * (x + width * 0.1))].tolist()
+        above = picture[round(2 * y) - 3, round(2 * (x + width * 0.1))].tolist()
+        assert edge in ([0, 114, 178], [187, 187, 187]) and above != edge
+    with raises(UsageError):
+        font("\U0010fffd", 12)  # of no font
+
+
+def test_the_page_has_the_milkweed_months_that_the_benchmark_finds() -> None:
+    if not (found := milkweed()):
+        pytest.skip("needs the lists of INQUIRE-Search")
+    shown = (ROOT / "docs" / "research" / "estimates.md").read_text(encoding="utf-8")
+
+    every = [(stage, month, *texts) for stage, of in found.items() for month, texts in of.items()]
+    rows = [f"| {' | '.join(map(str, one))} |" for one in every if int(one[3].split()[2]) > 4]
+    assert [line for line in shown.splitlines() if line.startswith(("| flowering", "| seeds"))] == rows
 
 
 def test_what_was_skipped_counts_as_not_looked_at() -> None:

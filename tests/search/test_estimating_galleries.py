@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ PAIR_COLUMNS = [
 @pytest.fixture
 def photos(tmp_path: Path) -> eyespot.Collection:
     return eyespot.open(copy_of_sample_gallery(tmp_path / "gallery"))
+
+
+def figure_size(drawing: str) -> tuple[int, ...]:
+    return tuple(int(side) for side in re.findall(r'(?:width|height)="(\d+)"', drawing)[:2])
 
 
 def is_windmill(_text: str, path: Path) -> float:
@@ -166,7 +171,7 @@ def test_verdicts_are_stored_without_a_rank(photos: eyespot.Collection) -> None:
 def test_the_command_writes_files_that_give_the_answer_again_to_the_digit(tmp_path: Path) -> None:
     copy_of_sample_gallery(tmp_path / ".eyespot")
     line = ("estimate", "a", "windmill", "--by", "category", "--judge", "encoder:starter", "--accuracy", "0.9,0.9")
-    files = ("--csv", "out/groups.csv", "--html", "out/page.html")
+    files = ("--csv", "out/groups.csv", "--html", "out/page.html", "--figure", "out/figure.png")
     run_eyespot(*line, "--looks", "60", "--csv", "out/groups.parquet", cwd=tmp_path)
     done = [run_eyespot(*line, "--looks", "60", *files, "--json", cwd=tmp_path) for _ in range(2)]
 
@@ -182,6 +187,12 @@ def test_the_command_writes_files_that_give_the_answer_again_to_the_digit(tmp_pa
     assert made.plot().startswith("<svg") and len(made.table) == len(made.groups)
     page = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
     assert "<svg" in page and "<script" not in page and made.methods[:60] in page
+    with Image.open(tmp_path / "out" / "figure.png") as figure:
+        assert figure.size == tuple(3 * side for side in figure_size(made.plot()))
+    made.write_figure(tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_text(encoding="utf-8") == made.plot()
+    with raises(UsageError):
+        made.write_figure(tmp_path / "figure.pdf")
     assert "We ranked 208 photos" in run_eyespot(*line, "--looks", "60", cwd=tmp_path).stdout
 
 

@@ -99,10 +99,8 @@ class GroupedEstimate:
     def compare(self, first: Any, second: Any) -> GroupPair:
         """Two groups that were named before anybody judged; `UsageError` for one without an interval."""
         for pair in self.pairs:
-            if (pair.first, pair.second) == (first, second):
-                return pair
-            if (pair.first, pair.second) == (second, first):
-                return _turned(pair)
+            if {pair.first, pair.second} == {first, second}:
+                return pair if pair.first == first else pair.turned
         why = "; ".join(f"{label}: {self.groups[label].sentence}" for label in (first, second) if label in self.groups)
         raise UsageError(f"{first} and {second} cannot be compared ({why or 'no such groups'}); judge more of both")
 
@@ -140,13 +138,6 @@ def estimate(
             band = Interval(one.relevant.median, low, high + one.beyond).over(one.effort)
             groups[at] = replace(one, together=band)
     return GroupedEstimate(plan, {one.label: one for one in groups}, pairs, rule, accuracy)
-
-
-def _turned(pair: GroupPair) -> GroupPair:
-    d, r = pair.difference, pair.ratio
-    difference = Interval(-d.median, -d.high, -d.low)
-    ratio = Interval(1 / r.median, 1 / r.high if r.high else inf, 1 / r.low if r.low else inf)
-    return GroupPair(pair.second, pair.first, difference, ratio, -pair.apart, -pair.apart_together, pair.needed)
 
 
 class _GroupDraws:

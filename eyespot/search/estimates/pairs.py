@@ -61,6 +61,14 @@ class GroupPair:
     apart_together: int
     needed: tuple[float, float] | None
 
+    @property
+    def turned(self) -> GroupPair:
+        """The same, second to first."""
+        d, r = self.difference, self.ratio
+        ratio = Interval(1 / r.median, 1 / r.high if r.high else inf, 1 / r.low if r.low else inf)
+        claims = -self.apart, -self.apart_together
+        return GroupPair(self.second, self.first, Interval(-d.median, -d.high, -d.low), ratio, *claims, self.needed)
+
 
 def looks_needed(difference: float, *, of_looks: float, of_photos: float, looks: int, units: int) -> float:
     """How many looks in all tell two shares with this difference apart, with power .8 at 95 %; `inf` if none do.

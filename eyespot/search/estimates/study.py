@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -28,7 +28,7 @@ from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.photos.places import read_again
 from eyespot.search.calibrated import fullest_answers, made_ranking, refuse_unverified
 from eyespot.search.calibration import Accuracy
-from eyespot.search.estimates.charts import page, svg
+from eyespot.search.estimates.charts import page, png, svg
 from eyespot.search.estimates.estimating import GroupedEstimate, estimate
 from eyespot.search.estimates.frame import Frame, stored_frame
 from eyespot.search.estimates.planning import GroupPlan, plan_groups
@@ -39,14 +39,13 @@ from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
 from eyespot.search.query_language import format_query
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import rows_of, write_csv
-from eyespot.types import Judgement, Query, RankedImage, Run, Verdict
+from eyespot.types import Judgement, Query, RankedImage, Run, UsageError, Verdict
 
 if TYPE_CHECKING:
     from eyespot.settings.estimate import EstimateSettings
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
-Verdicts = Mapping[str, Judgement]  # by the ids of photos
 
 YES = 0.5  # and more
 DOUBT = "doubt"  # why a person's no is none: nobody could tell
@@ -96,14 +95,9 @@ class CollectionEstimate(GroupedEstimate):
     @property
     def advice(self) -> tuple[str, ...]:
         """What limits the answer, and what would make it better."""
-        names = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
-        who = () if self.study.agreement else (f"what {names} accepts is relevant; --recheck 20 measures how steadily",)
-        return (*self.notes, *who, *super().advice)
-
-    @property
-    def together(self) -> bool:
-        """Whether the figure shows the bands that hold for all groups at once."""
-        return bool(self.choices["together"])
+        judges = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
+        whose = () if self.study.agreement else (f"what {judges} accepts is relevant; --recheck 20 says how steadily",)
+        return (*self.notes, *whose, *super().advice)
 
     @cached_property
     def table(self) -> list[dict[str, Any]]:
@@ -135,7 +129,14 @@ class CollectionEstimate(GroupedEstimate):
 
     def plot(self) -> str:
         """The figure: shares with intervals over the effort, as an <svg> element."""
-        return svg(self, self.together)
+        return svg(self, bool(self.choices["together"]))
+
+    def write_figure(self, place: Path) -> None:
+        """The figure as SVG or PNG, by the ending of the file."""
+        if place.suffix.lower() not in (".svg", ".png"):
+            raise UsageError(f"a figure is an .svg or a .png, not {place.name}")
+        drawing = png(self.plot()) if place.suffix.lower() == ".png" else self.plot().encode()
+        write_whole(place, lambda file: file.write(drawing))
 
     def write_table(self, place: Path) -> None:
         """The groups as CSV or parquet, the pairs beside them as NAME-pairs, and what `again` makes the answer of."""
@@ -204,8 +205,8 @@ def estimate_collection(
         places = _to_recheck(plan, verdicts, settings.recheck)
         first = {frame.ids[plan.units[at]]: float(verdicts[at]) for at in places}
         agreement = _rechecked(collection, stage, query, first) if first else ""
-        every = {frame.ids[at]: yes for at, yes in zip(plan.units, verdicts.tolist(), strict=True)}
-        agreement += _overlap(stage, query, every)
+        every = dict(zip(ids, verdicts.tolist(), strict=False))
+        agreement += _overlap(stage.ledger, query, stage.judge.name, every)
         answers = _answers(query, frame, stage.ledger) if stage.judge.name.startswith(PERSON) else None
         study = _study(collection, query, settings, frame, judges=(stage.judge.name,), agreement=agreement)
     notes = (*_notes(collection, frame, len(waiting)), *([result.stopped] if result.stopped else []))
@@ -214,19 +215,22 @@ def estimate_collection(
 
 
 def estimate_of_verdicts(
-    collection: Any, query: Query, settings: EstimateSettings, known: Callable[[list[str]], Verdicts], judge: str
+    collection: Any, query: Query, settings: EstimateSettings, ledger: Judgements, asked: tuple[str, str]
 ) -> CollectionEstimate:
-    """The answer by the verdicts of a person that are there, up to the last round that is whole.
+    """The answer by the verdicts of a person that are in the ledger, up to the last round that is whole.
 
-    `known` gives the verdicts on these photos. Before a round is whole no group has an interval.
+    `asked` is the person and the digest of the question. Before a round is whole no group has an interval.
     """
     frame, plan = _planned(collection, query, settings)
     ids = [frame.ids[at] for at in plan.units]
-    there = {id: one.verdict for id, one in known(ids).items() if one.verdict is not None}
+    known = ledger.known(query_digest(query), ids, *asked)
+    there = {id: one.verdict for id, one in known.items() if one.verdict is not None}
     waiting = tuple(id for id in ids if id not in there)
     plan = plan.until(ids.index(waiting[0])) if waiting else plan
     verdicts = np.array([_yes(there[id]) for id in ids[: len(plan.units)]])
-    study, notes = _study(collection, query, settings, frame, judges=(judge,)), _notes(collection, frame)
+    agreement = _overlap(ledger, query, asked[0], dict(zip(ids, verdicts.tolist(), strict=False)))
+    study = _study(collection, query, settings, frame, judges=(asked[0],), agreement=agreement)
+    notes = _notes(collection, frame)
     rest = {"frame": frame, "study": study, "waiting": waiting, "notes": notes}
     return CollectionEstimate.of(plan, verdicts, _choices(settings, accuracy_named(None), None), **rest)
 
@@ -305,13 +309,13 @@ def _rechecked(collection: Any, stage: JudgeRerank, query: Query, first: Mapping
     return f" A second look at {both} photos, blind, agreed with the first in {same}." if both else ""
 
 
-def _overlap(stage: JudgeRerank, query: Query, verdicts: Mapping[str, float]) -> str:
+def _overlap(ledger: Judgements, query: Query, judge: str, verdicts: Mapping[str, float]) -> str:
     """How often other people, who judged some of these photos without their rank too, say the same; in words."""
-    people = stage.ledger.people(query_digest(query), None, list(verdicts))
+    people = ledger.people(query_digest(query), None, list(verdicts))
     texts = []
     for name, judgements in people.items():
         both, same = _agreed(verdicts, {id: one for id, one in judgements.items() if one.rank is None})
-        if both and name.startswith(PERSON) and name != stage.judge.name:
+        if both and name.startswith(PERSON) and name != judge:
             texts.append(f" {name} judged {both} of these photos too, and agreed in {same}.")
     return "".join(texts)
 
