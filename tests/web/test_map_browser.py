@@ -193,7 +193,7 @@ def test_a_span_of_the_timeline_dragged_or_chosen_with_keys_a_bar_and_a_box_of_t
     page.wait_for_url(re.compile("after=2020-01.*before=2020-02"))
 
     open_summary(page)
-    box = page.locator(".spots svg").bounding_box()
+    box = page.locator(".spots [role=group]").bounding_box()
     middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     drag(page, (box["x"] + 4, box["y"] + box["height"] - 4), middle)
     page.wait_for_url(re.compile("near="))

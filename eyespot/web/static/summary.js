@@ -38,12 +38,12 @@ function box(svg, [south, west], [north, east]) {
 // -- hands: a press that does not move is a click on the link under it
 let held = null;
 document.addEventListener("pointerdown", (event) => {
-  const svg = event.target.closest?.(".timeline svg, .spots svg");
+  const svg = event.target.closest?.(".timeline svg, .spots [role=group]");
   if (!svg || event.button || !event.isPrimary) return;
   const section = svg.closest("section"), time = section.classList.contains("timeline");
   held = { svg, section, time, x: event.clientX, y: event.clientY, from: time ? barAt(svg, event) : placeAt(svg, event), fields: null };
 });
-document.addEventListener("dragstart", (event) => { if (event.target.closest?.(".timeline svg, .spots svg")) event.preventDefault(); });
+document.addEventListener("dragstart", (event) => { if (event.target.closest?.(".timeline svg, .spots [role=group]")) event.preventDefault(); });
 document.addEventListener("pointermove", (event) => {
   if (!held || (!held.fields && Math.hypot(event.clientX - held.x, event.clientY - held.y) < 5)) return;
   if (!held.fields) held.svg.setPointerCapture(event.pointerId);
@@ -66,9 +66,9 @@ function rove(svg) {
   linksOf(svg).forEach((link, at) => link.setAttribute("tabindex", at ? "-1" : "0"));
   for (const one of svg.closest("section").querySelectorAll(".with-script")) one.hidden = false;
 }
-const roveAll = () => { for (const svg of document.querySelectorAll(".timeline svg, .spots svg")) rove(svg); };
+const roveAll = () => { for (const svg of document.querySelectorAll(".timeline svg, .spots [role=group]")) rove(svg); };
 document.addEventListener("keydown", (event) => {
-  const link = document.activeElement?.closest?.(".timeline svg a, .spots svg a");
+  const link = document.activeElement?.closest?.(".timeline svg a, .spots [role=group] a");
   if (!link || event.ctrlKey || event.metaKey || event.altKey) return;
   const svg = link.closest("svg"), section = svg.closest("section"), links = linksOf(svg), at = links.indexOf(link), time = section.classList.contains("timeline");
   const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1, Home: -at, End: links.length - 1 - at }[event.key];
