@@ -11,7 +11,7 @@ import subprocess
 import sys
 from urllib.request import urlopen
 
-PAGES = ("", "docs", "healthz", "v1/search?q=a+windmill&k=3")
+PAGES = ("", "docs", "healthz", "v1/search?q=a+windmill&limit=3")
 
 
 def main() -> int:

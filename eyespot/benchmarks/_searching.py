@@ -114,7 +114,7 @@ class GallerySearcher:
             run.header |= {"listed": task.listed.title}
             notes += [f"{task.listed.sentence(listed)}; they cannot be found"] * (listed.there < listed.total)
         run.header |= {"missing": missing} if missing else {}
-        caution = cautions(self.adapter, [source.terms for source in sources.values()])
+        caution = cautions(self.adapter, [Query(id, source.terms) for id, source in sources.items()])
         run.notes = list(dict.fromkeys([*notes, *source_notes, *caution, *run.notes]))
         return run
 

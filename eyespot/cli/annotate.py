@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.console import escaped, print_result, print_summary, warn, warn_all
-from eyespot.cli.settings import (
-    encoder_option,
-    flag,
-    gallery_here,
-    gallery_option,
-    group,
-    json_option,
-    searched_here,
-)
+from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, group, json_option, searched_here
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

@@ -93,9 +93,7 @@ def print_raw(path: str, end: bytes) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, in UTF-8; what is no finite number is null."""
-    text = json.dumps(
-        _finite(value), ensure_ascii=False, indent=2, default=lambda date: date.isoformat(), allow_nan=False
-    )
+    text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=lambda it: it.isoformat(), allow_nan=False)
     # Bytes of a path that are no UTF-8 become \udcXX, as JSON writes them.
     _stdout().buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
 

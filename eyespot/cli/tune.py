@@ -99,9 +99,7 @@ def _print(tuned: Tuned, recall: float, json: bool) -> None:
         numbers = f"{settings['probes']:>6} {settings['depth']:>6} {one.recall:>9.4f} {_ms(one.seconds):>9.3f}"
         lines.append(f"{one.candidate.name:<32} {numbers}  {mark}".rstrip())
     lines.append(f"{'exact':<32} {'':>6} {'':>6} {1:>9.4f} {_ms(tuned.exact_seconds):>9.3f}")
-    tried = [
-        {"name": one.candidate.name, **one.settings, "recall": one.recall, "ms": _ms(one.seconds)} for one in tries
-    ]
+    tried = [{"name": it.candidate.name, **it.settings, "recall": it.recall, "ms": _ms(it.seconds)} for it in tries]
     measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
     chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
     size = sum(part.stat().st_size for part in place.rglob("*") if part.is_file())

@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot.rooms import needs
-from eyespot.types import (
-    Encoder,
-    EyespotError,
-    Pixels,
-    Progress,
-    UsageError,
-    Vectors,
-    kind_text,
-    no_progress,
-    refusing,
-)
+from eyespot.types import Encoder, EyespotError, Pixels, Progress, UsageError, Vectors, kind_text, no_progress, refusing
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -35,14 +35,7 @@ from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
 from eyespot.storage.arrays import append, begin
 from eyespot.storage.atomic import new_folder, trouble
-from eyespot.storage.digests import (
-    damaged_files,
-    file_blake2b,
-    new_digested,
-    rewriting,
-    sound_digests,
-    write_digests,
-)
+from eyespot.storage.digests import damaged_files, file_blake2b, new_digested, rewriting, sound_digests, write_digests
 from eyespot.storage.locks import locked
 from eyespot.storage.systems import usable_cores
 from eyespot.types import EyespotError, Progress, UsageError, no_progress

@@ -32,7 +32,7 @@ from eyespot.gallery.postings import (
     open_table,
     read_about,
 )
-from eyespot.gallery.word_texts import fill_some, read_sources
+from eyespot.gallery.word_texts import Sources, fill_some, read_sources
 from eyespot.storage.digests import damaged_at_a_glance
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class WordIndex:
     """The words of one gallery.
 
     A table that is missing, damaged or out of date is made in memory, for this search.
-    stored: bytes of posting lists that it has at hand for the next query. made: how many tables it has made since that
-    was stated.
+    stored: bytes of posting lists that it has at hand for the next query. hidden: whether a column by this name is not
+    searched. made: how many tables it has made since that was stated.
     """
 
-    def __init__(self, gallery: Path, stored: int = STORED) -> None:
-        self.gallery, self.made = gallery, 0
+    def __init__(self, gallery: Path, stored: int = STORED, hidden: Callable[[str], bool] | None = None) -> None:
+        self.gallery, self.hidden, self.made = gallery, hidden, 0
         self.store = ArrayStore(stored)  # of posting lists
         self.recent = ArrayStore(min(stored, RECENT))  # of what is made of them for one query
         self._opened: dict[str, ShardWords] = {}
@@ -175,7 +175,11 @@ class WordIndex:
         by_key = {(read.__name__, table.version, _digest(question)): question for question in questions}
 
         def made(lacking: list[tuple[str, Hashable, bytes]]) -> list[Lists]:
-            return self._ask(table, lambda connection: [read(table, connection, by_key[key]) for key in lacking])
+            def answers(connection: sqlite3.Connection) -> list[Lists]:
+                among = "" if self.hidden is None else _columns(read_sources(connection), self.hidden)
+                return [read(table, connection, f"{among}({by_key[key]})") for key in lacking]
+
+            return self._ask(table, answers)
 
         return self.store.get([(read.__name__, table.version, _digest(question)) for question in questions], made)
 
@@ -204,6 +208,12 @@ def _state(place: Path) -> tuple[int, ...]:
         status = place.stat()
         return status.st_ino, status.st_mtime_ns, status.st_size
     return ()
+
+
+def _columns(sources: Sources, hidden: Callable[[str], bool]) -> str:
+    """What narrows a question in FTS5's language to the columns that are searched."""
+    shown = (f"c{number}" for number, (name, _) in enumerate(sources) if name is None or not hidden(name))
+    return f"{{{' '.join(shown)}}} : "
 
 
 def _query_words(words: Sequence[QueryWord | str]) -> list[QueryWord]:

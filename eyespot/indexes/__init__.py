@@ -9,20 +9,9 @@ if TYPE_CHECKING:
     from eyespot.indexes._coded import CodedProducts
     from eyespot.indexes.exact import Exact
 
-__all__ = [
-    "CodedProducts",
-    "Exact",
-    "allowed",
-    "positive",
-]
+__all__ = ["CodedProducts", "Exact", "allowed", "positive"]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     __getattr__ = lazy(
-        __name__,
-        {
-            "CodedProducts": "_coded",
-            "Exact": "exact",
-            "allowed": "_batches",
-            "positive": "_batches",
-        },
+        __name__, {"CodedProducts": "_coded", "Exact": "exact", "allowed": "_batches", "positive": "_batches"}
     )

@@ -175,14 +175,8 @@ def loading(name: str, instead: str = STARTER) -> Iterator[None]:
 
 
 # Exceptions of the hub's client, which some libraries use by themselves, and of what it asks by
-_HUB = {
-    "HfHubHTTPError",
-    "OfflineModeIsEnabled",
-    "LocalEntryNotFoundError",
-    "ConnectError",
-    "TimeoutException",
-    "URLError",
-}
+_HUB = {"HfHubHTTPError", "OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectError", "TimeoutException",
+        "URLError"}  # fmt: skip
 
 
 def _sentence(name: str, error: BaseException, instead: str) -> str:

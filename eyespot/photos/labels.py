@@ -241,11 +241,7 @@ def _delimited(place: Path) -> Iterator[RawRow]:
         yield from ((line, column, row) for line, row in rows)
 
 
-_READERS: dict[str, Callable[[Path], Iterator[RawRow]]] = {
-    ".json": _coco,
-    ".jsonl": _json_lines,
-    ".parquet": _parquet,
-}
+_READERS: dict[str, Callable[[Path], Iterator[RawRow]]] = {".json": _coco, ".jsonl": _json_lines, ".parquet": _parquet}
 
 
 DelimitedRow = tuple[int, dict[str, str] | str]

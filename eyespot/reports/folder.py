@@ -45,10 +45,7 @@ class Pictured:
 
 
 def page_of(
-    evaluation: Evaluation,
-    pictured: Pictured,
-    beside: Sequence[Summary] = (),
-    examples: Examples = Examples(),
+    evaluation: Evaluation, pictured: Pictured, beside: Sequence[Summary] = (), examples: Examples = Examples()
 ) -> str:
     """One self-contained page; `beside` are the summaries of other systems, `examples` the queries to look at."""
     benchmark, main = evaluation.benchmark, results_of(evaluation)
@@ -84,10 +81,7 @@ _TABLES = {"kinds_of": _kinds, "halves": halves, "measured": f"({MEASURED})"}
 
 
 def write(
-    evaluation: Evaluation,
-    out: Path,
-    beside: Sequence[Summary] = (),
-    examples: Examples = Examples(),
+    evaluation: Evaluation, out: Path, beside: Sequence[Summary] = (), examples: Examples = Examples()
 ) -> list[Path]:
     """Everything into a folder, file by file and each whole; the summary comes last.
 

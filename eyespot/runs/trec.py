@@ -224,12 +224,7 @@ def _qrels_fields(fields: list[str]) -> tuple[str, str, str] | None:
 
 
 _RUN = _Kind(
-    full=6,
-    named=_run_fields,
-    limit=math.inf,
-    rule="a score must be a finite number",
-    expected=RUN_LINE,
-    twice="ranks",
+    full=6, named=_run_fields, limit=math.inf, rule="a score must be a finite number", expected=RUN_LINE, twice="ranks"
 )
 _QRELS = _Kind(
     full=4,

@@ -37,7 +37,6 @@ from eyespot.types import (
     RankedImage,
     Run,
     Space,
-    Term,
     UsageError,
     Vectors,
 )
@@ -180,13 +179,12 @@ def seen_through(adapter: AnyAdapter, query: Vectors, vectors: Vectors) -> tuple
     return view.query, seen_by(view, vectors)
 
 
-def cautions(adapter: AnyAdapter | None, queries: Iterable[Query | Sequence[Term]]) -> list[str]:
+def cautions(adapter: AnyAdapter | None, queries: Iterable[Query]) -> list[str]:
     """Notes if the adapter was not shown to find more than the vectors as they are, or finds less by pictures."""
-    every = (term for query in queries for term in (query.terms if isinstance(query, Query) else query))
-    by_picture = any(term.image is not None for term in every)
+    by_picture = [query.id for query in queries if any(term.image is not None for term in query.terms)]
     card = getattr(adapter, "card", None) if by_picture else None  # a linear one has none
-    about = (adapter and adapter.caution, card and card.picture_caution)
-    return [Note("adapter", sentence) for sentence in about if sentence]
+    about = [(adapter and adapter.caution, ()), (card and card.picture_caution, by_picture)]
+    return [Note("adapter", sentence, *ids) for sentence, ids in about if sentence]
 
 
 def refuse_other_space(adapter: AnyAdapter, space: Space) -> None:

@@ -148,7 +148,7 @@ class ByWords:
             made.notes += [note for pair in changed for note in rewording_notes(*pair)]
         if teachings:
             made.header["taught"] = {id: teaching._asdict() for id, teaching in teachings.items()}
-            made.notes += [Note("taught", teaching.sentence) for teaching in teachings.values()]
+            made.notes += [Note("taught", teaching.sentence, id) for id, teaching in teachings.items()]
         return made
 
     @cached_property

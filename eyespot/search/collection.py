@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from shlex import quote
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, overload
@@ -244,8 +244,10 @@ class Collection:
                 yield from self.answers(some, self.stage(settings, k=k, feedback=moves, **how), settings)
                 continue
             with judge_stage(settings, self.gallery.path) as judge:
-                first = self.stage(settings, k=max(k, judge.depth), feedback=moves, **how)
-                yield from self.answers(some, Chain(first, judge, TopK(k)), settings)
+                found = self.stage(settings, k=max(k, judge.depth), feedback=moves, **how)(some)
+                for query in some:  # one by one, so that what is said of a judge's answers is of this query's
+                    stage = partial(Chain(judge, TopK(k)), run=found.only([query.id]))
+                    yield self.answered(query, stage, settings)
 
     def stage(
         self,

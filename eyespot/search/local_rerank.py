@@ -13,7 +13,7 @@ from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
 from eyespot.search.local import DEPTH
 from eyespot.search.rescored import falling, followed
-from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
+from eyespot.types import Extractor, EyespotError, LocalReranker, Note, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
@@ -29,7 +29,6 @@ class LocalRerank:
 
     Behind them come hits without local features, then those beyond `depth`, both as they were; a note counts the
     former. Of a query picture the `count` strongest features count; one in which nothing stands out keeps its ranking.
-    Words are not compared. Notes say so.
     """
 
     described: Described
@@ -65,31 +64,32 @@ class LocalRerank:
         if run is None:
             raise UsageError("local features re-rank a run; put a first stage, such as Nearest, before this one")
         if lacking := [query.id for query in queries if query.id not in run]:
-            raise UsageError(
-                f"the run has no query {lacking[0]!r}; give the one that a first stage made of these queries"
-            )
+            way_out = "give the one that a first stage made of these queries"
+            raise UsageError(f"the run has no query {lacking[0]!r}; {way_out}")
         ordered: dict[str, list[RankedImage]] = {}
-        notes, without = list[str](), 0
+        without, notes = dict[str, int](), list[str]()
         for query in queries:
-            ordered[query.id], lacking_features, note = self._ordered(query, run[query.id])
-            notes, without = [*notes, *note], without + lacking_features
-        if without:
-            notes.append(f"pictures without local descriptors, left behind the others: {without}")
-        if any(term.text is not None for query in queries for term in query.terms):
-            notes.append("the re-ranking compares pictures only; words counted in the first stage")
+            ordered[query.id], without[query.id], problem = self._ordered(query, run[query.id])
+            notes += [Note("local", problem, query.id)] if problem else []
+        if behind := [id for id, count in without.items() if count]:
+            count = sum(without.values())
+            notes.append(Note("local", f"pictures without local descriptors, left behind the others: {count}", *behind))
+        if worded := [query.id for query in queries if any(term.text is not None for term in query.terms)]:
+            text = "the re-ranking compares pictures only; words counted in the first stage"
+            notes.append(Note("local", text, *worded))
         made = run.reranked(ordered, rerank_local=self.name, depth=self.depth)
         made.notes += notes
         return made
 
-    def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> tuple[list[RankedImage], int, list[str]]:
-        """The hits in their new order, how many of the first could not be compared, and notes."""
+    def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> tuple[list[RankedImage], int, str]:
+        """The hits in their new order, how many of the first could not be compared, and why none was."""
         places = [term.image for term in query.terms if term.image is not None and term.weight > 0]
         if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
             raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
         place = places[0]
         features = self.extractor.describe(upright_picture(place, self.extractor.min_side), self.count)
         if not len(features.descriptors):
-            return list(hits), 0, [f"nothing stands out in {place} to compare by; its ranking is as it was"]
+            return list(hits), 0, f"nothing stands out in {place} to compare by; its ranking is as it was"
         head, tail = hits[: self.depth], hits[self.depth :]
         images = self.described.features([hit.image for hit in head])
         there = [(hit, image) for hit, image in zip(head, images, strict=True) if image is not None]
@@ -101,7 +101,7 @@ class LocalRerank:
                 raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; fix it")
             ranked_images.append(RankedImage(hit.image, score))
         scored = falling(sorted(ranked_images, key=lambda hit: -hit.score))
-        return followed(scored, [*behind, *tail]), len(behind), []
+        return followed(scored, [*behind, *tail]), len(behind), ""
 
 
 def refuse_other_settings(described: Described, extractor: Extractor) -> None:

@@ -109,7 +109,7 @@ class NameReader:
         """What counts as one."""
         texts = [term.text for term in query.terms if term.text is not None]
         phrases = {found.phrase: found for text in texts for found in self.phrases(text)}
-        return [Note("names", found.sentence) for found in phrases.values()]
+        return [Note("names", found.sentence, query.id) for found in phrases.values()]
 
     def fields(self, query: Query) -> dict[str, list[str]]:
         """For the header of a run: each name with its equals."""
@@ -128,7 +128,7 @@ def rewording_notes(query: Query, other: Query) -> list[Note]:
     pairs = zip(query.terms, other.terms, strict=True)
     changed = ((before.text, after.text) for before, after in pairs if before.text != after.text)
     return [
-        Note("names", f"by look, {before!r} is searched as {after!r}, which the encoder knows better")
+        Note("names", f"by look, {before!r} is searched as {after!r}, which the encoder knows better", query.id)
         for before, after in changed
     ]
 

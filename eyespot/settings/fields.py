@@ -37,11 +37,7 @@ class Display:
     python: str = ""
 
 
-GALLERY: dict[str, Any] = {
-    "spelled": ("-g", "--gallery"),
-    "env": "EYESPOT_GALLERY",
-    "usual": "nearest .eyespot",
-}
+GALLERY: dict[str, Any] = {"spelled": ("-g", "--gallery"), "env": "EYESPOT_GALLERY", "usual": "nearest .eyespot"}
 ENCODER: dict[str, Any] = {"spelled": ("-e", "--encoder"), "env": "EYESPOT_ENCODER"}
 
 

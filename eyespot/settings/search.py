@@ -92,9 +92,7 @@ class RankingSettings(Settings):
     adapt: Annotated[
         str | None, BeforeValidator(lambda value: str(value) if isinstance(value, PurePath) else value)
     ] = setting(
-        f"Search with an adapter: {ADAPT}; on a page, an adapter by its name there.",
-        metavar="CKPT",
-        panel=RESEARCH,
+        f"Search with an adapter: {ADAPT}; on a page, an adapter by its name there.", metavar="CKPT", panel=RESEARCH
     )
     adapt_depth: int | None = setting(
         "Let the adapter re-rank the first N hits of the plain search, in place of searching with it.",
@@ -210,11 +208,7 @@ class SearchSettings(SharedSearchSettings, ExpandSetting, StageSettings, JudgeSe
     """One search."""
 
     k: int | None = setting(
-        "The number of pictures to show.",
-        ge=1,
-        spelled=("-k",),
-        usual=str(FEW),
-        web="pages have `limit` and `cursor`",
+        "The number of pictures to show.", ge=1, spelled=("-k",), usual=str(FEW), web="pages have `limit` and `cursor`"
     )
     yes: Texts = setting(
         "A photo that is what you look for: a rank of the last search, a path, a file name or an id; repeatable.",

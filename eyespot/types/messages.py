@@ -41,14 +41,15 @@ class NothingFound(EyespotError):
 
 
 class Note(str):
-    """A sentence for the user; `code` says what it is about, so that no code reads the sentence."""
+    """A sentence for the user; `code`, for programs, says what it is about, `queries` of which ones; none are all."""
 
     code: str
+    queries: tuple[str, ...]
 
-    def __new__(cls, code: str, text: str) -> Note:
+    def __new__(cls, code: str, text: str, *queries: str) -> Note:
         """The sentence under its code."""
         note = super().__new__(cls, text)
-        note.code = code
+        note.code, note.queries = code, queries
         return note
 
 
@@ -60,7 +61,7 @@ def codes_of(notes: Iterable[str]) -> list[str]:
 def prefixed(name: str, note: str) -> str:
     """A note as "NAME: note", with the code that it has."""
     text = f"{name}: {note}"
-    return Note(note.code, text) if isinstance(note, Note) else text
+    return Note(note.code, text, *note.queries) if isinstance(note, Note) else text
 
 
 def without_code(notes: list[str], code: str) -> list[str]:

@@ -123,9 +123,7 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         """A run from {query: [image, …]}, best first; without scores of their own, hits score -1, -2, -3, …"""
         with refusing("orders are {query: [image, …]}, best first", orders):
             lists = {query: in_order(images) for query, images in orders.items()}
-        return cls(
-            {query: [RankedImage(image, -rank) for rank, image in enumerate(o, 1)] for query, o in lists.items()}
-        )
+        return cls({query: [RankedImage(one, -rank) for rank, one in enumerate(o, 1)] for query, o in lists.items()})
 
     @classmethod
     def from_columns(cls, query: Iterable[str] | IdColumn, image: Iterable[str] | IdColumn, score: Any) -> Run:
@@ -158,7 +156,7 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         return made
 
     def only(self, queries: Container[str]) -> Run:
-        """The rankings of these queries as they are, without a Python loop over hits."""
+        """The rankings of these queries as they are, and the notes on them, without a Python loop over hits."""
         import numpy as np
 
         chosen = np.array([query in queries for query in self.queries], dtype=bool)  # (queries,)
@@ -173,7 +171,9 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         made = Run({})
         subset = (query for query, its in zip(self.queries, chosen.tolist(), strict=True) if its)
         made._lay_out(subset, lengths[chosen], IdColumn(self.images[used], place[codes]))
-        made.score, made.facts, made.header, made.notes = self.score[rows], self.facts, self.header, self.notes
+        made.score, made.facts, made.header = self.score[rows], self.facts, self.header
+        about = [(note, getattr(note, "queries", ())) for note in self.notes]
+        made.notes = [note for note, ids in about if not ids or any(id in queries for id in ids)]
         return made
 
     def reranked(self, rankings: Mapping[str, Sequence[RankedImage]], **header: Any) -> Run:
@@ -247,9 +247,7 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
 
     def __getitem__(self, query: str) -> list[RankedImage]:
         rows = self._rows(query)
-        return [
-            RankedImage(*pair) for pair in zip(self.images[self.codes[rows]], self.score[rows].tolist(), strict=True)
-        ]
+        return [RankedImage(*one) for one in zip(self.images[self.codes[rows]], self.score[rows].tolist(), strict=True)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.queries)

@@ -87,7 +87,7 @@ class Results:
 
 
 class Searches:
-    """All searches over one gallery; results stay for whoever pages through them."""
+    """All searches over one gallery; results stay for whoever pages through them. withheld: as of a snapshot."""
 
     def __init__(
         self,
@@ -97,9 +97,10 @@ class Searches:
         *,
         adapters: Mapping[str, AnyAdapter],
         judges: Judges,
+        withheld: bool = False,
     ) -> None:
         self.snapshots, self.ledger, self.cache, self.results = snapshots, ledger, cache, Results()
-        self._adapters, self._judges = adapters, judges
+        self._adapters, self._judges, self._withheld = adapters, judges, withheld
         self._calibrations: RecentAnswers[CalibrationSummary | None] = RecentAnswers(CALIBRATIONS)
         self._judged_rows: RecentAnswers[dict[str, list[int]]] = RecentAnswers(CALIBRATIONS)
         self._recorded: RecentAnswers[Feedback] = RecentAnswers(LIST_MASKS)
@@ -123,8 +124,8 @@ class Searches:
 
     def _ordered(self, params: SearchParams, judge_key: JudgeKey | None) -> RankedResult:
         refuse(params.q, self.snapshots.settings.refused)
-        snapshot = self.snapshots.current(params.encoder)
-        adapter = None
+        snapshot, adapter = self.snapshots.current(params.encoder), None
+        snapshot = snapshot.withheld if self._withheld else snapshot
         if params.adapt is not None:
             if params.adapt not in self._adapters:
                 there = ", ".join(self._adapters) or "none that its owner allows"

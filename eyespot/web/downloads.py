@@ -64,9 +64,7 @@ def file_name(text: str) -> str:
 
 def readable_fields(item: Mapping[str, Any], all_columns: bool) -> dict[str, Any]:
     """What a file tells of a photo: positions and owners with all columns alone, and no time in nanoseconds."""
-    return {
-        name: value for name, value in item.items() if name != "mtime" and (all_columns or not tells_too_much(name))
-    }
+    return {key: value for key, value in item.items() if key != "mtime" and (all_columns or not tells_too_much(key))}
 
 
 def attachment(data: bytes, media: str, name: str) -> Response:

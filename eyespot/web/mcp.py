@@ -31,6 +31,7 @@ from eyespot.web._items import existing_row, item_of, items_of, title_of
 from eyespot.web._judging import judged_now
 from eyespot.web._problems import Problem, faults_text
 from eyespot.web._search_params import SearchParams, query_of, refuse
+from eyespot.web._searches import Searches
 from eyespot.web._security import clean_name, person_of
 from eyespot.web._settings import Role, ServerSettings, User
 from eyespot.web._state import AppState
@@ -67,6 +68,8 @@ class GalleryTools:
 
     def __init__(self, state: AppState) -> None:
         self.state, self.positions = state, "positions" in state.settings.allowed
+        how: dict[str, Any] = {"adapters": {}, "judges": state.judges, "withheld": not self.positions}
+        self.searches = Searches(state.snapshots, state.ledger, state.cache, **how)
 
     def search(self, query: Words, k: Count = 10, where: Where = None) -> FoundPictures:
         """The pictures nearest to words. `look` shows them."""
@@ -80,7 +83,7 @@ class GalleryTools:
         columns = checked(params.where, [*self.state.snapshots.current().kinds]).columns if params.where else ()
         if hidden := [column for column in columns if not self._may_leave(column)]:
             raise UsageError(f"where cannot ask for {hidden[0]}: positions and owners are not given out here")
-        result = self.state.searches.run(params)
+        result = self.searches.run(params)
         items = items_of(result, result.slice(0, k))
         hits = [line_of(item) | {name: item[name] for name in ("rank", "score", "path", "others")} for item in items]
         return FoundPictures(total=result.total, hits=hits, notes=[str(note) for note in result.notes])

@@ -107,6 +107,14 @@ def test_several_queries_find_what_each_finds_alone(collection: Collection) -> N
     assert collection.search([], k=7) == []
 
 
+def test_each_of_several_queries_has_the_notes_on_itself_alone(collection: Collection) -> None:
+    queries = ["stripes", "no stripes at all", "xqzzy"]
+    for how in ({"rerank": "encoder:starter", "depth": 3}, {}):
+        notes = [collection.search(query, k=5, **how).notes for query in queries]
+        assert [hits.notes for hits in collection.search(queries, k=5, **how)] == notes
+        assert notes[1] != notes[0] != notes[2]
+
+
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [

@@ -17,7 +17,7 @@ from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.named import NameReader
 from eyespot.settings.search import StageSettings
-from eyespot.types import Query, Run, Term
+from eyespot.types import Query, Run, Term, codes_of
 from tests.command import run_eyespot
 from tests.worlds import draw_photos, index_gallery
 
@@ -170,3 +170,10 @@ def test_only_who_wants_names_gets_them(collection: Collection, tmp_path: Path) 
     (without / "names.sqlite").unlink()
     assert labels(searched(eyespot.open(without), "heron")) == {"heron"}
     assert "names" not in searched(eyespot.open(without), "heron").header
+
+
+def test_of_several_queries_each_has_the_notes_on_its_own_words(collection: Collection) -> None:
+    garza, other = collection.search(["garza", "a grey disc"], k=5)
+
+    assert garza.notes == collection.search("garza", k=5).notes and codes_of(garza.notes) == ["names", "taught"]
+    assert other.notes == collection.search("a grey disc", k=5).notes and "names" not in codes_of(other.notes)

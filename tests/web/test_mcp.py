@@ -166,6 +166,26 @@ def test_limits_and_refusals_are_sentences(server: Any, tool: str, given: Any, w
     assert "Traceback" not in answer.content[0].text and "pydantic" not in answer.content[0].text
 
 
+def test_words_find_nothing_in_columns_that_are_not_given_out(state: AppState) -> None:
+    """A photo that bears a word scores above its cosine, which `look` gives."""
+    from eyespot.web.mcp import GalleryServer
+
+    async def gains(client: Any) -> list[bool]:
+        found = []
+        for query in ("Ada", "heron"):
+            (hit,) = (await client.call_tool("search", {"query": query, "k": 1})).structured_content["hits"]
+            line, _ = (await client.call_tool("look", {"ids": [hit["id"]], "query": query})).content
+            found.append(hit["score"] > json.loads(line.text)["score"] + 0.01)
+        return found
+
+    open_state = AppState(replace(state.settings, allowed=("positions",)))
+    try:
+        assert talk(GalleryServer(open_state), gains) == [True, True]
+        assert talk(GalleryServer(state), gains) == [False, True]
+    finally:
+        open_state.close()
+
+
 def test_a_resource_leads_to_nothing_but_items(server: Any) -> None:
     from mcp import MCPError
 

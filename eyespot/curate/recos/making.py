@@ -16,14 +16,7 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
-from eyespot.curate.recos.captions import (
-    DEMONSTRATION,
-    OVER_DETAILED,
-    UNDER_DETAILED,
-    Rewriting,
-    choices,
-    histogram,
-)
+from eyespot.curate.recos.captions import DEMONSTRATION, OVER_DETAILED, UNDER_DETAILED, Rewriting, choices, histogram
 from eyespot.curate.recos.checking import CHANGED, CONFIRMED, TOO_FEW, UNDECIDED, UNSEEN, UNTRUE, is_seen
 from eyespot.curate.recos.files import COLUMNS, MAIN, TABLES, write_set
 from eyespot.curate.recos.pictures import DRAWN

@@ -63,13 +63,7 @@ def shortfalls(made: FinishedSteps) -> list[tuple[str, str, int, int, str]]:
 
 
 STAGES = {"asked": "questions", "keeping the rules": "checked", "with a sure target": "queries", "in the set": "split"}
-OWED = (
-    "the prompt of questions",
-    "the prompt of checked",
-    "least of confident",
-    "apart",
-    "threshold of split",
-)
+OWED = ("the prompt of questions", "the prompt of checked", "least of confident", "apart", "threshold of split")
 
 
 def write_set(

@@ -225,9 +225,7 @@ def _names(at: AnnotationSession, state: AppState) -> list[str]:
 
 @router.post("/rules", dependencies=[lead])
 def rule(
-    at: Session,
-    own_disputes: Annotated[Literal["yes", "no"], Form()],
-    back: Annotated[str, Form(max_length=2000)] = "",
+    at: Session, own_disputes: Annotated[Literal["yes", "no"], Form()], back: Annotated[str, Form(max_length=2000)] = ""
 ) -> Response:
     """Whether people may settle disputes in which they have marks themselves."""
     at.store.team.let(OWN_DISPUTES, own_disputes == "yes", name_of(at.annotator_name()))

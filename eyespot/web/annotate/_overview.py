@@ -154,9 +154,7 @@ class TableRequest(BaseModel):
     def address(self, **changes: object) -> str:
         """The address with some changes; what is as it would be without it is left out."""
         params = {**self.model_dump(exclude={"nothing", "did", "many", "whom"}), **changes}
-        pairs = [
-            (name, str(int(value)) if isinstance(value, bool) else value) for name, value in params.items() if value
-        ]
+        pairs = [(name, str(int(one)) if isinstance(one, bool) else one) for name, one in params.items() if one]
         return f"/annotate?{urlencode(pairs)}" if pairs else "/annotate"
 
     def rows(self, rows: Sequence[OverviewRow], assigned: Assigned) -> list[OverviewRow]:

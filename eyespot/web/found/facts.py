@@ -106,9 +106,7 @@ class ShardFacts:
 
         with whole(self.stamp.path, lambda: disk.way_out(self.shard)):
             table = self.file.read_row_group(group).combine_chunks()
-        columns: list[Any] = [
-            column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns
-        ]
+        columns: list[Any] = [one.chunk(0) if one.num_chunks else pa.nulls(0, one.type) for one in table.columns]
         return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
     def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:

@@ -324,9 +324,7 @@ def label_counts(snapshot: Snapshot, params: SearchParams, countable: Countable)
         by_unit.setdefault(facets.taxa.units.get(column, column), []).append(label)
     rest = mask_of(snapshot, params.model_copy(update={"label": ()})) & countable.rows
     alone = SearchParams()
-    ticked = {
-        unit: mask_of(snapshot, alone.model_copy(update={"label": tuple(labels)})) for unit, labels in by_unit.items()
-    }
+    ticked = {one: mask_of(snapshot, alone.model_copy(update={"label": tuple(some)})) for one, some in by_unit.items()}
 
     def without(skipped: str | None) -> _Counter:
         masks = [mask for unit, mask in ticked.items() if unit != skipped]

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 
 from eyespot.adapters.linear import Linear
 from eyespot.encoders import NEGATION
+from eyespot.formats.exporting import tells_too_much
 from eyespot.gallery import filters
 from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.view import View, place_of, place_order
+from eyespot.gallery.view import View, place_of
+from eyespot.gallery.word_index import WordIndex
 from eyespot.kernels.codes import MAPPED
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import ARCHIVES, Root
@@ -91,6 +93,15 @@ class Snapshot:
         """Open all that the first search would wait for."""
         # Codes last, which need not be open
         _ = self.view.blocks, self.fact_tables, self.view.live, self._kinds, self._by_row
+
+    @cached_property
+    def withheld(self) -> Snapshot:
+        """The same, where words do not find what stands in columns that tell of places and owners."""
+        _, made = self._by_row, copy(self)  # what is loaded is there once
+        made.collection = copy(self.collection)
+        made.collection.words = WordIndex(self.collection.gallery.path, hidden=tells_too_much)
+        del made.__dict__["_by_row"]
+        return made
 
     # -- facts ----------------------------------------------------------------------------------------------
 

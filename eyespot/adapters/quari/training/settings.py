@@ -145,7 +145,7 @@ ABLATIONS = ("one-step", "no-semi-positives", "no-noise")
 
 # Some hundred pairs on a processor need less than millions on a card; the defaults of `Config` are published.
 SIZES: dict[str, dict[str, int]] = {
-    "identity": {"low_rank_dim": 16, "hidden_dim": 128, "num_steps": 2, "nhead": 4, "num_layers": 2},
+    "identity": {"low_rank_dim": 16, "hidden_dim": 128, "num_steps": 2, "nhead": 4, "num_layers": 2}
 }
 
 

@@ -21,15 +21,7 @@ from eyespot.curate.recos.drawing import (
     sheet,
     spacing,
 )
-from eyespot.curate.recos.subtasks import (
-    CaptionWordings,
-    Facts,
-    Subtask,
-    described,
-    fill_captions,
-    nearly,
-    written,
-)
+from eyespot.curate.recos.subtasks import CaptionWordings, Facts, Subtask, described, fill_captions, nearly, written
 
 if TYPE_CHECKING:
     from PIL.Image import Image
