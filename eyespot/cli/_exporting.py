@@ -171,7 +171,5 @@ def _judged(view: View, qrels: str | None, queries: Path | None, by: tuple[str, 
         found = qrels_of((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading())
     if not len(found):
         raise NothingFound(f"{ledger} has no verdict on these queries; judge first, or name judgements with --qrels")
-    texts = {
-        names[digest]: {"text": text_of(query)} for digest, query in by_digest.items() if query and digest in names
-    }
+    texts = {names[one]: {"text": text_of(query)} for one, query in by_digest.items() if query and one in names}
     return JudgedQueries({query: texts.get(query, {}) for query in found}, found)

@@ -84,9 +84,7 @@ def _check(inputs: EvalInputs, json: bool) -> None:
     states = check(benchmark, data, split)
     if json:
         rows = [one._asdict() for one in states]
-        print_json(
-            [{**row.pop("needed")._asdict(), **row, "place": row["place"] and str(row["place"])} for row in rows]
-        )
+        print_json([{**it.pop("needed")._asdict(), **it, "place": it["place"] and str(it["place"])} for it in rows])
     else:
         for state in states:
             shown = str(state.place or state.needed.path.partition("|")[0])

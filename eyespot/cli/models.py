@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 app = group("CLIP-class models without torch: list, get, check and remove them. Alone it lists them.")
 NAME = typer.Argument(metavar="NAME", help="A name of `models list`, or ORG/NAME of the hub.")
+FIGURES = ("imagenet", "coco_r1", "xm3600_en")
+HEADING = "                     download   memory  numbers   pixels ImageNet COCO R@1   XM3600  licence"
 VARIANT = typer.Option("fp32", "--variant", metavar="KIND", help="fp32, or smaller: fp16, int8, q4.")
 
 
@@ -24,33 +27,50 @@ VARIANT = typer.Option("fp32", "--variant", metavar="KIND", help="fp32, or small
 def alone(context: typer.Context) -> None:
     """List the models where no verb is named."""
     if context.invoked_subcommand is None:
-        listing(json=False)
+        listing(every=False, json=False)
 
 
 @app.command("list")
-def listing(json: bool = json_option()) -> None:
-    """List the models of the table: what each is good for, its size and licence, and whether it is here."""
+def listing(
+    every: bool = flag("--all", "All figures and their sources, and the models that are left out, with why."),
+    json: bool = json_option(),
+) -> None:
+    """List the models of the table: what each is good for, its size and licence, published figures; ✓ is here."""
     from eyespot.models.installed import installed
-    from eyespot.models.table import RECOMMENDED, entries
+    from eyespot.models.table import RECOMMENDED, SMALL, TABLE, Entry, entries
+    from eyespot.storage.systems import physical_memory
+    from eyespot.storage.text_files import toml_of
 
-    here: dict[str, list[str]] = {}
-    licences = {model.name: model.licence for model in installed() if model.name not in entries()}
-    for model in installed():
-        here.setdefault(model.name, []).append(model.variant)
+    there, hidden = list(installed()), {"image", "text", "sha256", "golden", "folder", "tokenizer"}
+    others = {one.name: Entry(name=one.name, licence=one.licence) for one in there if one.name not in entries()}
     rows = [
-        one.model_dump(exclude={"image", "text", "sha256", "golden", "folder", "tokenizer"}, exclude_defaults=True)
-        | {"here": here.get(name, []), "pinned": bool(one.revision)}
-        for name, one in entries().items()
+        one.model_dump(exclude=hidden, exclude_defaults=True)
+        | {"here": [model.variant for model in there if model.name == name], "pinned": bool(one.revision)}
+        for name, one in (entries() | others).items()
     ]
-    rows += [{"name": name, "licence": licence, "here": here[name]} for name, licence in licences.items()]
-    lines = [f"recommended: {RECOMMENDED}; with little memory: siglip-base. Get one: eyespot models get NAME"]
-    for row in rows:
-        size = f"{row['mb'] / 1000:.1f} GB" if "mb" in row else ""
-        licence = row.get("licence", "") + (", not for commercial use" if row.get("commercial") is False else "")
-        lines.append(f"{'✓' if row['here'] else ' '} {row['name']:<18} {size:>7}  {row.get('about', '')}  [{licence}]")
-        if row.get("weak"):
-            lines.append(f"{'':29}weak at: {row['weak']}")
-    print_result(rows, lines, json)
+    memory = physical_memory() or 0
+    best = SMALL if 0 < memory < 6e9 else RECOMMENDED  # which then leaves little for anything else
+    has = f"this machine has {memory / 1e9:.0f} GB of memory; " if memory else ""
+    lines = [f"{has}recommended: {best}. Get one: eyespot models get NAME", HEADING]
+    lines += [line for row in rows for line in _lines(row, every)]
+    if every:
+        rows += [{"name": name, "left_out": why, "here": []} for name, why in toml_of(TABLE)["left_out"].items()]
+        about = {f"left out: {row['name']}": row["left_out"] for row in rows if "left_out" in row}
+        lines += [f"{name}: {text}" for name, text in (about | toml_of(TABLE)["sources"]).items()]
+    print_result(rows, [*lines, "Figures are published zero-shot ones, none is eyespot's own."], json)
+
+
+def _lines(row: Mapping[str, Any], every: bool) -> list[str]:
+    """A model's line of the list, and what it is good for."""
+    figures = {name: f"{value:g} {source}" for name, (value, source) in row.get("figures", {}).items()}
+    sizes = [row.get("mb", 0) / 1e3, row.get("ram", 0) * 1.048576e-3]  # GB
+    cells = [f"{size:.1f} GB" if size else "–" for size in sizes] + [row.get("dim", "–"), row.get("size", "–")]
+    columns = "".join(f"{cell:>9}" for cell in [*cells, *(figures.get(name, "–") for name in FIGURES)])
+    licence = row.get("licence", "") + (", not for commercial use" if row.get("commercial") is False else "")
+    about = [f"{row['about']}; weak at: {row['weak']}"] if row.get("about") else []
+    more = [f"{name} {figure}" for name, figure in figures.items() if every and name not in FIGURES]
+    first = f"{'✓' if row['here'] else ' '} {row['name']:<18}{columns}  {licence}"
+    return [first, *(f"    {line}" for line in [*about, ", ".join(more)] if line)]
 
 
 @app.command("get")
@@ -87,9 +107,8 @@ def get(
             warn(f"{variant} ranks worse than fp32; its vectors are a space of their own")
         with progress_bar("bytes") as progress:
             made = encoders.get(wanted, variant, offered, progress)
-    print_result(
-        _row(made), [str(made.folder), f"next: eyespot index PHOTOS -e {made.encoder.removeprefix('model:')}"], json
-    )
+    following = f"next: eyespot index PHOTOS -e {made.encoder.removeprefix('model:')}"
+    print_result(_row(made), [str(made.folder), following], json)
 
 
 @app.command("check")

@@ -168,9 +168,7 @@ def _shares(
     others += ["photos with the words"] if query.id in run.header.get("taught", {}) else []
     others += ["judged photos"] if "moved" in run.header else []
     rest = "" if run.header.keys() & {"adapted", "expanded", "rerank_local", "judge"} else " and ".join(others)
-    notes = (
-        notes_of(parts.explain(vector), hit.score, rest) for hit, vector in zip(run[query.id], vectors, strict=True)
-    )
+    notes = (notes_of(parts.explain(one), hit.score, rest) for hit, one in zip(run[query.id], vectors, strict=True))
     return {image: [*reasons.get(image, ()), *some] for image, some in zip(images, notes, strict=True)}
 
 

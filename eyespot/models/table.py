@@ -14,7 +14,7 @@ from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
-RECOMMENDED, TABLE = "siglip2-base", Path(__file__).with_name("table.toml")
+RECOMMENDED, SMALL, TABLE = "siglip2-base", "siglip-base", Path(__file__).with_name("table.toml")
 
 
 class Entry(BaseModel):
@@ -22,8 +22,8 @@ class Entry(BaseModel):
 
     folder: of the repository, where it holds several models. sha256: digests of files by their names there. golden: by
     variant, the first numbers of the vectors of two pictures and four texts. mb: megabytes to download in fp32. ram:
-    MiB while both towers are open. tokenizer: the repository that has it, where this one has none. image, text:
-    settings of `eyespot.toml` that no file of the export says.
+    MiB while both towers are open. figures: each with its source. tokenizer: the repository that has it, where this one
+    has none. image, text: settings of `eyespot.toml` that no file of the export says.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,7 +43,7 @@ class Entry(BaseModel):
     size: int | None = None
     mb: float | None = None
     ram: int | None = None
-    figures: dict[str, float] = {}
+    figures: dict[str, tuple[float, str]] = {}
     sha256: dict[str, str] = {}
     golden: dict[str, list[list[float]]] = {}
     image: dict[str, Any] = {}
@@ -58,7 +58,8 @@ class Entry(BaseModel):
 @cache
 def entries() -> dict[str, Entry]:
     """All models of the table by name, the best first."""
-    return {name: Entry(name=name, **fields) for name, fields in toml_of(TABLE).items()}
+    models = (item for item in toml_of(TABLE).items() if item[0] not in ("sources", "left_out"))
+    return {name: Entry(name=name, **fields) for name, fields in models}
 
 
 def entry(name: str) -> Entry:

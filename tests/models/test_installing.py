@@ -324,3 +324,29 @@ def test_a_name_of_the_table_that_is_not_here_says_how_to_get_it(mirror: HubMirr
 
 def test_the_verb_alone_lists_what_list_lists() -> None:
     assert run_eyespot("models").stdout == run_eyespot("models", "list").stdout != ""
+
+
+def test_the_list_has_published_figures_with_their_sources_and_what_is_left_out() -> None:
+    lines = run_eyespot("models", "list", "--all").stdout.splitlines()
+    (found,) = (line.split() for line in lines if line.split()[0] == "clip-b32")
+    assert found == [
+        "clip-b32",
+        "0.6",
+        "GB",
+        "1.1",
+        "GB",
+        "512",
+        "224",
+        "63.32",
+        "O",
+        "30.44",
+        "O",
+        "59.37",
+        "I",
+        "MIT",
+    ]
+    assert "    inquire_map50 7.5 Q" in lines and any(line.startswith("left out: MetaCLIP 2: ") for line in lines)
+    rows = json.loads(run_eyespot("models", "list", "--all", "--json").stdout)
+    letters = {letter for row in rows for _, letter in row.get("figures", {}).values()}
+    assert letters == toml_of(table.TABLE)["sources"].keys()
+    assert {row["name"] for row in rows if "left_out" in row} == toml_of(table.TABLE)["left_out"].keys()
