@@ -199,7 +199,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     if output.html:
         from eyespot.search.hits import Hits, write_html
 
-        write_html(output.html, [Hits(shown.sheet)], captions=("taken",) if shown.column == "taken" else ())
+        write_html(output.html, [Hits(shown.sheet)], captions=["taken"] * (shown.column == "taken"))
     for sentence in shown.run.notes:
         learned = isinstance(sentence, Note) and sentence.code == "taught"
         warn(f"{sentence}; --no-teach turns this off" if learned else sentence)
@@ -216,8 +216,10 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         for path in paths:
             print_raw(path, b"\n" if output.paths else b"\0")
     else:
-        if output.pictures and sys.stdout.isatty():
-            _show_pictures(items, output.open)
+        from eyespot.cli._terminal_pictures import show
+
+        if output.pictures and sys.stdout.isatty() and not show(items) and not output.open:
+            print_summary("to see the pictures, add --open")
         _print(items, shown.column)
     exit_if_failed(output.write_all(items, shown.sheet))
 

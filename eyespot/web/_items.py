@@ -48,9 +48,7 @@ def items_by_id(result: RankedResult, wanted: list[str]) -> list[dict[str, Any]]
     whole = result.slice(0, 1000)
     ranks = [at for at, row in enumerate(whole.rows.tolist()) if row in rows]
     picked = Slice(1, whole.rows[ranks], whole.scores[ranks], False)
-    return [
-        {**item, "rank": rank + 1, "verdict": None} for item, rank in zip(items_of(result, picked), ranks, strict=True)
-    ]
+    return [{**item, "rank": at + 1, "verdict": None} for item, at in zip(items_of(result, picked), ranks, strict=True)]
 
 
 def with_probability(items: list[dict[str, Any]], known: CalibrationSummary | None) -> list[dict[str, Any]]:

@@ -96,7 +96,8 @@ class CollectionEstimate(GroupedEstimate):
     def advice(self) -> tuple[str, ...]:
         """What limits the answer, and what would make it better."""
         judges = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
-        whose = () if self.study.agreement else (f"what {judges} accepts is relevant; --recheck 20 says how steadily",)
+        steady = f"what {judges} accepts is relevant; --recheck 20 measures how steadily"
+        whose = () if self.study.agreement else (steady,)
         return (*self.notes, *whose, *super().advice)
 
     @cached_property

@@ -181,9 +181,8 @@ class Snapshot:
         if self.collection.words.names is None:
             return query
         with self._encoding:
-            return NameReader(self.collection.words).reworded(
-                query, self.collection.encoder, self.collection.contrast.sample
-            )
+            known = self.collection
+            return NameReader(known.words).reworded(query, known.encoder, known.contrast.sample)
 
     def ask_encoder(self, ask: Callable[[Encoder], Answer]) -> Answer:
         """What the encoder answers; others that need it wait meanwhile."""

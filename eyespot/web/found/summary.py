@@ -107,9 +107,7 @@ def places_of(items: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     north, east = (max(one[at] for one in places) for at in (0, 1))
     side = math.ceil(max(east - west, 2 * (north - south), 0.02) / CELLS * UNITS)
     step = side / UNITS
-    counts = Counter(
-        (round(latitude * UNITS) // side, round(longitude * UNITS) // side) for latitude, longitude in places
-    )
+    counts = Counter((round(lat * UNITS) // side, round(lon * UNITS) // side) for lat, lon in places)
     cells: list[dict[str, Any]] = []
     for (row, column), count in sorted(counts.items()):
         low, left = row * side, column * side
