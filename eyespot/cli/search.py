@@ -216,10 +216,8 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         for path in paths:
             print_raw(path, b"\n" if output.paths else b"\0")
     else:
-        from eyespot.cli._terminal_pictures import show
-
-        if output.pictures and sys.stdout.isatty() and not show(items) and not output.open:
-            print_summary("to see the pictures, add --open")
+        if output.pictures and sys.stdout.isatty():
+            _show_pictures(items, output.open)
         _print(items, shown.column)
     exit_if_failed(output.write_all(items, shown.sheet))
 

@@ -96,8 +96,7 @@ class CollectionEstimate(GroupedEstimate):
     def advice(self) -> tuple[str, ...]:
         """What limits the answer, and what would make it better."""
         judges = " and ".join(name.removeprefix(PERSON) for name in self.study.judges)
-        steady = f"what {judges} accepts is relevant; --recheck 20 measures how steadily"
-        whose = () if self.study.agreement else (steady,)
+        whose = () if self.study.agreement else (f"what {judges} accepts is relevant; --recheck 20 says how steadily",)
         return (*self.notes, *whose, *super().advice)
 
     @cached_property
