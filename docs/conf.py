@@ -47,3 +47,4 @@ def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", as_restructured)
     app.connect("autodoc-skip-member", only_once)
+html_show_copyright = False
