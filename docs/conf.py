@@ -9,6 +9,7 @@ project = "eyespot"
 author = "The eyespot authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
+html_show_copyright = False
 html_theme = "furo"
 html_title = "eyespot"
 html_show_sphinx = False
@@ -47,4 +48,3 @@ def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", as_restructured)
     app.connect("autodoc-skip-member", only_once)
-html_show_copyright = False
