@@ -49,23 +49,14 @@ for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"):  # read when
 logging.getLogger("eyespot").addHandler(logging.NullHandler())  # silent, unless a program or --verbose asks for it
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, so an unknown name stays an error
-    _PLACES = {
-        "Chain": "search.chain",
-        "Collection": "search.collection",
-        "EyespotError": "types",
-        "Hit": "search.hits",
-        "Hits": "search.hits",
-        "Qrels": "types",
-        "Query": "types",
-        "Run": "types",
-    }
+    _PLACES = {"search": "Chain Collection Hit Hits", "types": "EyespotError Qrels Query Run"}
 
     def __getattr__(name: str) -> Any:
-        if name not in _PLACES:  # also asked for the rooms themselves, before their first import
+        if not any(name in names.split() for names in _PLACES.values()):  # a room, before its first import
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from eyespot.rooms import lazy
 
-        return lazy(__name__, _PLACES)(name)
+        return lazy(__name__, _PLACES)[0](name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -46,12 +46,13 @@ def module(room: str, name: str) -> Any:
     return guests[name].load()
 
 
-def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: a public name is imported from its module when it is first used.
+def lazy(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """The `__getattr__` and `__all__` of a package: a public name is imported from its module when it is first used.
 
-    `places` maps each name to its module below the package. So `import eyespot` stays quick, and a room can name what
-    needs an extra: `EyespotError` with the line to install if it is missing.
+    `names` maps each module below the package to its names, with spaces between them. So `import eyespot` stays quick,
+    and a room can name what needs an extra: `EyespotError` with the line to install if it is missing.
     """
+    places = {name: module for module, several in names.items() for name in several.split()}
 
     def load_name(name: str) -> Any:
         if name not in places:
@@ -59,7 +60,7 @@ def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         with needs(name):
             return with_sentence(getattr(import_module(f"{package}.{places[name]}"), name))
 
-    return load_name
+    return load_name, sorted(places)
 
 
 @contextmanager

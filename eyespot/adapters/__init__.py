@@ -5,9 +5,16 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.adapters._finetune import FineTuneData, FineTuneRecipe, finetune, steps
-
-__all__ = ["FineTuneData", "FineTuneRecipe", "finetune", "steps"]
-
-if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
-    __getattr__ = lazy(__name__, dict.fromkeys(__all__, "_finetune"))
+    from eyespot.adapters._finetune import (
+        FineTuneData as FineTuneData,
+        FineTuneRecipe as FineTuneRecipe,
+        finetune as finetune,
+        steps as steps,
+    )
+else:  # so that type checkers refuse a name that is not there
+    __getattr__, __all__ = lazy(
+        __name__,
+        {
+            "_finetune": "FineTuneData FineTuneRecipe finetune steps",
+        },
+    )

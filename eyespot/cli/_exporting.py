@@ -148,8 +148,7 @@ def chosen_rows(view: View, settings: FilterSettings, ids: Path | None = None) -
 def _judged(view: View, qrels: str | None, queries: Path | None, by: tuple[str, ...]) -> JudgedQueries:
     """Judgements of a file, or else the verdicts in the gallery, with the texts of their queries."""
     from eyespot.cli.judges import names_in, text_of
-    from eyespot.ledger.export import Reading, voters
-    from eyespot.ledger.export import qrels as qrels_of
+    from eyespot.ledger.export import Reading, qrels as qrels_of, voters
     from eyespot.ledger.judgements import Judgements
     from eyespot.runs import read_judged, read_queries
     from eyespot.runs.judged import JudgedQueries

@@ -56,8 +56,7 @@ def run(
         settings, earlier = _again(again, settings.out)
     inputs = EvalInputs(settings, context.with_resource(backend_on(cluster)))
     if settings.benchmark == "list":
-        from eyespot.benchmarks import benchmark as benchmark_named
-        from eyespot.benchmarks import names
+        from eyespot.benchmarks import benchmark as benchmark_named, names
 
         every = [benchmark_named(name) for name in names()]
         shown = ("name", "title", "about", "home", "licence", "citation", "splits")

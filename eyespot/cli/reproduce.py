@@ -113,8 +113,7 @@ def download(
     json: bool = json_option(),
 ) -> None:
     """Download a repository of the hub, or one file; run it again to go on where it was cut."""
-    from eyespot.models.downloads import HUB
-    from eyespot.models.downloads import download as fetched
+    from eyespot.models.downloads import HUB, download as fetched
 
     if sha256 and HUB.fullmatch(source):
         raise UsageError(

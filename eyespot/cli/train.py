@@ -36,10 +36,8 @@ def quari(given: QuariSettings, json: bool = json_option()) -> None:
     """Train a QuARI hypernetwork; run it again to continue."""
     from eyespot import rooms
     from eyespot.adapters.quari.config import Config
-    from eyespot.adapters.quari.mining import Mining, mine_into
-    from eyespot.adapters.quari.mining import read as read_mined
-    from eyespot.adapters.quari.training import SIZES, TrainingSettings, ablated
-    from eyespot.adapters.quari.training import preset as preset_of
+    from eyespot.adapters.quari.mining import Mining, mine_into, read as read_mined
+    from eyespot.adapters.quari.training import SIZES, TrainingSettings, ablated, preset as preset_of
     from eyespot.cli.mine import searching
 
     out, (recipe, form) = given.out, preset_of(given.preset)

@@ -23,8 +23,7 @@ import numpy as np
 
 import eyespot
 from eyespot.pipelines.data_card.markdown import table
-from eyespot.runs import reranking
-from eyespot.runs import table as run_table
+from eyespot.runs import reranking, table as run_table
 from eyespot.runs.judged import ID, TEXT, Columns, JudgedQueries, groups
 from eyespot.storage.atomic import whole_folder, write_whole
 from eyespot.storage.digests import file_sha256

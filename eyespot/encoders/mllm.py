@@ -19,8 +19,7 @@ from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, Model
 from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, licence_of
-from eyespot.models import device as devices
-from eyespot.models import hub
+from eyespot.models import device as devices, hub
 from eyespot.models.pretrained import model_of, on_device, processor_of
 from eyespot.types import Pixels, Space, UsageError, Vectors
 

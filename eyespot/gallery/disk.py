@@ -21,15 +21,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from eyespot.gallery.files import FETCHED as FETCHED
-from eyespot.gallery.files import Damaged, map_array, whole, why
-from eyespot.gallery.files import is_imported as is_imported
-from eyespot.gallery.files import way_out as way_out
-from eyespot.gallery.items_table import ITEMS as ITEMS
-from eyespot.gallery.items_table import LARGE as LARGE
-from eyespot.gallery.items_table import ROW_STORE as ROW_STORE
-from eyespot.gallery.items_table import WORDS as WORDS
-from eyespot.gallery.items_table import count_items
+from eyespot.gallery.files import (
+    FETCHED as FETCHED,
+    Damaged,
+    is_imported as is_imported,
+    map_array,
+    way_out as way_out,
+    whole,
+    why,
+)
+from eyespot.gallery.items_table import (
+    ITEMS as ITEMS,
+    LARGE as LARGE,
+    ROW_STORE as ROW_STORE,
+    WORDS as WORDS,
+    count_items,
+)
 from eyespot.kernels.codes import code_files, delete_codes
 from eyespot.photos.found import reason
 from eyespot.photos.names import stored_name

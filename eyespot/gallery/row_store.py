@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged
-from eyespot.kernels.prefetch import MOST as MOST_PREFETCHED
-from eyespot.kernels.prefetch import prefetch_bytes
+from eyespot.kernels.prefetch import MOST as MOST_PREFETCHED, prefetch_bytes
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 

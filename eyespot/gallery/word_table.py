@@ -21,8 +21,7 @@ from eyespot.gallery.word_texts import Sources, make_tables, texts_of
 from eyespot.photos import sidecars
 from eyespot.photos.embedded_facts import EMBEDDED
 from eyespot.photos.places import Root
-from eyespot.photos.provenance import ADDRESSES, LICENCES, plain_name
-from eyespot.photos.provenance import COLUMNS as SOURCES
+from eyespot.photos.provenance import ADDRESSES, COLUMNS as SOURCES, LICENCES, plain_name
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import trouble
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested

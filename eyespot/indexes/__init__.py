@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.indexes._batches import allowed, positive
-    from eyespot.indexes._coded import CodedProducts
-    from eyespot.indexes.exact import Exact
-
-__all__ = ["CodedProducts", "Exact", "allowed", "positive"]
-
-if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
-    __getattr__ = lazy(
-        __name__, {"CodedProducts": "_coded", "Exact": "exact", "allowed": "_batches", "positive": "_batches"}
+    from eyespot.indexes._batches import allowed as allowed, positive as positive
+    from eyespot.indexes._coded import CodedProducts as CodedProducts
+    from eyespot.indexes.exact import Exact as Exact
+else:  # so that type checkers refuse a name that is not there
+    __getattr__, __all__ = lazy(
+        __name__,
+        {
+            "_batches": "allowed positive",
+            "_coded": "CodedProducts",
+            "exact": "Exact",
+        },
     )

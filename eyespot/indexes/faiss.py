@@ -26,8 +26,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others, widened
-from eyespot.indexes._approximate import Scored as Scored
+from eyespot.indexes._approximate import (
+    LEAST,
+    Approximate,
+    Scored as Scored,
+    divided,
+    finite,
+    name_of,
+    refuse_others,
+    widened,
+)
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import RowBlocks
 from eyespot.rooms import needs

@@ -11,41 +11,25 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.judges._prompt import PLAIN, JudgePrompt
+    from eyespot.judges._prompt import PLAIN as PLAIN, JudgePrompt as JudgePrompt
     from eyespot.judges._rounds import (
-        JudgeStats,
-        JudgingRound,
-        ask,
-        known,
-        on_one_scale,
-        prompts_of,
-        scale_of,
-        served_by,
-        unknown,
+        JudgeStats as JudgeStats,
+        JudgingRound as JudgingRound,
+        ask as ask,
+        known as known,
+        on_one_scale as on_one_scale,
+        prompts_of as prompts_of,
+        scale_of as scale_of,
+        served_by as served_by,
+        unknown as unknown,
     )
-    from eyespot.judges._wordings import wording
-
-__all__ = [
-    "PLAIN",
-    "JudgePrompt",
-    "JudgeStats",
-    "JudgingRound",
-    "ask",
-    "known",
-    "on_one_scale",
-    "prompts_of",
-    "scale_of",
-    "served_by",
-    "unknown",
-    "wording",
-]
-
-if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
-    __getattr__ = lazy(
+    from eyespot.judges._wordings import wording as wording
+else:  # so that type checkers refuse a name that is not there
+    __getattr__, __all__ = lazy(
         __name__,
         {
-            **dict.fromkeys(__all__, "_rounds"),
-            **dict.fromkeys(("PLAIN", "JudgePrompt"), "_prompt"),
-            "wording": "_wordings",
+            "_prompt": "PLAIN JudgePrompt",
+            "_rounds": "JudgeStats JudgingRound ask known on_one_scale prompts_of scale_of served_by unknown",
+            "_wordings": "wording",
         },
     )

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.judges._prompt import PLAIN, FreeJudge, JudgePrompt, examples
-from eyespot.models import device as devices
-from eyespot.models import hub
+from eyespot.models import device as devices, hub
 from eyespot.photos.places import picture_of
 from eyespot.rooms import needs
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError, Verdict

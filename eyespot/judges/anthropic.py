@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges._endpoint import OPTIONS as ENDPOINT
-from eyespot.judges._endpoint import EndpointJudge, endpoint_judge
+from eyespot.judges._endpoint import OPTIONS as ENDPOINT, EndpointJudge, endpoint_judge
 
 SPELLING = "anthropic:MODEL"
 KIND = "endpoint"

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges._endpoint import OPTIONS as ENDPOINT
-from eyespot.judges._endpoint import EndpointJudge, endpoint_judge
+from eyespot.judges._endpoint import OPTIONS as ENDPOINT, EndpointJudge, endpoint_judge
 
 SPELLING = "openai:MODEL"
 KIND = "endpoint"

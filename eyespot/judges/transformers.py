@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._local import OPTIONS as LOCAL
-from eyespot.judges._local import LocalJudge, LocalSettings, ModelSource, loading, source
+from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, ModelSource, loading, source
 from eyespot.judges._prompt import QUERY, JudgePrompt, described
 from eyespot.models.pretrained import model_of, on_device, processor_of
 from eyespot.types import UsageError

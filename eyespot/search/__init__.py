@@ -9,50 +9,27 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.search.adapted import Adapted, paired_gain
-    from eyespot.search.chain import Chain, TopK, chain_of
-    from eyespot.search.collection import Collection
-    from eyespot.search.fused import Fused, Fusion
-    from eyespot.search.hits import Hit, Hits
-    from eyespot.search.judge_rerank import JudgeRerank
-    from eyespot.search.local_rerank import LocalRerank
-    from eyespot.search.nearest import Nearest
-    from eyespot.search.query_expansion import QueryExpansion
-
-__all__ = [
-    "Adapted",
-    "Chain",
-    "Collection",
-    "Fused",
-    "Fusion",
-    "Hit",
-    "Hits",
-    "JudgeRerank",
-    "LocalRerank",
-    "Nearest",
-    "QueryExpansion",
-    "TopK",
-    "chain_of",
-    "paired_gain",
-]
-
-if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
-    __getattr__ = lazy(
+    from eyespot.search.adapted import Adapted as Adapted, paired_gain as paired_gain
+    from eyespot.search.chain import Chain as Chain, TopK as TopK, chain_of as chain_of
+    from eyespot.search.collection import Collection as Collection
+    from eyespot.search.fused import Fused as Fused, Fusion as Fusion
+    from eyespot.search.hits import Hit as Hit, Hits as Hits
+    from eyespot.search.judge_rerank import JudgeRerank as JudgeRerank
+    from eyespot.search.local_rerank import LocalRerank as LocalRerank
+    from eyespot.search.nearest import Nearest as Nearest
+    from eyespot.search.query_expansion import QueryExpansion as QueryExpansion
+else:  # so that type checkers refuse a name that is not there
+    __getattr__, __all__ = lazy(
         __name__,
         {
-            "Adapted": "adapted",
-            "Chain": "chain",
-            "Collection": "collection",
-            "TopK": "chain",
-            "Fused": "fused",
-            "Fusion": "fused",
-            "Hit": "hits",
-            "Hits": "hits",
-            "JudgeRerank": "judge_rerank",
-            "LocalRerank": "local_rerank",
-            "Nearest": "nearest",
-            "QueryExpansion": "query_expansion",
-            "chain_of": "chain",
-            "paired_gain": "adapted",
+            "adapted": "Adapted paired_gain",
+            "chain": "Chain TopK chain_of",
+            "collection": "Collection",
+            "fused": "Fused Fusion",
+            "hits": "Hit Hits",
+            "judge_rerank": "JudgeRerank",
+            "local_rerank": "LocalRerank",
+            "nearest": "Nearest",
+            "query_expansion": "QueryExpansion",
         },
     )

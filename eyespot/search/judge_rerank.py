@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot import rooms
-from eyespot.judges import JudgeStats, known, on_one_scale, prompts_of, scale_of, served_by, unknown
-from eyespot.judges import ask as ask_judge
+from eyespot.judges import JudgeStats, ask as ask_judge, known, on_one_scale, prompts_of, scale_of, served_by, unknown
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from eyespot.photos.videos.addresses import frame_of
-from eyespot.photos.videos.addresses import title_of as title_of_path
+from eyespot.photos.videos.addresses import frame_of, title_of as title_of_path
 from eyespot.search.by_words import as_fields, reasons
 from eyespot.types import Query, UsageError
 from eyespot.web._problems import Problem

@@ -17,8 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from eyespot.search import query_language
 from eyespot.settings.search import RENAMED, SharedSearchSettings
-from eyespot.types import Query as Asking
-from eyespot.types import Term, UsageError
+from eyespot.types import Query as Asking, Term, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role

@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.search.nearest import recall_of
-from eyespot.types import Judgement, UsageError
-from eyespot.types import Query as Asking
+from eyespot.types import Judgement, Query as Asking, UsageError
 from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
 from eyespot.web._judging import Mark, judge_key_of, judge_of, judged_now, judged_together, take_back
 from eyespot.web._problems import Problem, leads_to

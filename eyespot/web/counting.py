@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 from zipfile import ZipFile
 
-from fastapi import APIRouter, Depends, Request, Response
-from fastapi import Query as Parameter
+from fastapi import APIRouter, Depends, Query as Parameter, Request, Response
 from pydantic import BaseModel
 
 from eyespot.search.estimates.charts import cells

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.adapters.quari import load
 from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds

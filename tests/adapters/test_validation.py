@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.adapters.quari import AdapterCard, Config, FrozenComparison, load
 from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings, preset

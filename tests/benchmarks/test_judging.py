@@ -33,8 +33,7 @@ from eyespot.types import (
     codes_of,
 )
 from tests.wording import raises
-from tests.worlds import benchmarks as worlds
-from tests.worlds import draw, index_gallery
+from tests.worlds import benchmarks as worlds, draw, index_gallery
 from tests.worlds.benchmarks import tasks_of
 
 

@@ -8,8 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eyespot.benchmarks import Rescored, Result, Task, benchmark, check, sampled, scored, unknown
-from eyespot.benchmarks import benchmark as benchmark_of
+from eyespot.benchmarks import (
+    Rescored,
+    Result,
+    Task,
+    benchmark,
+    benchmark as benchmark_of,
+    check,
+    sampled,
+    scored,
+    unknown,
+)
 from eyespot.metrics import aligned, floor, parse
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
 from tests.wording import raises

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given as drawn_from
-from hypothesis import strategies as st
+from hypothesis import given as drawn_from, strategies as st
 
 from eyespot import sample
 from eyespot.adapters.quari import load
@@ -25,8 +24,7 @@ from eyespot.search.adapted import seen_by
 from eyespot.search.collection import Collection
 from eyespot.types import Encoder, Run, UsageError
 from tests.wording import raises
-from tests.worlds import benchmarks as worlds
-from tests.worlds import index_gallery
+from tests.worlds import benchmarks as worlds, index_gallery
 from tests.worlds.adapters import checkpoint
 from tests.worlds.benchmarks import tasks_of
 

@@ -14,8 +14,7 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.progress import standing
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
-from tests.worlds import annotation as world
-from tests.worlds import draw_photos, index_gallery
+from tests.worlds import annotation as world, draw_photos, index_gallery
 
 QUERIES = "query_id,query_text,visible,feasible,of_interest\n1,a heron,yes,yes,yes\n2,a thought,no,yes,yes\n"
 Place = tuple[str, Path]

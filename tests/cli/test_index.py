@@ -17,8 +17,7 @@ from typing import Any
 
 import pillow_heif
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from eyespot.curate.recos.drawing import draw_board, sample_board

@@ -12,8 +12,7 @@ from eyespot.gallery import disk
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.made_once import made_once
-from tests.worlds import benchmarks as worlds
-from tests.worlds import make_gallery
+from tests.worlds import benchmarks as worlds, make_gallery
 
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from eyespot.curate.captions import Caption, Uncaptioned, captioned, columns, count, sentence_of, write

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
 from eyespot.curate.pairs.published import BioTrove, Cc12m, Coco, Draw, Rmir, mixed

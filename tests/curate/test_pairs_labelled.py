@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, PairsResult
 from eyespot.curate.pairs.label_lists import LabelSource

@@ -23,8 +23,7 @@ from eyespot.types import EyespotError
 from tests.command import run_eyespot
 from tests.worlds import index_gallery
 from tests.worlds.recos import photos, recipe
-from tests.worlds.rmir import photos as rmir_photos
-from tests.worlds.rmir import recipe as rmir_recipe
+from tests.worlds.rmir import photos as rmir_photos, recipe as rmir_recipe
 
 HERE = {1: "N", 2: (53.0, 5.0, 0.0), 3: "E", 4: (8.0, 48.0, 0.0)}
 

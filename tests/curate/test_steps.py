@@ -13,8 +13,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from eyespot.pipelines import (
     Added,

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from eyespot import rooms
@@ -24,8 +23,7 @@ from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.lazy_import import requires
 from tests.wording import check_wording, raises
-from tests.worlds import embedding_server as served
-from tests.worlds import index_gallery, make_gallery
+from tests.worlds import embedding_server as served, index_gallery, make_gallery
 from tests.worlds.servers import HANG, Act, Double, Response, Seen, error
 
 pytestmark = requires("tenacity", "tenacity")

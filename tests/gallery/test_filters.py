@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery.filters import Condition, after, all_of, before, checked, columns_of, label, mask, near
 from eyespot.gallery.filters.parsing import sealed

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery.layout.clusters import BETWEEN, cluster_cells, cluster_of
 from eyespot.gallery.layout.embedding import FEWEST, flat_map, principal_components, trustworthiness

@@ -26,8 +26,7 @@ from eyespot.gallery.remote.stores import PIECE, Conflict, store_at
 from eyespot.gallery.segments import compact
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError, no_progress
-from tests.gallery.test_remote import cache as cache
-from tests.gallery.test_remote import contents, copied, make, names, update
+from tests.gallery.test_remote import cache as cache, contents, copied, make, names, update
 from tests.wording import raises
 from tests.worlds import draw
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery import disk, items_table, row_store
 from eyespot.gallery.remote import fetch, publish

@@ -11,8 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
 from eyespot.gallery.picture_index import PictureIndex, ReadResult

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.gallery import disk, postings, word_table, word_texts
 from eyespot.gallery.postings import ENTRY, ArrayStore, KeyList

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from eyespot.ledger.export import COLUMNS, Reading, distinct_names, qrels, voters, write_table
 from eyespot.ledger.judgements import WITHDRAWN, JudgementRow

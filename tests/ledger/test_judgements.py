@@ -11,8 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.ledger.judgements import WITHDRAWN, Judgements, query_digest
 from eyespot.storage.sqlite import DamagedLedger

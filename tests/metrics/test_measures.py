@@ -11,8 +11,7 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from eyespot.extras import install_line
 from eyespot.metrics import OUTSIDE, Aligned, aligned, evaluate, names, parse, preset

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import pillow_heif
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from eyespot import sample

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pillow_heif
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from PIL import ExifTags, Image
 
 from eyespot.photos.colours import to_rgb

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import ExifTags, Image, PngImagePlugin
 
 from eyespot.cli._exporting import chosen_rows

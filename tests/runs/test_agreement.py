@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.runs import QRELS_FORMATS, RUN_FORMATS, read_qrels, read_queries, recos
 from eyespot.runs.agreement import LEVELS, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha

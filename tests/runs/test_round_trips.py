@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.runs import read_qrels, read_run, trec, write_qrels, write_run
 from eyespot.storage.tables import escape_cell, rows_of, unescape_cell, write_csv

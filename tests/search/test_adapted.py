@@ -11,8 +11,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import eyespot
 from eyespot import rooms

@@ -10,8 +10,7 @@ from shutil import which
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from PIL import Image
 
 from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html

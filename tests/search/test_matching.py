@@ -14,8 +14,7 @@ import pytest
 
 import eyespot
 from eyespot import rooms
-from eyespot.curate.captions import captioned as sentences
-from eyespot.curate.captions import write
+from eyespot.curate.captions import captioned as sentences, write
 from eyespot.curate.templates import Templates
 from eyespot.gallery.view import View
 from eyespot.metrics import evaluate

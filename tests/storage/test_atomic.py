@@ -15,8 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from eyespot.storage import systems
 from eyespot.storage.atomic import append_line, new_file, new_folder

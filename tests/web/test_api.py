@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given
-from hypothesis import settings as trying
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings as trying, strategies as st
 
 import eyespot
 from eyespot.photos.pictures import id_of

@@ -15,8 +15,7 @@ import duckdb
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.gallery.filters import fold_case
 from eyespot.search.collection import Collection

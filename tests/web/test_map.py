@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import given
-from hypothesis import settings as trying
-from hypothesis import strategies as st
+from hypothesis import given, settings as trying, strategies as st
 
 from eyespot.gallery.layout.clusters import cluster_cells
 from eyespot.gallery.layout.stored import MapLayout, make_layout, place_of_layout

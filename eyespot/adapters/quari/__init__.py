@@ -13,46 +13,39 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eyespot.adapters.quari.card import AdapterCard, FrozenComparison, PairedTest, Significance
-from eyespot.adapters.quari.config import Config
+from eyespot.adapters.quari.card import (
+    AdapterCard as AdapterCard,
+    FrozenComparison as FrozenComparison,
+    PairedTest as PairedTest,
+    Significance as Significance,
+)
+from eyespot.adapters.quari.config import Config as Config
 from eyespot.adapters.quari.files import card_in, folder_of, read
-from eyespot.adapters.quari.forward import Hypernetwork
+from eyespot.adapters.quari.forward import Hypernetwork as Hypernetwork
 from eyespot.rooms import lazy
 from eyespot.types import AdaptedQuery, Vectors
 from eyespot.types.kinds import checked_names
 
 if TYPE_CHECKING:
-    from eyespot.adapters.quari.training.data import Pairs, TrainingData
-    from eyespot.adapters.quari.training.loop import TrainingResult, train
-    from eyespot.adapters.quari.training.settings import TrainingSettings
-
-__all__ = [
-    "AdapterCard",
-    "Config",
-    "FrozenComparison",
-    "Hypernetwork",
-    "PairedTest",
-    "Pairs",
-    "Quari",
-    "Significance",
-    "TrainingData",
-    "TrainingResult",
-    "TrainingSettings",
-    "load",
-    "train",
-]
-
-if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
-    __getattr__ = lazy(
+    from eyespot.adapters.quari.training.data import Pairs as Pairs, TrainingData as TrainingData
+    from eyespot.adapters.quari.training.loop import (
+        TrainingResult as TrainingResult,
+        train as train,
+    )  # which needs torch
+    from eyespot.adapters.quari.training.settings import TrainingSettings as TrainingSettings
+else:  # so that type checkers refuse a name that is not there
+    __getattr__, __all__ = lazy(
         __name__,
         {
-            "Pairs": "training.data",
-            "TrainingData": "training.data",
-            "TrainingResult": "training.loop",  # which needs torch
-            "TrainingSettings": "training.settings",
-            "train": "training.loop",
+            "card": "AdapterCard FrozenComparison PairedTest Significance",
+            "config": "Config",
+            "forward": "Hypernetwork",
+            "training.data": "Pairs TrainingData",
+            "training.loop": "TrainingResult train",
+            "training.settings": "TrainingSettings",
         },
     )
+    __all__ += ["Quari", "load"]
 
 
 @dataclass(frozen=True)

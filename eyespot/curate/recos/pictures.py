@@ -26,8 +26,7 @@ from eyespot.curate.recos.subtasks import Generator, Subtask, names, subtask
 from eyespot.curate.set_folder import attributions
 from eyespot.formats.exporting import names_owner
 from eyespot.gallery import filters
-from eyespot.gallery.texts import BOXES, READ_BY
-from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
+from eyespot.gallery.texts import BOXES, COLUMNS as TEXT_COLUMNS, READ_BY
 from eyespot.photos.labels import MEASURED
 from eyespot.photos.pictures import id_of
 from eyespot.photos.provenance import COLUMNS as SOURCES

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from eyespot.judges import JudgeStats as Counted
-from eyespot.judges import known, prompts_of
+from eyespot.judges import JudgeStats as Counted, known, prompts_of
 from eyespot.ledger.judgements import query_digest
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, points
 from eyespot.types import Judgement, Mask, Query, RankedImage, Run, UsageError

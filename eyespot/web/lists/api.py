@@ -15,8 +15,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.ledger.photo_lists import ListQuery, PhotoList
 from eyespot.storage.tables import csv_bytes
-from eyespot.types import Judgement, NothingFound, UsageError
-from eyespot.types import Query as Asking
+from eyespot.types import Judgement, NothingFound, Query as Asking, UsageError
 from eyespot.web._items import item_of
 from eyespot.web._judging import NOBODY, PROMPT, judge_of, majority, verdicts_by
 from eyespot.web._ledgers import ServedLedger
@@ -25,8 +24,14 @@ from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.downloads import FORMATS as RUN_FORMATS
-from eyespot.web.downloads import PhotoFormat, attachment, file_name, photos_response, readable_fields
+from eyespot.web.downloads import (
+    FORMATS as RUN_FORMATS,
+    PhotoFormat,
+    attachment,
+    file_name,
+    photos_response,
+    readable_fields,
+)
 from eyespot.web.found.derived import verdict_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate

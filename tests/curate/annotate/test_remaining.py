@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bench import remaining as bench
 from eyespot.curate.annotate.audit_bounds import Audit, Remaining, remaining

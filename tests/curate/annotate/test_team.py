@@ -11,8 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.curate.annotate import agreement, auditing, export, shared_list
 from eyespot.curate.annotate.annotation_store import AnnotationStore

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.inat.collection import file_name, find, places_of, published_position
 from eyespot.curate.inat.sampling import (

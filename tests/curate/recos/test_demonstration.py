@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.recos import checking, demonstration, drawing
 from eyespot.curate.recos.drawing import PHRASES
@@ -29,8 +28,7 @@ from eyespot.pipelines.step import Context
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
-from tests.worlds import annotation as world
-from tests.worlds import recos as worlds
+from tests.worlds import annotation as world, recos as worlds
 from tests.worlds.recos import made, recipe
 
 DOG = {"caption_1": "A brown dog runs through deep snow .", "caption_2": "A dog in the snow ."}

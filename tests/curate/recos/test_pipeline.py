@@ -19,8 +19,7 @@ from eyespot.curate.recos.captions import Rewriting
 from eyespot.curate.recos.making import RecosSteps, galleries_of, quality_checks, recipe_at, write
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.photos.pictures import id_of
-from eyespot.pipelines import drops, read_recipe, run
-from eyespot.pipelines import plan as plan_of
+from eyespot.pipelines import drops, plan as plan_of, read_recipe, run
 from eyespot.runs import recos
 from eyespot.types import NothingFound, UsageError
 from tests.command import refuses, run_eyespot

@@ -10,8 +10,7 @@ from eyespot.curate.rmir import making
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.curate.rmir.quality import shortcuts
-from eyespot.pipelines import plan as plan_of
-from eyespot.pipelines import read_recipe
+from eyespot.pipelines import plan as plan_of, read_recipe
 from tests.command import refuses, run_eyespot
 from tests.worlds import rmir as worlds
 from tests.worlds.disagreeing import VOTES, made, name_of, photos, recipe

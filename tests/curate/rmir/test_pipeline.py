@@ -12,8 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
