@@ -27,7 +27,7 @@ from eyespot.gallery import filters
 from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.view import View, place_of
+from eyespot.gallery.view import View, place_of, place_order
 from eyespot.gallery.word_index import WordIndex
 from eyespot.kernels.codes import MAPPED
 from eyespot.photos.names import shown_name
