@@ -17,7 +17,6 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate
-    from eyespot.search.estimates.study import CollectionEstimate
 
 CELL = re.compile(r"(-?[\d.]+),(-?[\d.]+)")  # the south-west corner, latitude first
 STEPS = ((0.1, 1.0), (0.2, 0.75), (0.4, 0.5), (1.1, 0.25))  # up to this width of an interval: so opaque
@@ -83,7 +82,7 @@ def font(text: str, size: float) -> Any:
     raise UsageError(f"no font here has all letters of {text!r} for a PNG; write an .svg, or install the Noto fonts")
 
 
-def cells(found: CollectionEstimate) -> dict[str, Any] | None:
+def cells(found: Any) -> dict[str, Any] | None:
     """What a map draws, if the groups are cells: corners in steps of a cell from the north-west edge, which is in
     degrees, colours by the share and by its lower bound, opacity."""
     by, _, size = found.study.column.partition(":")
