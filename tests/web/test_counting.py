@@ -6,16 +6,19 @@ import csv
 import io
 import re
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
 from eyespot.search.estimates.study import again
-from eyespot.web import Role, ServerSettings
-from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from eyespot.web import Access, Role, ServerSettings, application
+from tests.web.conftest import TOKENS, at_this_machine, from_afar, patient
 from tests.worlds import copy_of_sample_gallery
 
 ADDRESS = "/count?q=a+windmill&group=category&looks=60"
@@ -78,6 +81,42 @@ def test_photos_are_judged_blind_and_the_answer_is_that_of_python(sample: Path, 
     assert archive.read("methods.txt").decode() == found.methods
     yes = done.split(f'<th scope="row" dir="auto">{RENEWABLE}')[1].split("</tr>")[0]
     assert yes.count("<img") == found.groups[RENEWABLE].yes > 0
+
+
+def test_two_people_count_the_same_at_once_and_each_has_an_answer_with_their_agreement(sample: Path) -> None:
+    names = ("ada", "bo")
+    access = tuple(Access.by(f"{name}-token-0123456789", name, Role.ANNOTATOR) for name in names)
+    paths = {str(one["id"]): str(one["path"]) for one in _facts(sample)}
+    app = application(patient(ServerSettings(sample, access=access)))
+
+    def says(name: str, id: str) -> str:
+        """Both know windmills; bo takes some other photos for windmills as well."""
+        return "yes" if "windmill" in paths[id] or (name == "bo" and crc32(id.encode()) % 7 == 0) else "no"
+
+    def judge(name: str, client: TestClient) -> None:
+        while ids := ids_on(client.get(ADDRESS, headers=PAGE).text):
+            for id in ids[:7]:  # one by one, as the keys send them
+                mark = {"item": id, "verdict": says(name, id)}
+                sent = client.post("/v1/judgements/several", json={"q": "a windmill", "marks": [mark]})
+                assert sent.json() == {"changed": 1}
+
+    how: dict[str, Any] = {"base_url": "http://127.0.0.1", "client": ("10.0.0.7", 4000)}
+    headers = [{"Authorization": f"Bearer {name}-token-0123456789"} for name in names]
+    with TestClient(app, **how), ThreadPoolExecutor() as threads:
+        people = [TestClient(app, headers=one, **how) for one in headers]
+        list(threads.map(judge, names, people))
+        pages = [one.get(ADDRESS, headers=PAGE).text for one in people]
+    for name, page in zip(names, pages, strict=True):
+        found = eyespot.open(sample).estimate("a windmill", by="category", looks=60, judge=f"person:{name}")
+        ids = [found.frame.ids[at] for at in found.plan.units]
+        same = sum(says("ada", id) == says("bo", id) for id in ids)
+        other = names[name == "ada"]
+        assert not found.waiting and found.verdicts.tolist() == [says(name, id) == "yes" for id in ids] and same < 60
+        assert f"person:{other} judged 60 of these photos too, and agreed in {same}." in found.methods
+        assert found.methods in unescape(page)
+        for one in found.groups.values():
+            row = page.split(f">{one.label}</th>")[1].split("</tr>")[0]
+            assert f"<td>{one.yes} of {one.judged} / {one.units:,}</td>" in row
 
 
 def test_what_cannot_be_counted_is_refused_in_a_sentence(client: TestClient) -> None:

@@ -23,6 +23,7 @@ from eyespot.search.embedding import embed
 from eyespot.search.parts import condition_of
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.digests import json_sha256
+from eyespot.storage.locks import in_turn
 from eyespot.types import Query, UsageError
 
 if TYPE_CHECKING:
@@ -102,11 +103,12 @@ def stored_frame(collection: Any, query: Query, settings: EstimateSettings, fold
     """The frame that an earlier run of the same question ranked, else a new one, which is stored in the folder."""
     question = {"query": query_digest(query), "space": collection.view.space.digest, **settings.frame}
     place = folder / f"{json_sha256(question)[:32]}.json"
-    if place.exists() and not settings.fresh:
-        return Frame(**json.loads(place.read_text("utf-8")))
-    frame = frame_of(collection, query, settings)
     make_folder(folder)
-    write_whole(place, lambda file: file.write(json.dumps(asdict(frame)).encode()))
+    with in_turn(place):  # two people who ask the same at once look at the same photos
+        if place.exists() and not settings.fresh:
+            return Frame(**json.loads(place.read_text("utf-8")))
+        frame = frame_of(collection, query, settings)
+        write_whole(place, lambda file: file.write(json.dumps(asdict(frame)).encode()))
     return frame
 
 
