@@ -69,7 +69,8 @@ def _size(size: int) -> str:
 
 
 def _write_sheet(place: Path, groups: Sequence[FileGroup]) -> None:
-    from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, thumbnail_of, write_page
+    from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, thumbnail_of
+    from eyespot.storage.atomic import write_whole
 
     panels = []
     for group in groups[:PANELS]:
@@ -79,4 +80,4 @@ def _write_sheet(place: Path, groups: Sequence[FileGroup]) -> None:
         panels.append(SheetPanel(heading, f"The first would stay: {group.why}.", tiles))
     if len(groups) > PANELS:
         warn(f"{place} shows the {PANELS} groups that take most; --json lists all {len(groups):,}")
-    write_page(place, as_html("Copies and bursts", panels))
+    write_whole(place, lambda file: file.write(as_html("Copies and bursts", panels).encode()))

@@ -107,8 +107,7 @@ def _estimate(state: AppState, given: SearchParams, counted: CountParams, judge:
     snapshot, query = state.snapshots.current(given.encoder), _query(state, given)
     filters = given.model_dump(include=set(FilterSettings.model_fields))
     settings = EstimateSettings(by=counted.group, looks=int(counted.looks or 60), ledger=state.ledger.path, **filters)
-    judgements = state.ledger.readable.judgements
-    return estimate_of_verdicts(snapshot.collection, query, settings, judgements, (judge, PROMPT))
+    return estimate_of_verdicts(snapshot.collection, query, settings, state.ledger.readable.judgements, (judge, PROMPT))
 
 
 def _answer_of(made: CollectionEstimate, looks: int) -> dict[str, Any]:

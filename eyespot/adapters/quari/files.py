@@ -107,7 +107,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise UsageError(f"there is no {path}; give {_instead_of(path.parent)}")
     try:
-        document = yaml.load(text_of(path, SMALL), Plain)  # noqa: S506: it is a SafeLoader
+        document = yaml.load(text_of(path, SMALL), Plain)  # a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # of a date, a number, brackets
         raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
     if not isinstance(document, dict):
