@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from eyespot.search.index_choice import names_in
-from eyespot.search.tuning import QUERIES, Try, Tuning, TuningQueries, candidates, pictures_moved
+from eyespot.search.tuning import QUERIES, Try, Tuning, candidates, pictures_moved
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.lazy_import import requires
@@ -173,9 +173,3 @@ def test_moved_pictures_are_near_and_new(gallery: Path) -> None:
     nearest = (queries.vectors @ np.concatenate(view.blocks).T).max(axis=1)
     assert np.allclose(np.linalg.norm(queries.vectors, axis=1), 1, atol=1e-5)
     assert (nearest > 0.7).all() and (nearest < 0.999).all()
-
-
-def test_halves_share_no_query() -> None:
-    one, two = TuningQueries(np.arange(21, dtype=np.float32)[:, None], "drawn").halves()
-
-    assert sorted([*one.ravel(), *two.ravel()]) == list(range(21))
