@@ -211,7 +211,8 @@ def test_a_second_encoder_is_added(tmp_path: Path, two_spaces_photos: Path, gall
     before = vectors(gallery, "starter")
     added = index_gallery(gallery, encoders=[clip])
     index_gallery(tmp_path / "first", two_spaces_photos, encoders=[clip])
-    assert np.array_equal(vectors(gallery, clip), vectors(tmp_path / "first", clip))
+    # Some processors round other sizes of a batch in another way.
+    assert np.allclose(vectors(gallery, clip), vectors(tmp_path / "first", clip), rtol=0, atol=1e-6)
     draw(two_spaces_photos / "new.jpg", 99)
     later = index_gallery(gallery, encoders=["starter", clip])
 
