@@ -33,7 +33,7 @@ RUNNING = {  # pages that run one after the other in one folder → what their l
     "research/compare": r"^RR ",
     "research/metrics": r"^AP@50 +0\.5000",
     "research/judges": r"'from_ledger': 20, 'asked': 0.*indmill",
-    "research/calibration": "30 pairs, 0 in the ledger, .*40 verdicts from the ledger, 0 asked.*expected calibration",
+    "research/calibration": "30 pairs, 0 in the ledger, .*40 verdicts from the ledger, 0 asked.*narrower by",
 }
 
 
