@@ -87,7 +87,7 @@ def test_filters_are_taken_off_one_by_one_and_all_at_once(page: Any) -> None:
     shown(page, 10)
     page.goto("/?q=stripes&grouped=false&label=site%3Driver&label=family%3DArdeidae")
     shown(page, 10)
-    page.get_by_role("link", name="site: river").click()
+    page.get_by_role("link", name="site: river : take this").click()
     shown(page, 40)
     expect(page.get_by_label("river")).not_to_be_checked()
     page.get_by_label("lake").check()
