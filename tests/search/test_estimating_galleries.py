@@ -106,7 +106,7 @@ def test_a_kill_between_looks_loses_none_and_the_answer_is_of_the_gallery_that_w
     seen: list[Path] = []
 
     class Judge:
-        """The same for every run: what it has seen is no part of its code."""
+        """The same for every run: what it has seen is not part of its code."""
 
         def __call__(self, _text: str, path: Path) -> bool:
             if len(seen) == 25:
