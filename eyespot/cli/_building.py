@@ -133,7 +133,8 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
             outlook = "to run on records that are not known yet"
         else:
             spent = step.spent
-            price = f"; at most {spent.calls:,} calls, likely {spent.dollars}" if spent.calls else ""
+            likely = f"likely {spent.dollars}" if spent.money else "free or at no known price"
+            price = f"; at most {spent.calls:,} calls, {likely}" if spent.calls else ""
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
     steps = [{**step._asdict(), "spent": step.spent._asdict()} for step in planned]

@@ -121,18 +121,10 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"eyespot {__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def _options(
     context: typer.Context,
-    version: bool = typer.Option(
-        False, "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
-    ),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error.", envvar="EYESPOT_DEBUG"),
     verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
 ) -> None:
@@ -144,6 +136,9 @@ def _options(
         handler.setFormatter(Escaped("%(asctime)s %(name)s: %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
+    if version:
+        print(f"eyespot {__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         from eyespot.cli.index import start_here
 

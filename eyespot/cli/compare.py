@@ -82,6 +82,7 @@ def run(
     print_result(comparison.as_json(moved, per_query), _lines(comparison, moved, per_query), json)
 
 
+LEVEL = 0.05  # of the corrected p, below which a difference is called one
 HEAD = (
     *("measure", "run", "baseline", "mean", "difference", "95% interval"),
     *("p", "corrected", "won/lost/tied", "effect"),
@@ -94,7 +95,8 @@ def _lines(comparison: Comparison, moved: int, per_query: bool) -> Iterator[str]
     for pair in comparison.pairs:
         (before, after), (low, high) = pair.means, pair.interval
         effect = "" if pair.effect != pair.effect else f"{pair.effect:+.2f}"
-        values = f"{before:.4f}", f"{after:.4f}", f"{pair.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"
+        spread = "no interval" if low != low else f"[{low:+.4f}, {high:+.4f}]"
+        values = f"{before:.4f}", f"{after:.4f}", f"{pair.difference:+.4f}", spread
         ps = (f"{p:.4f}" if p >= 0.001 else f"{p:.1e}" for p in (pair.flips.p, pair.corrected_p))
         won = f"{pair.wins}/{pair.losses}/{pair.ties}"
         rows.append((pair.measure, escaped(pair.run), *values, *ps, won, effect))
@@ -152,7 +154,8 @@ def encoders(
     warn_all(comparison.notes)
     lines = list(_lines(comparison, 0, False))
     for pair in _first_measure(comparison):
-        better = pair.run if pair.interval[0] > 0 else comparison.baseline if pair.interval[1] < 0 else ""
+        shown = pair.corrected_p < LEVEL  # an interval of few queries is too narrow to say so
+        better = "" if not shown else pair.run if pair.difference > 0 else comparison.baseline
         finding = f"{better} ranks them better" if better else f"no difference from {pair.run} is shown"
         lines.append(f"{finding}, by {len(mixed)} queries with {sum(map(len, mixed.values()))} verdicts")
     print_result(comparison.as_json(0, False) | {"queries": len(mixed)}, lines, json)

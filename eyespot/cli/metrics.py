@@ -46,11 +46,12 @@ def run(
     lines = []
     for name, facts in values["measures"].items():
         low, high = facts["interval"]
+        spread = "no interval" if low != low else f"[{low:.4f}, {high:.4f}]"
         # The parts of its definition, beside its name and cutoff
         parts = {part: str(text) for part, text in facts["definition"].items() if text is not None}
         quoted = {part: f"'{text}'" if " " in text else text for part, text in parts.items()}
         definition = " ".join(f"{part}={text}" for part, text in quoted.items() if part not in ("measure", "cutoff"))
-        lines.append(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
+        lines.append(f"{name:<{width}}  {facts['mean']:.4f}  {spread}  {definition}")
     for query, of_query in values.get("queries", {}).items():
         lines += [f"{name}\t{query}\t{value:.6f}" for name, value in of_query.items()]
     print_result(values, lines, json)

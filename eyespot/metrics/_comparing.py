@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._relevant import Reals
-from eyespot.metrics._scores import CHUNK, Scores, bootstrap
+from eyespot.metrics._scores import CHUNK, Scores, mean_of
 from eyespot.types import UsageError
 
 EXACT = 20  # this many differing queries have a million assignments of signs: all of them are counted
@@ -79,12 +79,12 @@ class Compared:
     @property
     def difference(self) -> float:
         """The mean difference."""
-        return _mean(self.differences)
+        return mean_of(self.differences)
 
     @property
     def means(self) -> tuple[float, float]:
         """The means of the baseline and of the run over the same queries."""
-        return _mean(self.before), _mean(self.after)
+        return mean_of(self.before), mean_of(self.after)
 
     @property
     def wins(self) -> int:
@@ -163,8 +163,7 @@ class Comparison:
         return {
             "baseline": self.baseline,
             "measures": {label: measure.definition for label, measure in self.measures.items()},
-            "samples": self.how.samples,
-            "seed": self.how.seed,
+            **asdict(self.how),
             "correction": self.correction,
             "comparisons": [pair.as_json(most, per_query) for pair in self.pairs],
             "notes": self.notes,
@@ -205,21 +204,16 @@ def compare(scores: Mapping[str, Scores], how: Resampling = USUAL, correction: s
 
 def _compared(name: str, first: Scores, other: Scores, how: Resampling) -> Iterator[Compared]:
     columns = {label: _differences(first.values[label], other.values[label]) for label in first.values}
+    gaps = replace(first, values=columns)
     tested = sign_flips(np.stack([*columns.values()], axis=1), how)
-    for (label, differences), flips in zip(columns.items(), tested, strict=True):
-        means = bootstrap(differences, how.samples, how.seed)  # (samples,)
-        low, high = np.percentile(means, (2.5, 97.5)).tolist()
-        values = first.values[label], other.values[label], (low, high)
+    for label, flips in zip(columns, tested, strict=True):
+        values = first.values[label], other.values[label], gaps.interval(label, how.samples, how.seed)
         yield Compared(name, label, first.queries, *values, flips, flips.p)
 
 
 def _differences(before: Reals, after: Reals) -> Reals:
     differences = after - before
     return np.where(np.abs(differences) <= TINY, 0.0, differences)
-
-
-def _mean(values: Reals) -> float:
-    return math.fsum(values.tolist()) / len(values)
 
 
 # -- tests --------------------------------------------------------------------------------------------------

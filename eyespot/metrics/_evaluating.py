@@ -86,7 +86,9 @@ def _notes(rankings: Aligned, empty: Sequence[str], rules: Rules, scored: int) -
     notes = [sentence.format(len(queries)) for queries, sentence in cases if queries]
     if len(rankings.grades) and (rankings.grades == UNJUDGED).all():
         notes.append("no image of the run is judged for its query: do the image ids of run and qrels match?")
-    if 0 < scored < FEWEST:
+    if scored == 1:
+        notes.append("one query has no interval")
+    elif 0 < scored < FEWEST:
         notes.append(f"an interval of fewer than {FEWEST} queries holds less than 95 %, and these are {scored}")
     return notes
 

@@ -57,8 +57,7 @@ class Scores:
 
     def mean(self, label: str) -> float:
         """The mean over queries, the same whatever their order; NaN without queries."""
-        values = self.values[label]
-        return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
+        return mean_of(self.values[label])
 
     @property
     def means(self) -> dict[str, float]:
@@ -66,11 +65,11 @@ class Scores:
         return {label: self.mean(label) for label in self.values}
 
     def interval(self, label: str, samples: int = 2000, seed: int = 0) -> tuple[float, float]:
-        """The middle 95% of the means of resampled queries (percentile bootstrap)."""
-        if not self.queries:
+        """The middle 95% of the means of resampled queries (percentile bootstrap); NaN for fewer than two queries."""
+        if len(self.queries) < 2:
             return math.nan, math.nan
-        low, high = np.percentile(bootstrap(self.values[label], samples, seed), (2.5, 97.5))
-        return float(low), float(high)
+        low, high = np.percentile(bootstrap(self.values[label], samples, seed), (2.5, 97.5)).tolist()
+        return low, high
 
     def take(self, rows: Any) -> Scores:
         """These queries alone: indices or a boolean array (queries,)."""
@@ -100,6 +99,11 @@ def bootstrap(values: NDArray[Any] | Sequence[Any], samples: int = 2000, seed: i
     sizes = [min(rows, samples - start) for start in range(0, samples, rows)]
     drawn = (rng.integers(0, len(values), (size, len(values))) for size in sizes)
     return np.concatenate([values[chosen].mean(axis=1) for chosen in drawn])
+
+
+def mean_of(values: Reals) -> float:
+    """Their mean, the same whatever their order; NaN of none."""
+    return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
 
 
 def labels_of(measures: Sequence[Measure]) -> dict[str, Measure]:

@@ -196,9 +196,7 @@ def counted(folder: Path, added: int, came: int, key: str = "id") -> StepCounts:
     rows, ids, texts = (_query_file(keep, f"count(*), count(DISTINCT {name}), {texts}") or [(0, 0, 0)])[0]
     if not rows == ids == texts:
         raise Unaccounted(f"{keep.name} has {rows:,} rows and {ids:,} ids, {texts:,} of them text; each needs its own")
-    reasons = {
-        str(reason or ""): count for reason, count in _query_file(dropped, "reason, count(*)", "GROUP BY reason")
-    }
+    reasons = {str(why or ""): count for why, count in _query_file(dropped, "reason, count(*)", "GROUP BY reason")}
     if "" in reasons:
         raise Unaccounted(f"{reasons['']:,} rows are dropped without a reason; fill the column `reason`")
     return StepCounts(came, added, rows, dict(sorted(reasons.items())))

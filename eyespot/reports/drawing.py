@@ -161,7 +161,7 @@ def _methods(
         for one in _tasks(summary, task):
             bars = []
             for group in (g for g in one["groups"].get(column, ()) if g["queries"] and label in g["means"]):
-                ends = group["intervals"].get(label, (None, None)) if group["queries"] > 1 else (None, None)
+                ends = group["intervals"].get(label, (None, None))
                 bars.append(_bar(group["value"], label, group["means"][label], ends, group["queries"]))
             if bars:
                 found[summary["system"]] = bars

@@ -94,9 +94,10 @@ def _signed(number: float) -> str:
 def summary(compared: Compared) -> str:
     """One line about all queries of a comparison."""
     (before, after), (low, high) = compared.means, compared.interval
+    spread = "no interval" if low != low else f"95% interval {_signed(low)} to {_signed(high)}"
     return (
         f"{compared.measure} of {compared.run}: {before:.4f} → {after:.4f} ({_signed(compared.difference)}, "
-        f"95% interval {_signed(low)} to {_signed(high)}, corrected p = {compared.corrected_p:.2g}); "
+        f"{spread}, corrected p = {compared.corrected_p:.2g}); "
         f"{compared.wins} queries won, {compared.losses} lost, {compared.ties} tied"
     )
 

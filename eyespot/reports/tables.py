@@ -50,8 +50,8 @@ def breakdowns_of(evaluation: Evaluation) -> list[ReportTable]:
         for name, groups in task["groups"].items():
             rows = []
             for group in groups:
-                ends = group["intervals"] if group["queries"] > 1 else {}  # one query has no interval
-                means = [_bracketed(label, group["means"].get(label), ends.get(label)) for label in task["measures"]]
+                ends = group["intervals"]
+                means = [bracketed(label, group["means"].get(label), ends.get(label)) for label in task["measures"]]
                 rows.append([group["value"], f"{group['queries']:,}", *means])
             columns = (name, "queries", *task["measures"])
             report_tables.append(tidy_table(_titled(summary, task, f"by {name}"), columns, rows))
@@ -105,19 +105,21 @@ def _main_rows(task: TaskSummary) -> Iterator[list[str]]:
             chance = " ± ".join(f"{n:.{digits}f}" if n >= 10**-digits or n == 0 else f"{n:.1g}" for n in numbers)
         parts = ((name, value) for name, value in found["definition"].items() if name not in ("measure", "cutoff"))
         definition = ", ".join(f"{name} {value}" for name, value in parts if value is not None)
-        interval = " to ".join(format_mean(label, number(end)) for end in found["interval"])
+        low, high = map(number, found["interval"])
+        interval = MISSING if math.isnan(low) else f"{format_mean(label, low)} to {format_mean(label, high)}"
         yield [task["task"], label, format_mean(label, number(found["mean"])), interval, chance, scored, definition]
 
 
-def _bracketed(label: str, mean: float | None, ends: Sequence[float | None] | None) -> str:
-    text = format_mean(label, number(mean))
-    return text if ends is None else f"{text} [{', '.join(format_mean(label, number(end)) for end in ends)}]"
+def bracketed(label: str, mean: float | None, ends: Sequence[float | None] | None) -> str:
+    """A mean, with its 95% interval in brackets where there is one: one query has none."""
+    text, (low, high) = format_mean(label, number(mean)), map(number, ends or (None, None))
+    return text if math.isnan(low) else f"{text} [{format_mean(label, low)}, {format_mean(label, high)}]"
 
 
 def with_interval(task: TaskSummary, label: str) -> str:
     """A measure of a task with its 95% interval in brackets."""
     found = task["measures"].get(label)
-    return MISSING if found is None else _bracketed(label, found["mean"], found["interval"])
+    return MISSING if found is None else bracketed(label, found["mean"], found["interval"])
 
 
 def _titled(summary: Summary, task: TaskSummary, what: str) -> str:

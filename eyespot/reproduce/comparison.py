@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from eyespot.benchmarks import Printed, benchmark
 from eyespot.reports.summary import FILE, Summary, read_summary
-from eyespot.reports.tables import MISSING, ReportTable, format_mean, number
+from eyespot.reports.tables import ReportTable, bracketed, format_mean, number
 from eyespot.reproduce.recipes import TableRecipe, TableSystem
 
 COMPARABLE = "comparable"
@@ -140,9 +140,7 @@ def as_table(recipe: TableRecipe, found: list[TableCell], sample: bool) -> Repor
     """The cells as a table for people."""
     rows = []
     for cell in found:
-        low_high = ", ".join(format_mean(cell.measure, end) for end in cell.interval or ())
-        ends = f" [{low_high}]" if cell.interval else ""
-        ours = MISSING if cell.measured is None else format_mean(cell.measure, cell.measured) + ends
+        ours = bracketed(cell.measure, cell.measured, cell.interval)
         printed = "" if cell.printed is None else format_mean(cell.measure, cell.printed)
         row = [cell.source, cell.method, cell.what, cell.measure, printed, ours, cell.verdict]
         rows.append([*row[1:4], ours] if sample else row)

@@ -243,7 +243,8 @@ class JudgeRerank:
         weight = {"blend": self.blend} if self.blend < 1 else {}
         by = {"judge": self.judge.name, "prompt": self.judge.prompt, "depth": self.depth}
         served = served_by(self.judge.name, every, self.ledger)
-        return {**by, **weight, **served, "verdicts": {**counts, **stats.spent._asdict()}}
+        unknown: dict[str, Any] = {} if stats.priced else {"money": None}
+        return {**by, **weight, **served, "verdicts": {**counts, **stats.spent._asdict(), **unknown}}
 
 
 def points(verdict: Verdict) -> float:

@@ -26,6 +26,7 @@ from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.llms.errors import Busy, Unknown, of_status, seconds_to_wait
 from eyespot.llms.prices import read_prices
 from eyespot.llms.protocols import cached_of, counted, image_message, usage_of
+from eyespot.search.judge_rerank import JudgeRerank, JudgeResult
 from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.wording import raises
 from tests.worlds.judging import CHAT, draw_colours, judge_of, only_answer, pairs_of, pictures_sent
@@ -420,6 +421,8 @@ def test_a_missing_price_is_stated(ledger: Judgements, pictures: list[Path], mon
         list(asking)
 
     assert str(asking.stats).endswith("2 calls, 202 tokens, no price is known")
+    result = JudgeResult({}, asking.stats)
+    assert JudgeRerank(paid, ledger, 2).header(result)["verdicts"]["money"] is None  # not 0: it did cost something
     assert len([note for note in paid.notes if note.startswith("no price is known for tiny")]) == 1
 
 

@@ -242,6 +242,14 @@ def test_missing_and_barren_queries_score_zero_or_are_left_out() -> None:
     ]  # in whatever format
 
 
+def test_one_query_has_no_interval() -> None:
+    """What varies from query to query cannot be read from one of them: no interval of width zero stands beside it."""
+    one = evaluate(Run({"q": [("a", 2.0), ("b", 1.0)]}), Qrels({"q": {"b": 1}}), ["RR"])
+
+    assert one.mean("RR") == 0.5 and all(np.isnan(one.interval("RR"))) and one.notes == ["one query has no interval"]
+    assert all(np.isnan(two([0.5], [0.75]).of("b", "RR").interval))
+
+
 @pytest.mark.parametrize(("queries", "told"), [(9, True), (10, False)])
 def test_an_interval_of_fewer_than_ten_queries_is_none_of_95_percent(queries: int, told: bool) -> None:
     run = Run.from_orders({f"q{at}": ["a", "b"] for at in range(queries)})
