@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.adapters.quari.files import NOT_FINITE, arrays_in, safe_arrays
+from eyespot.adapters.quari.files import LARGEST, NOT_FINITE, arrays_in, safe_arrays
 from eyespot.adapters.quari.training.data import unit
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import NothingFound, UsageError, Vectors
@@ -133,6 +133,6 @@ def _fitting(path: Path, found: Any, names: tuple[str, str]) -> Linear:
     weight, bias = (one.astype(np.float32) for one in parts)
     if weight.ndim != 2 or not weight.size or bias.shape != weight.shape[:1]:
         raise UsageError(f"{path}: a weight of shape {weight.shape} and a bias of {bias.shape} do not fit")
-    if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
+    if not all((np.abs(one) < LARGEST).all() for one in (weight, bias)):
         raise UsageError(f"{path} {NOT_FINITE}")
     return Linear(weight, bias)

@@ -13,6 +13,7 @@ from typing import Any
 from eyespot.encoders._torch import Device, TorchEncoder
 from eyespot.encoders.open_clip import OpenClip, OpenClipSource, add_configs, encoder
 from eyespot.models import hub
+from eyespot.models.pretrained import tensors_in
 from eyespot.types import EyespotError, UsageError
 
 SPELLING = "wildclip:FILE.pth"
@@ -61,9 +62,7 @@ _LICENCE = "see the checkpoint's source; WildCLIP's are at https://zenodo.org/re
 
 def _weights(file: Path) -> dict[str, Any]:
     """The CLIP weights of a checkpoint under open_clip's own names."""
-    import torch
-
-    stored = torch.load(file, map_location="cpu", weights_only=True)
+    stored = tensors_in(file)
     state = {_bare(key): value for key, value in stored.get("state_dict", stored).items()}
     alpha = float(state.get("adapter.alpha", 0.0))
     if alpha != 0:

@@ -1,9 +1,10 @@
-"""Models of the transformers library from their files, whole or not at all."""
+"""Models of the transformers library, and tensors that torch stored, from their files: whole or not at all."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile, is_zipfile
 
 from eyespot.types import EyespotError
 
@@ -18,8 +19,7 @@ def model_of(kind: Any, folder: Path, dtype: torch.dtype, name: str = "") -> Any
     """
     from transformers.utils import logging
 
-    silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
-    silence()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call] # a bar for every load would soil the command line
     model, notes = kind.from_pretrained(folder, local_files_only=True, dtype=dtype, output_loading_info=True)
     if notes["missing_keys"]:
         lacks = sorted(notes["missing_keys"])[0]
@@ -41,3 +41,14 @@ def on_device(inputs: Any, model: Any) -> dict[str, Any]:
         name: value.to(model.device, model.dtype if value.is_floating_point() else None)
         for name, value in inputs.items()
     }
+
+
+def tensors_in(path: Path, device: Any = "cpu") -> Any:
+    """What torch reads of a file that holds no code and is not packed; it raises nearly anything."""
+    import torch
+
+    if is_zipfile(path):
+        with ZipFile(path) as members:
+            if sum(one.file_size for one in members.infolist()) > path.stat().st_size:
+                raise ValueError("it unfolds to more than its size")
+    return torch.load(path, map_location=device, weights_only=True)

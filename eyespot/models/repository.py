@@ -20,7 +20,7 @@ from eyespot.models.installed import is_inside
 from eyespot.storage.digests import file_sha256
 from eyespot.types import EyespotError, UsageError
 
-MOST, PAGES = 1 << 26, 1 << 10  # bytes of an answer about a repository, and answers
+MOST, PAGES = 1 << 26, 1 << 10  # bytes of all answers about a repository together, and answers
 Kind = Literal["models", "datasets"]
 
 
@@ -64,25 +64,27 @@ def listed(name: str, revision: str | None = None, *, kind: Kind = "models", ins
         raise EyespotError(f"could not get {name} from the model hub (HF_HUB_OFFLINE is set); {instead}")
     api = f"{endpoint()}/api/{kind}/{name}"
     try:
-        commit = str(_answer(f"{api}/revision/{quote(revision or 'main', safe='')}", name, instead)[0]["sha"])
+        answer, _, left = _answer(f"{api}/revision/{quote(revision or 'main', safe='')}", name, instead, MOST)
+        commit = str(answer["sha"])
         if not re.fullmatch("[0-9a-f]{40}", commit):
             raise EyespotError(f"{_host()} names no commit of {name}; it does not speak the hub's protocol")
         files, page, read = [], f"{api}/tree/{commit}?recursive=true", set[str]()
         while page and page not in read and len(read) < PAGES:
             read.add(page)
-            entries, page = _answer(page, name, instead)
+            entries, page, left = _answer(page, name, instead, left)
             files += [_file(name, entry) for entry in entries if entry.get("type") == "file"]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # of JSON that is another's
         raise EyespotError(f"{_host()} does not speak the hub's protocol; check HF_ENDPOINT") from None
     return Repository(name, kind, commit, tuple(files))
 
 
-def _answer(url: str, name: str, instead: str) -> tuple[Any, str]:
-    """What the hub says, and the address of the next page, "" for none."""
+def _answer(url: str, name: str, instead: str, most: int) -> tuple[Any, str, int]:
+    """What the hub says, the address of the next page, "" for none, and how many of `most` bytes are left."""
     ours = urlsplit(url)[:2] == urlsplit(endpoint())[:2]
     with web.opened(url, name, authorization() if ours else {}, way=instead) as answer:
         following = re.search('<([^>]+)>; *rel="next"', answer.headers.get("Link") or "")
-        return json.loads(b"".join(web.pieces(answer, name, MOST))), following[1] if following else ""
+        data = b"".join(web.pieces(answer, name, most))
+        return json.loads(data), following[1] if following else "", most - len(data)
 
 
 def _file(name: str, entry: Any) -> HubFile:

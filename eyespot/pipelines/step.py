@@ -147,12 +147,14 @@ def digest_of_json(value: Any) -> str:
 def digest_of(place: Path | str) -> str:
     """The SHA-256 of a file; of a folder that of the names, sizes and times of its files, as indexing tells change.
 
-    Raises `UsageError` if nothing is there.
+    Raises `UsageError` if nothing is there, or what has no end, as a device or a pipe.
     """
     if (place := Path(place)).is_dir():
         files = [(path.relative_to(place).as_posix(), path.stat()) for path in place.rglob("*") if path.is_file()]
         return digest_of_json(sorted([name, status.st_size, status.st_mtime_ns] for name, status in files))
     try:
+        if place.exists() and not place.is_file():
+            raise UsageError(f"{place} is no file; name one, or a folder")
         return file_sha256(place)
     except OSError as error:
         raise UsageError(f"{place} cannot be read ({error.strerror}); name what is there") from None

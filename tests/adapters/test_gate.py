@@ -17,7 +17,8 @@ import pytest
 from safetensors.numpy import save as packed
 
 from eyespot.adapters import linear, quari
-from eyespot.adapters.quari.files import read, tensors_in
+from eyespot.adapters.quari.files import read
+from eyespot.models.pretrained import tensors_in
 from eyespot.types import UsageError
 from tests.worlds.adapters import checkpoint
 
@@ -57,6 +58,7 @@ SAFE = {
     "float8": safe({"weight": part([16, 4], kind="F8_E4M3")}),
     "no number": packed({"weight": EYE * np.nan, "bias": ZEROS}),
     "too large": packed({"weight": EYE.astype(np.float64) * 1e300, "bias": ZEROS}),
+    "beyond sums": packed({"weight": EYE * np.float32(3e38), "bias": ZEROS}),
     "no rows": packed({"weight": EYE[:0], "bias": ZEROS[:0]}),
     "no columns": packed({"weight": EYE[:, :0], "bias": ZEROS}),
     "no matrix": packed({"weight": ZEROS, "bias": ZEROS}),
@@ -107,6 +109,7 @@ TORCH: dict[str, Callable[[Any], bytes]] = {
     "a number": lambda _: saved(3.0),
     "a list": lambda _: saved([[[]]]),
     "no number": lambda eye: saved(eye * float("nan")),
+    "beyond sums": lambda eye: saved(eye * 3e38),
     "another shape": lambda eye: saved(eye[None]),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -205,8 +206,12 @@ def test_weights_that_do_not_fit_are_named(configs: Path, tmp_path: Path) -> Non
     with raises(UsageError):
         wildclip(tmp_path / "none.pth")
     (tmp_path / "text.pth").write_text("hello")
-    with pytest.raises(EyespotError, match=r"^[^\n]*wildclip:[^\n]*$"):
-        wildclip(tmp_path / "text.pth")
+    with zipfile.ZipFile(tmp_path / "w.pt") as whole, zipfile.ZipFile(tmp_path / "packed.pth", "w", 8) as other:
+        for name in whole.namelist():
+            other.writestr(name, bytes(len(whole.read(name))))
+    for file in ("text", "packed"):
+        with pytest.raises(EyespotError, match=r"^[^\n]*wildclip:[^\n]*$"):
+            wildclip(tmp_path / f"{file}.pth")
 
 
 @pytest.mark.parametrize("family", ["open_clip", "wildclip"])

@@ -134,9 +134,20 @@ def test_a_full_disk_keeps_what_has_come(tmp_path: Path) -> None:
 def test_a_mirror_that_answers_nonsense_is_one_sentence(commit: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     pages = iter([commit, [1]])
-    monkeypatch.setattr(repository, "_answer", lambda *_: (next(pages), ""))
+    monkeypatch.setattr(repository, "_answer", lambda *_: (next(pages), "", 1))
     with pytest.raises(EyespotError, match="does not speak the hub's protocol"):
         repository.listed("org/name")
+
+
+def test_a_list_of_files_without_an_end_is_not_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page is small; all together have the limit."""
+    with hub(HubMirror(REPOS, endless=True)) as mirror:
+        monkeypatch.setenv("HF_ENDPOINT", mirror.url)
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        monkeypatch.setattr(repository, "MOST", 4000)
+        with pytest.raises(EyespotError, match="owner/model sends more than"):
+            repository.listed("owner/model")
+    assert len(mirror.requests) < 40
 
 
 def test_a_run_that_was_killed_with_every_byte_there_only_names_the_file(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class HubMirror:
     """Repositories by name, each with its files; `cut` bytes of a large file are sent once, then the line breaks.
 
     flip: the last bit of large files comes wrong. busy: so many of them are refused for now. tokens: of each request.
+    endless: each page of a list of files has one more behind it.
     """
 
     repos: Mapping[str, Mapping[str, bytes]]
@@ -36,6 +37,7 @@ class HubMirror:
     cut: int | None = None
     flip: bool = False
     busy: int = 0
+    endless: bool = False
     tokens: list[tuple[str, str | None]] = field(default_factory=list)
     sent: int = 0  # bytes of files and answers
     requests: list[str] = field(default_factory=list)
@@ -108,7 +110,9 @@ class HubAnswer(BaseHTTPRequestHandler):
         }
         if tree:
             found = [tree_entry(name, self.mirror.repos[repo][name]) for name in names]
-        self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
+        more = {"Link": f'<{self.mirror.url}{match[0]}?at={len(self.mirror.requests)}>; rel="next"'}
+        about = {"Content-Type": "application/json", **(more if tree and self.mirror.endless else {})}
+        self._send(200, json.dumps(found).encode(), about)
 
     def _file(self, match: re.Match[str]) -> None:
         if (repo := self._repo(match)) is None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
-from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,15 @@ from eyespot import rooms
 from eyespot.adapters.quari.card import AdapterCard
 from eyespot.adapters.quari.config import Config
 from eyespot.models import hub
+from eyespot.models.pretrained import tensors_in
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.text_files import SMALL, text_of
 from eyespot.types import UsageError
 
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
 Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
-NOT_FINITE = "holds values that are no finite numbers; copy it again, or train it again with a lower --rate"
+LARGEST = 1e15  # of weights: the square of a sum of them is still a number of 32 bits
+NOT_FINITE = "holds values that are no numbers below 1e15; copy it again, or train it again with a lower --rate"
 _COPY_BOTH = "copy the weights and config.yml of one checkpoint"
 
 
@@ -42,7 +43,7 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
         if weights[name].shape != shape:
             found = f"{name} has the shape {weights[name].shape}, its config asks for {shape}"
             raise UsageError(f"{folder}: {found}; {_COPY_BOTH}")
-        if not np.isfinite(weights[name]).all():
+        if not (np.abs(weights[name]) < LARGEST).all():
             raise UsageError(f"{folder}: {name} {NOT_FINITE}")
     return config, weights
 
@@ -169,17 +170,6 @@ def arrays_in(path: Path, name: str) -> Any:
         return {name: array(one) for name, one in contents.items()} if isinstance(contents, dict) else array(contents)
     except Exception:  # torch raises what its parts raise, with advice that would run code
         raise UsageError(f"{path} holds more than tensors, or is damaged; fetch it again") from None
-
-
-def tensors_in(path: Path, device: Any = "cpu") -> Any:
-    """What torch reads of a file that holds no code and is not packed; it raises nearly anything."""
-    import torch
-
-    if is_zipfile(path):
-        with ZipFile(path) as members:
-            if sum(one.file_size for one in members.infolist()) > path.stat().st_size:
-                raise ValueError("it unfolds to more than its size")
-    return torch.load(path, map_location=device, weights_only=True)
 
 
 def shapes(config: Config) -> dict[str, tuple[int, ...]]:

@@ -262,8 +262,8 @@ def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
 
 
 def _spent(spent: Spent) -> list[str]:
-    nothing = UNPRICED if spent.calls else "0"
-    return [*map(_number, spent[:3]), spent.dollars.removeprefix("$") if spent.money else nothing]
+    money = spent.dollars.removeprefix("$") if spent.money else UNPRICED if spent.calls else "0"
+    return [*map(_number, spent[:3]), money]
 
 
 def _number(count: int) -> str:

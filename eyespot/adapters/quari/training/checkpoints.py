@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from eyespot.adapters.quari import files
+from eyespot.models.pretrained import tensors_in
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import UsageError
 
@@ -66,7 +67,7 @@ def resume(out: Path, device: torch.device, restore: Callable[[dict[str, Any]], 
     if not (out / STATE).exists():
         return
     try:
-        restore(files.tensors_in(out / STATE, device))
+        restore(tensors_in(out / STATE, device))
     except Exception as error:  # torch raises what its parts raise
         reason = " ".join(str(error).split())[:160] or "it is cut short"
         raise UsageError(f"{out / STATE} cannot be read ({reason}); remove it to train from the start") from None
