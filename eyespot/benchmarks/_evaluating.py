@@ -188,8 +188,8 @@ class ByColumn:
     name: str
 
     def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
-        """The groups in order of their names; none where no query has the column."""
-        if not any(self.name in facts for facts in task.judged.queries.values()):
+        """The groups in order of their names; none where no query has a value."""
+        if not any(facts.get(self.name) not in (None, "", [], ()) for facts in task.judged.queries.values()):
             return []
         rows: dict[str, list[int]] = {}
         shown: dict[str, str] = {}

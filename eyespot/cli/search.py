@@ -26,7 +26,7 @@ from eyespot.cli.console import (
     warn,
 )
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
-from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter
+from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter, without_no
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
 from eyespot.settings.judge import DEPTH
 from eyespot.settings.search import FEW, BackendSettings, SearchSettings
@@ -125,16 +125,14 @@ def _ranked(
     mask, place = _allowed(collection, settings), collection.gallery.path
     named = {name: without_ranks(place, getattr(settings, name)) for name in ("yes", "no")}
     settings = settings.model_copy(update=named)
-    if settings.no:  # or it would get the keyword of --xmp, and be copied
-        mask = mask.copy()
-        mask[collection.view.rows_named(settings.no)[0]] = False
+    mask = without_no(collection, settings, mask, grouped)  # or it would get the keyword of --xmp, and be copied
     ledger = ledger_of(settings.ledger, collection.gallery.path)
     rewriting = rewriter(settings.expand, ledger) if settings.expand else None
     if settings.ledger is not None and settings.feedback and not ledger.exists():
         warn(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
     moves, deep = moves_of(collection, wanted, settings), max(settings.k or FEW, settings.depth or 0)
     stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
-    run = collection.answered(wanted, stage, settings)
+    run = collection.answers([wanted], stage, settings)[0]
     if run.header.get("by") == "words" and not any(run.values()):  # before anybody judges none
         raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
     if settings.expand is not None:  # people see the further wordings, because the results depend on them

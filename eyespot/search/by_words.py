@@ -79,9 +79,9 @@ class ByWords:
         every = (word_matches(self.words, self.view, query, read) for query in queries)
         matches = [one.among(self.mask[one.rows]) for one in every]  # photos outside still show what words look like
         made = self._by_words(queries, matches) if self.by == "words" else self._by_both(queries, matches, naming)
-        if naming is not None and (names := {query.id: found for query in queries if (found := naming.fields(query))}):
-            made.header |= {"names": names}
-            made.notes[:0] = [note for query in queries for note in naming.notes(query)]
+        if naming is not None and (found := {query.id: names for query in queries if (names := naming.of(query))}):
+            made.header["names"] = {id: {one: names[one].names for one in names} for id, names in found.items()}
+            made.notes[:0] = [Note("names", one.sentence, id) for id, names in found.items() for one in names.values()]
         made.notes += self.words.notes
         self.words.made = 0  # it is stated once
         return made

@@ -231,11 +231,12 @@ class Collection:
     def _answers(self, queries: list[Query], settings: SearchSettings, mask: Mask, feedback: Any) -> Iterator[Run]:
         """The run of each query: of all together, unless their own feedback moves them, or words choose the rows."""
         from eyespot.search.chain import Chain, TopK
-        from eyespot.search.parts import judge_stage, ledger_of, moves_of, rewriter
+        from eyespot.search.parts import judge_stage, ledger_of, moves_of, rewriter, without_no
         from eyespot.settings.search import FEW
 
         reword = settings.expand and rewriter(settings.expand, ledger_of(settings.ledger, self.gallery.path))
-        how: dict[str, Any] = {"mask": mask, "rewriting": reword or None, "grouped": bool(settings.grouped)}
+        how: dict[str, Any] = {"rewriting": reword or None, "grouped": bool(settings.grouped)}
+        how["mask"] = without_no(self, settings, mask, how["grouped"])
         alone = settings.moves or isinstance(feedback, tuple) or (settings.grouped and settings.way == "words")
         k = settings.k or FEW
         for some in [[query] for query in queries] if alone else [queries] * bool(queries):
@@ -247,7 +248,7 @@ class Collection:
                 found = self.stage(settings, k=max(k, judge.depth), feedback=moves, **how)(some)
                 for query in some:  # one by one, so that what is said of a judge's answers is of this query's
                     stage = partial(Chain(judge, TopK(k)), run=found.only([query.id]))
-                    yield self.answered(query, stage, settings)
+                    yield from self.answers([query], stage, settings)
 
     def stage(
         self,
@@ -269,12 +270,8 @@ class Collection:
 
         return MovedSearch(self, settings, feedback, **how)
 
-    def answered(self, query: Query, stage: Stage, settings: FilterSettings | None = None) -> Run:
-        """The run of a stage, or of a chain of them, for one query, with notes for the user, also on the filter."""
-        return self.answers([query], stage, settings)[0]
-
     def answers(self, queries: Sequence[Query], stage: Stage, settings: FilterSettings | None = None) -> list[Run]:
-        """The same for each of several queries, which the stage gets together."""
+        """The run of a stage, or of a chain of them, for each query, with notes for the user, also on the filter."""
         with query_language.logged(Query("q", tuple(term for query in queries for term in query.terms))):
             every = stage(queries)
         runs = []

@@ -105,16 +105,10 @@ class NameReader:
                 text = texts[int((encoder.encode_texts(texts) @ sample.T).max(axis=1).argmax())]
         return replace(term, text=text)
 
-    def notes(self, query: Query) -> list[Note]:
-        """What counts as one."""
+    def of(self, query: Query) -> dict[str, NamedPhrase]:
+        """The names in a query, by the words that name them."""
         texts = [term.text for term in query.terms if term.text is not None]
-        phrases = {found.phrase: found for text in texts for found in self.phrases(text)}
-        return [Note("names", found.sentence, query.id) for found in phrases.values()]
-
-    def fields(self, query: Query) -> dict[str, list[str]]:
-        """For the header of a run: each name with its equals."""
-        texts = [term.text for term in query.terms if term.text is not None]
-        return {found.phrase: found.names for text in texts for found in self.phrases(text)}
+        return {found.phrase: found for text in texts for found in self.phrases(text)}
 
 
 def _replaced(text: str, phrase: str, name: str) -> str:
@@ -126,11 +120,9 @@ def _replaced(text: str, phrase: str, name: str) -> str:
 def rewording_notes(query: Query, other: Query) -> list[Note]:
     """The words by which looks are compared, where they are other ones."""
     pairs = zip(query.terms, other.terms, strict=True)
-    changed = ((before.text, after.text) for before, after in pairs if before.text != after.text)
-    return [
-        Note("names", f"by look, {before!r} is searched as {after!r}, which the encoder knows better", query.id)
-        for before, after in changed
-    ]
+    sentence = "by look, {!r} is searched as {!r}, which the encoder knows better"
+    texts = [(before.text, after.text) for before, after in pairs]
+    return [Note("names", sentence.format(*both), query.id) for both in texts if both[0] != both[1]]
 
 
 def _meanings(phrase: str, taxa: Sequence[NamedTaxon]) -> list[str]:

@@ -95,7 +95,8 @@ def probabilities_by(stage: JudgeRerank, collection: Collection, label: str) -> 
     """
     query, groups = Query.words(label), Groups(collection.view)
     for grouped, depth in product((False, True) if (groups.numbers >= 0).any() else (False,), DEPTHS):
-        run = collection.answered(query, chain_of(collection, RankingSettings(by="both"), k=depth, grouped=grouped))
+        chain = chain_of(collection, RankingSettings(by="both"), k=depth, grouped=grouped)
+        (run,) = collection.answers([query], chain)
         calibrated = Calibrated(replace(stage, depth=depth))
         if len(np.setdiff1d(calibrated.first_round(query, run).ranks, calibrated.ranks_seen(query, run))):
             continue

@@ -1,4 +1,4 @@
-"""Files inside a parquet file, in a column of structs {bytes, path} as `datasets` writes them: one a row.
+"""Files inside a parquet file, one a row: in a column of structs {bytes, path} as `datasets` writes them, or of bytes.
 
 Parquet gives no single row: a row group is read as a whole, and two of them are held.
 """
@@ -13,12 +13,19 @@ from itertools import accumulate
 from threading import Lock
 from typing import Any
 
+# Columns of bytes that are files, as pandas and polars write them
+PICTURES = {"image", "img", "picture", "photo", "image_bytes", "jpg", "jpeg", "png", "webp"}
 _LOCK = Lock()
 _GONE = "gone from its parquet file"
 
 
 def bytes_column(place: str) -> str | None:
-    """The column whose structs hold bytes; None where none does, or all of them are paths of files outside."""
+    """The column whose structs hold bytes, or that holds them itself; None where none does, or all are null."""
+    path = _bytes_path(place)
+    return None if path is None else path.partition(".")[0]
+
+
+def _bytes_path(place: str) -> str | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -27,13 +34,16 @@ def bytes_column(place: str) -> str | None:
     except (pa.ArrowException, OSError):
         return None
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    found = []
     for at in range(about.num_columns):
-        name, _, leaf = about.schema.column(at).path.partition(".")
-        chunks = [group.column(at) for group in groups if leaf == "bytes"]
-        empty = [one.statistics is not None and one.statistics.null_count == one.num_values for one in chunks]
-        if not all(empty) and about.schema.column(at).physical_type == "BYTE_ARRAY":
-            return str(name)
-    return None
+        column = about.schema.column(at)
+        name, _, leaf = column.path.partition(".")
+        plain = not leaf and column.logical_type.type == "NONE" and name.lower() in PICTURES
+        if column.physical_type == "BYTE_ARRAY" and (leaf == "bytes" or plain):
+            chunks = [group.column(at) for group in groups]
+            empty = [one.statistics is not None and one.statistics.null_count == one.num_values for one in chunks]
+            found += [] if all(empty) else [(plain, at, column.path)]
+    return str(min(found)[2]) if found else None
 
 
 def read_row(place: str, row: int) -> memoryview:
@@ -78,7 +88,8 @@ def _group(place: str, mtime: int, size: int, group: int) -> Any:
 
     try:
         with pq.ParquetFile(place) as file:
-            column = file.read_row_group(group, columns=[f"{bytes_column(place)}.bytes"]).column(0)
-            return pc.struct_field(column, "bytes")
+            column = file.read_row_group(group, columns=[_bytes_path(place) or ""]).column(0)
+        found = pc.struct_field(column, "bytes") if pa.types.is_struct(column.type) else column
+        return found.cast(pa.large_binary()) if pa.types.is_binary_view(found.type) else found
     except pa.ArrowException as error:
         raise OSError(f"the parquet file cannot be read ({error})") from error

@@ -49,6 +49,14 @@ def test_inquire_fullrank_divides_by_all_that_is_relevant(tmp_path: Path) -> Non
     assert {group.value: group.queries for group in found.groups["category"]} == {"Feeding": 2, "Combo": 1}
 
 
+def test_a_column_without_a_value_makes_no_breakdown(tmp_path: Path) -> None:
+    task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
+    for facts in task.judged.queries.values():
+        facts["iconic_group"] = ""
+
+    assert scored(task, orders(q1="ab", q2="c", q3="d")).groups.keys() == {"supercategory", "category"}
+
+
 def test_queries_that_the_run_lacks_score_zero_and_are_said(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
     run = orders(q2="c", q9="a")

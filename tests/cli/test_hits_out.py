@@ -175,6 +175,12 @@ def test_search_shows_one_of_a_group_with_the_number_of_others(folder: Path) -> 
     assert [item["others"] for item in grouped] == [4, 0, 0, 0, 0]
     assert [item["rank"] for item in grouped] == [1, 2, 3, 4, 5] and len(ungrouped) == 5
     assert "others" not in ungrouped[0] and done(*line, "--grouped").stdout.splitlines()[0].endswith("+4")
+    without = run_json(*line, "--no", grouped[0]["path"])["items"]  # the next copy is not it either
+    assert {item["others"] for item in without} == {0} and grouped[0]["id"] not in {item["id"] for item in without}
+    assert len(run_json(*line, "--ungrouped", "--no", grouped[0]["path"])["items"]) == 5
+    collection, no = eyespot.open(folder / "gallery"), [grouped[0]["path"]]
+    assert grouped[0]["id"] not in {hit.id for hit in collection.search("a fish", no=no, k=100)}
+    assert {hit.facts["others"] for hit in collection.search("a fish", no=no, k=9, grouped=True)} == {0}
 
 
 def test_every_picture_is_reached_counts_as_a_group_and_a_filter_counts_the_others_that_pass_it(folder: Path) -> None:

@@ -330,6 +330,20 @@ def test_pictures_inside_parquet_are_read_by_their_row_in_any_order(tmp_path: Pa
         read_bytes(root, seen[50])
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()])
+def test_pictures_in_a_plain_column_of_bytes_are_read_too(tmp_path: Path, kind: pa.DataType) -> None:
+    """As pandas and polars write them; bytes of another name are no pictures, and structs go first."""
+    place, held = str(tmp_path / "set.parquet"), pa.array([b"one", None, b"three"], kind)
+    pq.write_table(pa.table({"vector": pa.array([b"x"] * 3), "IMG": held, "id": ["a", "b", "c"]}), place)
+
+    found = walk(Path(place))
+
+    assert pictures(found) == ["000000/a", "000002/c"] and problems(found) == {"000001/b": "holds no picture"}
+    assert [bytes(read_bytes(root_of(place), one)) for one in found if isinstance(one, Seen)] == [b"one", b"three"]
+    pq.write_table(pa.table({"vector": pa.array([b"x"]), "path": ["a.jpg"]}), place)
+    assert root_of(place).kind == "list"
+
+
 def test_parquet_that_only_names_pictures_is_a_list_of_them(photos: Path) -> None:
     pq.write_table(
         pa.table({"image": [{"bytes": None, "path": "photo1.jpg"}], "n": [1]}, IMAGES), photos / "set.parquet"

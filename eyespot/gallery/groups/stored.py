@@ -224,17 +224,19 @@ class Groups:
             key = (gone, *merit(virtues(facts, is_grey), pixels, facts.get("size") or 0, path))
             number = int(self.numbers[row])
             best[number] = min(best.get(number, (key, row)), (key, row))
-        chosen = [
-            best.get(number, ((), row))[1]
-            for number, row in zip(self.numbers[rows].tolist(), rows.tolist(), strict=True)
-        ]
-        return np.array(chosen, np.int64)
+        each = zip(numbers.tolist(), rows.tolist(), strict=True)
+        return np.array([best.get(number, ((), row))[1] for number, row in each], np.int64)
 
     def others(self, rows: Numbers, mask: Mask) -> Numbers:
         """How many others of the group of each row the mask lets through, (rows asked for,)."""
         counts = np.bincount(self.numbers[mask & (self.numbers >= 0)], minlength=1 + self.numbers.max(initial=0))
         numbers = self.numbers[rows]
         return np.where(numbers < 0, 0, counts[numbers] - mask[rows])
+
+    def members(self, rows: Sequence[int]) -> list[int]:
+        """These rows and all others of their groups, in order."""
+        named = self.numbers[list(rows)]
+        return sorted({*rows, *np.flatnonzero(np.isin(self.numbers, named[named >= 0])).tolist()})
 
     def count(self, ids: Iterable[str]) -> int:
         """How many pictures these are if copies and frames of one burst count once; an id that is gone counts as one.
