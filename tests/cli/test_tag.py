@@ -63,7 +63,7 @@ def judged_by_ada(gallery: Path, text: str, grouped: bool = False) -> None:
     query, collection = Query.words(text), eyespot.open(gallery)
     with Judgements(gallery / "ledger.sqlite") as ledger:
         chain = chain_of(collection, RankingSettings(by="both"), k=100, grouped=grouped)
-        Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.answered(query, chain))
+        Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.answers([query], chain)[0])
 
 
 @pytest.mark.long
