@@ -59,6 +59,13 @@ class Result:
         rows = zip(qrels.query.tolist(), qrels.image.tolist(), qrels.grade.tolist(), strict=True)
         return json_sha256(sorted(rows))
 
+    @cached_property
+    def ceilings(self) -> dict[str, float]:
+        """The most that each measure can be here: that of a ranking of the judged images by their grade."""
+        graded = ((query, self.task.judged.qrels[query].items()) for query in self.scores.queries)
+        best = Run({query: [RankedImage(*one) for one in sorted(of, key=lambda one: -one[1])] for query, of in graded})
+        return evaluate(best, self.task.judged.qrels, self.task.measures, self.task.rules).means
+
 
 @dataclass(frozen=True)
 class Evaluation:

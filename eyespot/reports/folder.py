@@ -11,6 +11,7 @@ from typing import Any
 
 from eyespot.benchmarks import Evaluation
 from eyespot.html import render
+from eyespot.metrics import evaluate
 from eyespot.reports.drawing import figures_of
 from eyespot.reports.examples import Examples
 from eyespot.reports.figures import as_svg, save
@@ -49,18 +50,19 @@ def page_of(
 ) -> str:
     """One self-contained page; `beside` are the summaries of other systems, `examples` the queries to look at."""
     benchmark, main = evaluation.benchmark, results_of(evaluation)
-    cite = f"Cite: {benchmark.citation}." if benchmark.citation else ""
-    licence = f"Licence of the data: {benchmark.licence}." if benchmark.licence else ""
-    made = json.dumps(evaluation.made, indent=2, ensure_ascii=False, default=str) if evaluation.made else ""
+    foot = {"Cite": benchmark.citation, "Licence of the data": benchmark.licence}
+    every = ((one.run, one.task.judged.qrels, ["Judged@10"], one.task.rules) for one in evaluation.results)
+    shares = [share for given in every for share in evaluate(*given).means.values()]
     content = {
         "title": main.title,
         "benchmark": benchmark,
         "warnings": evaluation.notes,
         "results": main,
+        "judged": ", ".join(f"{share:.0%}" for share in shares),
         "comparisons": list(comparisons_of(evaluation, beside)),
         "breakdowns": list(breakdowns_of(evaluation)),
-        "made": made,
-        "footer": " ".join(part for part in (cite, licence) if part),
+        "made": evaluation.made and json.dumps(evaluation.made, indent=2, ensure_ascii=False, default=str),
+        "footer": " ".join(f"{name}: {text}." for name, text in foot.items() if text),
     }
 
     def is_wide(table: ReportTable) -> bool:

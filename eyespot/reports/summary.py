@@ -81,6 +81,7 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
             "mean": result.scores.mean(label),
             "interval": list(result.scores.interval(label)),
             "by_chance": floor and {"mean": floor.mean, "error": floor.error, "exact": floor.exact},
+            "at_most": result.ceilings.get(label),
             "definition": result.scores.measures[label].definition,
         }
     return {

@@ -17,6 +17,7 @@ TaskSummary: TypeAlias = Mapping[str, Any]  # one of its `tasks`
 Systems: TypeAlias = Sequence[tuple[str, TaskSummary]]  # in one task, by name
 MEASURED = "measured"
 MISSING = "–"
+TINY = 5e-5  # of a measure, below which nothing is printed
 _LATEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}", "|": r"\textbar{}"}
 _LATEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
 _LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "→": r"$\to$", "−": "$-$", "±": r"$\pm$", "–": "--"}
@@ -105,6 +106,8 @@ def _main_rows(task: TaskSummary) -> Iterator[list[str]]:
             chance = " ± ".join(f"{n:.{digits}f}" if n >= 10**-digits or n == 0 else f"{n:.1g}" for n in numbers)
         parts = ((name, value) for name, value in found["definition"].items() if name not in ("measure", "cutoff"))
         definition = ", ".join(f"{name} {value}" for name, value in parts if value is not None)
+        if (most := found.get("at_most")) is not None and most < 1 - TINY:  # more is relevant than the cutoff lets in
+            definition += f", at most {format_mean(label, most)}"
         low, high = map(number, found["interval"])
         interval = MISSING if math.isnan(low) else f"{format_mean(label, low)} to {format_mean(label, high)}"
         yield [task["task"], label, format_mean(label, number(found["mean"])), interval, chance, scored, definition]

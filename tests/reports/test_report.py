@@ -256,6 +256,18 @@ def test_chance_is_that_of_one_relevant_image_in_the_pool_and_no_zero(size: int,
     assert results_of(evaluation(tasks=[task(size=size)])).rows[0][4] == chance
 
 
+def test_the_most_that_a_measure_can_be_is_said_where_it_is_not_all() -> None:
+    """Four relevant images and two places: R@2 is at most a half; one for ten places: P@10 is at most a tenth."""
+    queries: dict[str, dict[str, object]] = {"q1": {"text": "birds"}, "q2": {"text": "a bird"}}
+    judged = JudgedQueries(queries, Qrels({"q1": dict.fromkeys("abcd", 1), "q2": {"a": 1, "z": 0}}))
+    made = evaluation(tasks=[Task("t2i", judged, [parse("R@2"), parse("P@10"), parse("RR")])])
+
+    (recall, precision, rank) = (row[6] for row in results_of(made).rows)
+
+    assert (recall[-13:], precision[-13:]) == ("at most 75.00", "at most 25.00") and "at most" not in rank
+    assert "are judged: 62%" in page_of(made, Pictured())  # four of four, and one of four
+
+
 def test_measured_minus_published_by_hand() -> None:
     table = named(comparisons_of(evaluation()), f"Heron, beside {PAPER}")
 
