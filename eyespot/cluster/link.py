@@ -163,15 +163,6 @@ class RayLink:
             return int(driver.answer(question, seconds=2 * seconds)[0]["alive"]) if driver else 0
         return 0
 
-    def text(self) -> str:
-        """How the workers fare, as Prometheus reads it."""
-        gauges = {"eyespot_ray_connected": int(self.driver is not None), "eyespot_ray_workers": self.alive()}
-        gauges["eyespot_ray_workers_wanted"] = self.workers
-        counters = {"eyespot_ray_connections_total": self.connections, "eyespot_ray_questions_total": self.questions}
-        counters["eyespot_ray_questions_answered_here_total"] = self.by_itself
-        kinds = (("gauge", gauges), ("counter", counters))
-        return "".join(f"# TYPE {name} {kind}\n{name} {n}\n" for kind, numbers in kinds for name, n in numbers.items())
-
     def ask(self, work: Callable[[DriverProcess], Any], instead: Callable[[], Any]) -> Any:
         """What the workers answer; what this process finds `instead` where they do not."""
         driver = self.driver

@@ -11,7 +11,6 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import eyespot
 from eyespot.web import _pages, _problems, review
-from eyespot.web._health import MetricsMiddleware, RequestMetrics
 from eyespot.web._search_params import refuse_unknown
 from eyespot.web._security import AuthMiddleware
 from eyespot.web._settings import Access, Judging, Role, ServerSettings, User, read_access, read_named, read_refused
@@ -74,7 +73,7 @@ def application(settings: ServerSettings) -> FastAPI:
         responses=_problems.DOCUMENTED,
         dependencies=[Depends(refuse_unknown)],
     )
-    app.state.eyespot, app.state.metrics, app.state.links = state, RequestMetrics(), []
+    app.state.eyespot, app.state.links = state, []
     app.include_router(_pages.router)
     for name in PARTS:
         part = import_module(f"eyespot.web.{name}")
@@ -87,5 +86,4 @@ def application(settings: ServerSettings) -> FastAPI:
     # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(AuthMiddleware, settings=settings)
-    app.add_middleware(MetricsMiddleware, counts=app.state.metrics)
     return app

@@ -65,10 +65,6 @@ class SearchTier:
             return f"{notes[0]}\n"
         return f"{self._link.alive()} of {self._link.workers} workers on Ray answer\n"
 
-    def text(self) -> str:
-        """How the workers fare, in the text format of Prometheus."""
-        return "" if self._link is None else self._link.text()
-
     def close(self) -> None:
         """End the workers."""
         if self._link is not None:

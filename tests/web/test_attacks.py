@@ -128,7 +128,7 @@ def test_no_route_takes_orders_from_another_site(settings: ServerSettings, every
 
 
 OWNERS = re.compile(
-    r"\w+ (/add.*|/metrics|/v1/(videos|originals)/.*|/annotate/(assign|rules))"
+    r"\w+ (/add.*|/v1/(videos|originals)/.*|/annotate/(assign|rules))"
     r"|POST /map/make"
 )
 ANNOTATORS = re.compile(r"\w+ (/(annotate|review|lists|v1/lists|v1/judgements|v1/clicks)($|/.*)|/spread|/count.*)")

@@ -406,5 +406,5 @@ def test_searches_at_once_are_those_one_after_the_other(client: TestClient, sett
 
 
 def scans(client: TestClient) -> tuple[int, int]:
-    lines = dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines() if line[:1] != "#")
-    return int(lines["eyespot_scans_total"]), int(lines["eyespot_scan_queries_total"])
+    counts = client.app.state.eyespot.snapshots.scans  # type: ignore[attr-defined]
+    return counts.scans, counts.queries

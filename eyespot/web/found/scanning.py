@@ -39,11 +39,6 @@ class ScanCounts:
         with self._lock:
             self.scans, self.queries = self.scans + 1, self.queries + queries
 
-    def text(self) -> str:
-        """Both, a line each, as Prometheus reads them."""
-        counts = {"eyespot_scans_total": self.scans, "eyespot_scan_queries_total": self.queries}
-        return "".join(f"# TYPE {name} counter\n{name} {count}\n" for name, count in counts.items())
-
 
 class _Waiter:
     """The requests of one thread, and what became of them."""
