@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS listed_photos(list INTEGER NOT NULL, place INTEGER NO
     PRIMARY KEY(list, place), UNIQUE(list, image)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS list_queries(list INTEGER NOT NULL, query TEXT NOT NULL, words TEXT NOT NULL,
     address TEXT NOT NULL, PRIMARY KEY(list, query)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS link_terms(link TEXT PRIMARY KEY, terms TEXT NOT NULL) WITHOUT ROWID;
 """
 LONGEST_NAME = 120  # characters
 MOST_LISTS, MOST_PHOTOS = 5_000, 200_000  # of one ledger, and of one list
@@ -119,6 +120,10 @@ class PhotoLists(SqliteFile):
             raise NothingFound("this link leads to no list; ask whoever sent it for a new one")
         return _list(rows[0])
 
+    def terms(self, token: str) -> str:
+        """What `set_terms` kept of a link; "" for none."""
+        return self.first("SELECT terms FROM link_terms WHERE link = ?", _digest(token)) or ""
+
     # -- changing -------------------------------------------------------------------------------------------
 
     def make(self, name: str, maker: str, images: Iterable[str], queries: Iterable[ListQuery] = ()) -> PhotoList:
@@ -181,6 +186,13 @@ class PhotoLists(SqliteFile):
         token = secrets.token_urlsafe(32)
         self._set_link(id, _digest(token))
         return token
+
+    def set_terms(self, token: str, terms: str) -> None:
+        """Keep a text with a link, as what it shows and until when; that of links that ended goes."""
+        there = "SELECT link FROM photo_lists WHERE link NOTNULL"
+        with self.transaction():
+            self._sql.execute(f"DELETE FROM link_terms WHERE link NOT IN ({there})")
+            self._sql.execute("INSERT OR REPLACE INTO link_terms VALUES (?, ?)", (_digest(token), terms))
 
     def unlink(self, id: str) -> None:
         """Take the link to a list back."""

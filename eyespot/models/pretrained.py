@@ -19,7 +19,7 @@ def model_of(kind: Any, folder: Path, dtype: torch.dtype, name: str = "") -> Any
     """
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call] # a bar for every load would soil the command line
+    logging.disable_progress_bar()  # a bar for every load would soil the command line
     model, notes = kind.from_pretrained(folder, local_files_only=True, dtype=dtype, output_loading_info=True)
     if notes["missing_keys"]:
         lacks = sorted(notes["missing_keys"])[0]

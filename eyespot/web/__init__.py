@@ -42,6 +42,7 @@ PARTS = (
     "large",
     "lists.api",
     "lists.pages",
+    "lists.shared",
     "annotate",
     "review",
     "indexing",

@@ -16,7 +16,6 @@ from eyespot.types import EyespotError, UsageError
 from eyespot.web._settings import ServerSettings
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.masks import FactStore
-from eyespot.web.found.scanning import ScanCounts
 from eyespot.web.found.snapshot import Snapshot, too_many_files
 
 LOADING = 30  # seconds that the end waits for what is being loaded
@@ -77,7 +76,7 @@ class Snapshots:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings, self.gallery = settings, Gallery(settings.gallery)
         self.gallery.stem(settings.encoder)  # an encoder that is not there is an error now and not for every visitor
-        self.tier, self.scans, self.facts = SearchTier(settings), ScanCounts(), FactStore()
+        self.tier, self.facts = SearchTier(settings), FactStore()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._known: dict[str, Snapshot] = {}
         self._opening = Lock()
@@ -117,7 +116,7 @@ class Snapshots:
                 return known
             if known is not None and known.view.space == collection.view.space:
                 collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-            made = Snapshot(collection, self.facts, version, self.scans)
+            made = Snapshot(collection, self.facts, version)
             made.prepare()
             facets_of(made)
             self.gallery, self._known[name] = collection.gallery, made

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
+import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -248,6 +251,59 @@ def test_a_link_opens_nothing_else(shared: tuple[TestClient, str, str], ids: lis
     assert opened in ({}, {"/": 303})
     assert stranger.post(link).status_code == 405
     assert stranger.get("/shared/" + "A" * 43).status_code == 404
+
+
+def text_of(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_a_link_shows_what_was_ticked_and_nothing_more(
+    world: ServerSettings, here: TestClient, ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dates, labels and places each by their own tick; a zip without EXIF, owners and folders; an end."""
+    item = next(one for one in here.get("/v1/items").json()["items"] if one["title"] == "photo 4")
+    place = made(here, "by terms", items=[item["id"], *ids[:2]])["page"]
+    shows = {"facts": ("2021-05-05", "egret"), "places": ("latitude", "Where"), "verdicts": ("Everybody",)}
+    with from_afar(replace(world, trust_loopback=False)) as stranger:
+        for ticked in ({"facts"}, {"places"}, {"verdicts"}, {"facts", "places", "download"}, set[str]()):
+            link = here.post(f"/v1{place}/link", json=dict.fromkeys(ticked, True)).json()["link"]
+            page, zipped = stranger.get(link), stranger.get(f"{link}/photos.zip")
+            for name, words in shows.items():
+                assert all((word in text_of(page.text)) == (name in ticked) for word in words), (name, ticked)
+            assert (zipped.status_code == 200, "photos.zip" in page.text) == ("download" in ticked,) * 2
+            if "download" in ticked:
+                with zipfile.ZipFile(io.BytesIO(zipped.content)) as archive:
+                    table = archive.read("photos.csv").decode()
+                    photo = next(name for name in archive.namelist() if name.startswith("photos/"))
+                    assert not Image.open(io.BytesIO(archive.read(photo))).getexif()
+                assert "egret" in table and "latitude" in table and str(Path(item["path"]).parent) not in table
+        assert here.post(f"/v1{place}/link", json={"owner": True}).status_code == 422
+        link = here.post(f"/v1{place}/link", json={"days": 2}).json()["link"]
+        assert "ends on 20" in text_of(stranger.get(link).text)
+        now = time.time()
+        monkeypatch.setattr("eyespot.web.lists.shared.time.time", lambda: now + 2 * 86_400 + 60)
+        assert {stranger.get(one).status_code for one in (link, f"{link}/1-320.jpg")} == {404}
+
+
+def test_a_password_opens_one_link_and_wrong_ones_are_counted(
+    world: ServerSettings, here: TestClient, ids: list[str]
+) -> None:
+    place = made(here, "behind a password", items=ids[:2])["page"]
+    other = here.post(f"/v1{made(here, 'another', items=ids[:1])['page']}/link", json={"password": "two"}).json()[
+        "link"
+    ]
+    form = {"verdicts": "true", "password": "ångström", "days": ""}
+    link = re.search(r"/shared/[\w-]{43}", here.post(f"{place}/link", data=form).text)
+    assert link is not None
+    with from_afar(replace(world, trust_loopback=False)) as stranger:
+        closed = [stranger.get(one) for one in (link[0], f"{link[0]}/1-320.jpg")]
+        assert [one.status_code for one in closed] == [401, 404] and "tile" not in closed[0].text
+        wrong = [stranger.post(f"{link[0]}/open", data={"password": f"guess {at}"}).status_code for at in range(30)]
+        assert wrong[0] == 401 and wrong[-1] == 429
+        opened = stranger.post(f"{link[0]}/open", data={"password": "ångström"})
+        assert opened.status_code == 303 and text_of(stranger.get(link[0]).text).count("Everybody") == 1
+        assert stranger.get(f"{link[0]}/1-320.jpg").status_code == 200
+        assert stranger.get(other).status_code == 401  # the cookie of one link opens no other
 
 
 def test_lists_work_without_scripts(here: TestClient, ids: list[str]) -> None:

@@ -27,19 +27,6 @@ MOST = 64  # requests in a scan; with more the first of them would wait too long
 SearchAll = Callable[[Sequence[ScanRequest]], list[NearestRows]]
 
 
-class ScanCounts:
-    """How many scans ran, and how many queries they answered."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.scans = self.queries = 0
-
-    def count(self, queries: int) -> None:
-        """One more scan, of so many queries."""
-        with self._lock:
-            self.scans, self.queries = self.scans + 1, self.queries + queries
-
-
 class _Waiter:
     """The requests of one thread, and what became of them."""
 
@@ -59,8 +46,8 @@ class Batcher:
     One of those who wait runs the scan for all. When it ends, the first who came meanwhile runs the next.
     """
 
-    def __init__(self, search: SearchAll, lock: AbstractContextManager[Any], counts: ScanCounts) -> None:
-        self._search, self._lock, self._counts = search, lock, counts
+    def __init__(self, search: SearchAll, lock: AbstractContextManager[Any]) -> None:
+        self._search, self._lock = search, lock
         self._book, self.waiting, self._running = Lock(), list[_Waiter](), False
 
     def __call__(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
@@ -106,7 +93,6 @@ class Batcher:
 
     def _answer(self, batch: Sequence[_Waiter]) -> None:
         requests = [request for waiter in batch for request in waiter.requests]
-        self._counts.count(len(requests))
         try:
             found = iter(self._search(requests))
             for waiter in batch:
@@ -123,8 +109,8 @@ class Batcher:
 class SharedIndex:
     """An index whose searches share scans."""
 
-    def __init__(self, index: BatchSearch, lock: AbstractContextManager[Any], counts: ScanCounts) -> None:
-        self.batcher, self.exact = Batcher(index.search_each, lock, counts), True
+    def __init__(self, index: BatchSearch, lock: AbstractContextManager[Any]) -> None:
+        self.batcher, self.exact = Batcher(index.search_each, lock), True
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """As the index itself."""
@@ -136,10 +122,10 @@ class SharedScan:
 
     exact = True
 
-    def __init__(self, opened: Callable[[], Scan], lock: AbstractContextManager[Any], counts: ScanCounts) -> None:
+    def __init__(self, opened: Callable[[], Scan], lock: AbstractContextManager[Any]) -> None:
         self._opened = opened
         # A method of its own would make a circle: the files of an old snapshot would stay open until Python finds it
-        self.batcher = Batcher(lambda requests: opened().search_each(requests), lock, counts)
+        self.batcher = Batcher(lambda requests: opened().search_each(requests), lock)
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """As the scan itself."""
@@ -181,7 +167,7 @@ class OneAtATime:
             return self._adapter.adapt(queries)
 
 
-def shared(collection: Collection, lock: AbstractContextManager[Any], counts: ScanCounts) -> tuple[Index, Scan]:
+def shared(collection: Collection, lock: AbstractContextManager[Any]) -> tuple[Index, Scan]:
     """The index of a collection and its scan under adapted queries, for several threads; scans run within `lock`.
 
     An approximate index answers one search at a time: what it finds is estimated for each.
@@ -189,8 +175,8 @@ def shared(collection: Collection, lock: AbstractContextManager[Any], counts: Sc
     index = collection.index
     shared_index: Index = OneByOne(index, lock)
     if isinstance(index, Exact | LinkedIndex):
-        shared_index = SharedIndex(index, lock, counts)
-    return shared_index, SharedScan(partial(getattr, collection, "scan"), lock, counts)
+        shared_index = SharedIndex(index, lock)
+    return shared_index, SharedScan(partial(getattr, collection, "scan"), lock)
 
 
 def _joined(found: Sequence[NearestRows]) -> NearestRows:

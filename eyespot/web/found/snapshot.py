@@ -40,7 +40,7 @@ from eyespot.types import Encoder, Mask, Query, Run, Vectors
 from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facts import Facts, ShardFacts
 from eyespot.web.found.masks import FactStore
-from eyespot.web.found.scanning import LINEAR, OneAtATime, ScanCounts, shared
+from eyespot.web.found.scanning import LINEAR, OneAtATime, shared
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import AnyAdapter
@@ -77,9 +77,9 @@ _Embedded = tuple[Vectors, dict[str, str | None], float | None]
 class Snapshot:
     """One space of the gallery; what others index meanwhile is not in it."""
 
-    def __init__(self, collection: Collection, store: FactStore, version: str, scans: ScanCounts | None = None) -> None:
+    def __init__(self, collection: Collection, store: FactStore, version: str) -> None:
         self.collection, self.store, self.version = collection, store, version
-        self._scans, self.missed, self.why_missed = scans or ScanCounts(), "", ""  # a later version, and why it is not
+        self.missed, self.why_missed = "", ""  # a later version, and why it is not
         self._encoding = Lock()  # an encoder is called from one thread at a time
         self._searching = RLock()  # scans run one at a time
         self._known: RecentAnswers[_Embedded] = RecentAnswers(QUERIES)
@@ -209,7 +209,7 @@ class Snapshot:
         made = copy(self.collection)
         made.view = RowView(*(getattr(self.view, field.name) for field in fields(View)))
         made.view.__dict__.update(self.view.__dict__)  # what is mapped and made of it is there once
-        made.index, made.scan = shared(self.collection, self._searching, self._scans)
+        made.index, made.scan = shared(self.collection, self._searching)
         return made
 
     def ranked(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import time
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
@@ -145,11 +147,40 @@ def delete(state: State, person: Annotator, id: Id) -> Response:
     return Response(status_code=204)
 
 
+class LinkTerms(BaseModel, frozen=True, extra="forbid"):
+    """What a link to a list shows besides the photos, and for whom; positions and owners stay unless it says so."""
+
+    verdicts: bool = Field(default=False, description="Everybody's verdicts.")
+    facts: bool = Field(default=False, description="Dates, cameras and labels, and a timeline.")
+    places: bool = Field(default=False, description="Where the photos were taken, and a map.")
+    download: bool = Field(default=False, description="A zip of the photos, at most 1,600 pixels, without EXIF.")
+    days: int | None = Field(default=None, ge=1, le=3650, description="How long it leads there; for good if left out.")
+    password: str = Field(default="", max_length=200, description="What whoever opens it has to type.")
+
+    def link(self, state: AppState, id: str) -> str:
+        """The address of a new link to a list under these terms."""
+        lists = state.ledger.writable.lists
+        token = lists.link(id)
+        kept = self.model_dump(exclude={"days", "password"})
+        kept["until"] = self.days and time.time() + self.days * 86_400
+        kept["password"] = self.password and hashed(self.password, token)
+        lists.set_terms(token, json.dumps(kept))
+        return f"/shared/{token}"
+
+
+def hashed(password: str, token: str) -> str:
+    """What is kept of a password: slow to try, and another one for each link, whose token is its salt."""
+    return hashlib.scrypt(password.encode("utf-8", "replace"), salt=token.encode(), n=1 << 14, r=8, p=1).hex()
+
+
+USUAL = LinkTerms(verdicts=True)
+
+
 @router.post("/{id}/link", status_code=201)
-def link(state: State, person: Annotator, id: Id) -> Response:
+def link(state: State, person: Annotator, id: Id, terms: LinkTerms | None = None) -> Response:
     """A link for reading without a token; the one before it ends. It is told this once, only its digest is kept."""
-    token = state.ledger.writable.lists.link(list_to_manage(state, person, id).id)
-    return JSONResponse({"link": f"/shared/{token}"}, 201)
+    one = list_to_manage(state, person, id)
+    return JSONResponse({"link": (terms or USUAL).link(state, one.id)}, 201)
 
 
 @router.delete("/{id}/link", status_code=204, response_class=Response)

@@ -1,11 +1,11 @@
-"""The pages of lists: all of them, one with its photos and everybody's verdicts, and one for readers with its link."""
+"""The pages of lists: all of them, and one with its photos and everybody's verdicts."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from pydantic import Field
 from starlette.responses import RedirectResponse
 
@@ -13,7 +13,6 @@ from eyespot.curate.annotate.candidates import list_rows
 from eyespot.types import NothingFound
 from eyespot.web._items import thumbnail_address, title_of
 from eyespot.web._pages import Link, page
-from eyespot.web._problems import Problem
 from eyespot.web._search_params import Name
 from eyespot.web._security import is_visitor, needs
 from eyespot.web._settings import Role
@@ -25,6 +24,7 @@ from eyespot.web.lists.api import (
     FORMATS,
     Annotator,
     Id,
+    LinkTerms,
     NewList,
     fields_of,
     gathered,
@@ -33,16 +33,14 @@ from eyespot.web.lists.api import (
     params_of,
     stretch_of,
 )
+from eyespot.web.lists.shared import MARKS, PAGE, First
 
 router = APIRouter(include_in_schema=False)
 LINKS = (Link("Lists", "/lists", Role.ANNOTATOR),)
-PAGE = 200  # photos
 annotator = Depends(needs(Role.ANNOTATOR))
+Terms = Annotated[LinkTerms, Form()]
 Text = Annotated[str, Form(max_length=300)]
 Items = Annotated[list[Annotated[str, Field(max_length=500)]], Form(max_length=PAGE)]
-Token = Annotated[str, Path(pattern="^[A-Za-z0-9_-]{43}$")]
-First = Annotated[int, Query(ge=0, le=10**6)]
-MARKS = {"yes": "✓", "no": "✕", "doubt": "?"}
 
 
 @router.get("/lists", dependencies=[annotator])
@@ -114,11 +112,11 @@ def delete(state: State, person: Annotator, id: Id) -> Response:
 
 
 @router.post("/lists/{id}/link", dependencies=[annotator])
-def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
+def link(request: Request, state: State, person: Annotator, id: Id, terms: Annotated[LinkTerms, Form()]) -> Response:
     """A new link, shown this once."""
     one = list_to_manage(state, person, id)
-    address = f"{request.url.scheme}://{request.url.netloc}/shared/{state.ledger.writable.lists.link(one.id)}"
-    return page(request, "list_link.html", one=one, address=address)
+    address = f"{request.url.scheme}://{request.url.netloc}{terms.link(state, one.id)}"
+    return page(request, "list_link.html", one=one, address=address, terms=terms)
 
 
 @router.post("/lists/{id}/annotate", dependencies=[annotator])
@@ -166,33 +164,3 @@ def change(
 
 def _back(id: str) -> Response:
     return RedirectResponse(f"/lists/{quote(id, safe='')}", 303)
-
-
-# -- for whoever has the link ---------------------------------------------------------------------------------------
-
-
-@router.get("/shared/{token}")
-def shared(request: Request, state: State, token: Token, first: First = 0) -> Response:
-    """The photos of the list that a link leads to, and everybody's verdicts; nothing else of the gallery."""
-    one = state.ledger.readable.lists.by_token(token)
-    items, place_of, following = stretch_of(state, one.id, first, PAGE)
-    words = [query.words for query in state.ledger.readable.lists.queries(one.id)]
-    what: dict[str, Any] = {"items": items, "next": following, "places": place_of, "token": token, "words": words}
-    answer = page(request, "shared.html", one=one, **what, marks=MARKS, title_of=title_of)
-    answer.headers["X-Robots-Tag"] = "noindex"
-    return answer
-
-
-@router.get("/shared/{token}/{place}-{size}.jpg", response_class=Response)
-def shared_photo(
-    state: State, token: Token, place: Annotated[int, Path(ge=0, le=2**31)], size: Literal["320", "1600"]
-) -> Response:
-    """A photo of that list by its place on it, without EXIF."""
-    lists = state.ledger.readable.lists
-    id = lists.at(lists.by_token(token).number, place)
-    if id is None:
-        raise Problem(404, "there is no such photo on this list")
-    # A browser asks again, so that a link that was taken back shows nothing more
-    headers = {"Cache-Control": "private, no-cache"}
-    data = state.cache.thumbnails.jpeg(state.snapshots.current(), id, int(size))
-    return Response(data, media_type="image/jpeg", headers=headers)
