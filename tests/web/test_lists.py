@@ -289,9 +289,8 @@ def test_a_password_opens_one_link_and_wrong_ones_are_counted(
     world: ServerSettings, here: TestClient, ids: list[str]
 ) -> None:
     place = made(here, "behind a password", items=ids[:2])["page"]
-    other = here.post(f"/v1{made(here, 'another', items=ids[:1])['page']}/link", json={"password": "two"}).json()[
-        "link"
-    ]
+    another = made(here, "another", items=ids[:1])["page"]
+    other = here.post(f"/v1{another}/link", json={"password": "two"}).json()["link"]
     form = {"verdicts": "true", "password": "ångström", "days": ""}
     link = re.search(r"/shared/[\w-]{43}", here.post(f"{place}/link", data=form).text)
     assert link is not None
