@@ -337,6 +337,25 @@ def test_chosen_photos_are_put_on_a_list(page: Any) -> None:
     expect(page.locator(".tile")).to_have_count(3)
 
 
+def test_a_link_behind_a_password_opens_with_a_map(browser: Any, page: Any, served: str) -> None:
+    """The form is sent by a browser, which says where it comes from; the map comes with its countries."""
+    ids = [one["id"] for one in page.request.get("/v1/items?limit=6").json()["items"]]
+    made = page.request.post("/v1/lists", data={"name": "locked", "items": ids}, headers={"Origin": served}).json()
+    page.goto(made["page"])
+    page.locator("summary", has_text="Link").click()
+    page.get_by_label("where they were taken").check()
+    page.get_by_label("Password").fill("secret")
+    page.get_by_role("button", name="Make a link").click()
+    link = page.get_by_label("The link").input_value()
+    with opened(browser, served) as colleague:
+        colleague.goto(link)
+        colleague.get_by_label("Password").fill("secret")
+        colleague.get_by_role("button", name="Open").click()
+        expect(colleague.locator(".tile")).to_have_count(6)
+        colleague.get_by_text("When and where").click()
+        expect(colleague.locator(".names-of-land").first).to_contain_text("Switzerland")
+
+
 def test_a_shared_list_is_seen_by_a_colleague(browser: Any, page: Any, served: str) -> None:
     page.goto("/?q=a+shared+stripe")
     page.locator(".tile .picture").first.focus()
