@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
+from eyespot.gallery.integrity import faults
 from eyespot.gallery.reading import reading
 from eyespot.gallery.remote.publishing import publish
 from eyespot.gallery.segments import compact
@@ -21,9 +24,12 @@ from eyespot.gallery.taxonomy.name_index import NAME, NameIndex, add_names
 from eyespot.ledger.judgements import Judgements
 from eyespot.ledger.photo_lists import PhotoLists
 from eyespot.storage import sqlite
+from eyespot.storage.atomic import trouble
 from eyespot.storage.copies import INDEX, LEDGER
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, no_progress
+from tests.command import run_eyespot
 from tests.worlds import draw, index_gallery, make_gallery
+from tests.worlds.clips import clip
 
 FULL = "make room and run the same line again"
 WORDS = {
@@ -79,6 +85,52 @@ def test_a_store_that_cannot_be_written_says_why(made: Path, monkeypatch: pytest
                 STORES[store](made)
         assert os.strerror(number).lower() in str(caught.value).lower()
         assert not any(words in str(caught.value) for words in THROWS_AWAY)
+
+
+VERBS = {
+    "words": ["index", "-g"],
+    "codes": ["index", "--codes", "-g"],
+    "groups": ["index", "-g"],
+    "video frames": ["index", "clips", "-g"],
+    "descriptors": ["describe", "-g"],
+    "map": ["map", "-g"],
+    "tags": ["tag", "bird, boat", "-g"],
+    "copies of hits": ["search", "a bird", "--copy", "hits", "-g"],
+    "a page": ["search", "a bird", "--html", "hits.html", "-g"],
+}
+MADE = {"words": "*/words.sqlite", "groups": "*/links.i64"}  # removed first, or there is nothing to write
+NEEDS = {"descriptors": ("cv2",), "map": ("openTSNE",), "video frames": ("av",)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    for package in NEEDS.get(verb, ()):
+        pytest.importorskip(package)
+    gallery = Path(shutil.copytree(made, tmp_path / "gallery"))
+    if verb == "video frames":
+        clip(tmp_path / "clips" / "a.mp4", [Image.new("RGB", (90, 90), colour) for colour in ("red", "blue")])
+    for part in (gallery / "shards").glob(MADE.get(verb, "nothing")):
+        part.unlink()
+
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        full = run_eyespot(*VERBS[verb], gallery, cwd=tmp_path)
+    assert FULL in full.stderr and "no space left on device" in full.stderr and "stumbled" not in full.stderr
+    assert run_eyespot("search", "a bird", "-g", gallery).returncode == 0
+    done = run_eyespot(*VERBS[verb], gallery, cwd=tmp_path)
+    assert done.returncode == 0 and FULL not in done.stderr and faults(gallery, no_progress) == []
+
+
+def test_no_room_for_the_list_of_a_log_s_pages_is_a_full_disk() -> None:
+    """SQLite calls it a disk I/O error."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+    assert trouble(error).startswith("(no space left on device); make room")
 
 
 OPENED: dict[str, Callable[[Path], object]] = {
