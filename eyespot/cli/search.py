@@ -125,9 +125,11 @@ def _ranked(
     mask, place = _allowed(collection, settings), collection.gallery.path
     named = {name: without_ranks(place, getattr(settings, name)) for name in ("yes", "no")}
     settings = settings.model_copy(update=named)
-    if settings.no:  # or it would get the keyword of --xmp, and be copied
-        mask = mask.copy()
-        mask[collection.view.rows_named(settings.no)[0]] = False
+    if settings.no:  # or it, or a copy of it, would get the keyword of --xmp, and be copied
+        from eyespot.gallery.groups.stored import Groups
+
+        mask, refused = mask.copy(), collection.view.rows_named(settings.no)[0]
+        mask[Groups(collection.view).whole(refused) if grouped else refused] = False
     ledger = ledger_of(settings.ledger, collection.gallery.path)
     rewriting = rewriter(settings.expand, ledger) if settings.expand else None
     if settings.ledger is not None and settings.feedback and not ledger.exists():

@@ -224,11 +224,14 @@ class Groups:
             key = (gone, *merit(virtues(facts, is_grey), pixels, facts.get("size") or 0, path))
             number = int(self.numbers[row])
             best[number] = min(best.get(number, (key, row)), (key, row))
-        chosen = [
-            best.get(number, ((), row))[1]
-            for number, row in zip(self.numbers[rows].tolist(), rows.tolist(), strict=True)
-        ]
-        return np.array(chosen, np.int64)
+        pairs = zip(numbers.tolist(), rows.tolist(), strict=True)
+        return np.array([best.get(number, ((), row))[1] for number, row in pairs], np.int64)
+
+    def whole(self, rows: Sequence[int]) -> list[int]:
+        """These rows and all others of their groups, in order."""
+        numbers = self.numbers[list(rows)]
+        others = np.flatnonzero((self.numbers >= 0) & np.isin(self.numbers, numbers))
+        return sorted({*rows, *others.tolist()})
 
     def others(self, rows: Numbers, mask: Mask) -> Numbers:
         """How many others of the group of each row the mask lets through, (rows asked for,)."""

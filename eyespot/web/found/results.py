@@ -166,10 +166,7 @@ class RankedResult:
 
     def with_groups(self, rows: Sequence[int]) -> list[int]:
         """These rows in order, with those that stand behind the same tiles."""
-        if not self.grouped or not rows:
-            return sorted(rows)
-        numbers = self.snapshot.groups.numbers
-        return sorted({*rows, *np.flatnonzero((numbers >= 0) & np.isin(numbers, numbers[list(rows)])).tolist()})
+        return self.snapshot.groups.whole(rows) if self.grouped and rows else sorted(rows)
 
     def in_order(self, params: SearchParams, rows: Sequence[int], judged: Mapping[int, JudgedPlace]) -> RankedResult:
         """The same hits in another order: these rows first, as a result of its own."""
