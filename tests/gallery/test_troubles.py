@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from eyespot.ledger.photo_lists import PhotoLists
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import trouble
 from eyespot.storage.copies import INDEX, LEDGER
-from eyespot.types import EyespotError, no_progress
+from eyespot.types import EyespotError, Judgement, Query, Term, Verdict, no_progress
 from tests.command import run_eyespot
 from tests.worlds import draw, index_gallery, make_gallery
 from tests.worlds.clips import clip
@@ -126,11 +127,57 @@ def test_a_verb_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
     assert done.returncode == 0 and FULL not in done.stderr and faults(gallery, no_progress) == []
 
 
-def test_no_room_for_the_list_of_a_log_s_pages_is_a_full_disk() -> None:
-    """SQLite calls it a disk I/O error."""
-    error = sqlite3.OperationalError("disk I/O error")
-    error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
-    assert trouble(error).startswith("(no space left on device); make room")
+def _lists(place: Path) -> None:
+    with PhotoLists(place) as lists:
+        lists.make(f"{len(lists.all())}", "ada", map(str, range(2000)))
+
+
+def _verdicts(place: Path) -> None:
+    query = Query("q", (Term(1.0, text="stripes"),))
+    with Judgements(place) as judgements:
+        digest, start = judgements.enter([query])[query], len([*judgements.rows()])
+        many = range(start, start + 2000)
+        judgements.record(Judgement(digest, str(n), "judge", "prompt", Verdict(grade=1)) for n in many)
+
+
+@pytest.mark.parametrize("write", [_lists, _verdicts])
+def test_a_ledger_without_room_says_so_and_goes_on_when_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
+) -> None:
+    place, connect = tmp_path / "some.sqlite", sqlite3.connect
+    write(place)
+
+    def connect_full(*given: Any, **named: Any) -> sqlite3.Connection:
+        connection = connect(*given, **named)
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect_full)
+        with pytest.raises(EyespotError, match=f"no space left on device.*{FULL}"):
+            write(place)
+    write(place)
+
+
+SAID = {
+    "SQLITE_FULL": FULL,
+    "SQLITE_IOERR_SHMSIZE": FULL,  # no room for its list of the log's pages: "disk I/O error", says SQLite
+    "SQLITE_READONLY_DIRECTORY": "give yourself the right",
+    "SQLITE_PERM": "give yourself the right",
+    "SQLITE_BUSY_SNAPSHOT": "end the program that uses it",
+    "SQLITE_LOCKED": "end the program that uses it",
+    "SQLITE_CORRUPT_INDEX": "put it back from a copy",
+    "SQLITE_NOTADB": "put it back from a copy",
+    "SQLITE_IOERR_READ": "look whether it is sound",
+}
+
+
+@pytest.mark.parametrize("code", SAID)
+def test_each_error_of_sqlite_has_its_way_out(code: str) -> None:
+    error = sqlite3.OperationalError("what SQLite says")
+    error.sqlite_errorname = code
+    assert SAID[code] in trouble(error)
 
 
 OPENED: dict[str, Callable[[Path], object]] = {
