@@ -3,6 +3,9 @@
 The pipeline walks, reads, hashes, decodes, embeds and writes a gallery; the bare encoder gets the same pictures as
 arrays in memory, in the same batches. Goal: at least 0.85 of its pictures per second, so a time ratio of at most 1.18.
 
+Colours: 12-megapixel photos in Display P3, as phones write them, which are converted to sRGB, against the same photos
+without a profile, in processor time. Goal: 1.05.
+
 The ledger alone, without pictures: bytes and processor time for each of 200,000 made-up ones, against one plain table
 of path, size, time and digest in SQLite; and a look that finds nothing new, against the walk that it makes. The layout
 before December 2026 had 609 bytes a picture with such files and facts.
@@ -23,6 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from PIL import Image
 
 from bench.harness import Command, Measurement, Race, race, say
 from eyespot import rooms, sample
@@ -34,6 +38,7 @@ from eyespot.photos.places import Root
 from eyespot.photos.sources import scan
 from eyespot.storage.copies import INDEX
 from eyespot.types import Encoder
+from tests.photos.test_colours import stored_in
 
 GOAL = round(1 / 0.85, 3)
 _FACTS = {"width": 4000, "height": 3000, "taken": "2021-06-01T12:00:00", "camera": "NIKON D750", "format": "JPEG"}
@@ -48,6 +53,33 @@ def variants(folder: Path, copies: int) -> list[Path]:
             files.append(folder / f"{copy}-{source.name}")
             files[-1].write_bytes(source.read_bytes() + bytes([copy]))
     return files
+
+
+def phone_photos(folder: Path, count: int, profile: bytes | None) -> Path:
+    """Photos of 12 megapixels and some 3 MB, made of sample photos side by side."""
+    folder.mkdir()
+    parts = [Image.open(place).convert("RGB") for place in sorted(sample.photos().glob("*.jpg"))[:60]]
+    for number in range(count):
+        made = Image.new("RGB", (4032, 3024))
+        for at in range(13 * 14):
+            made.paste(parts[(at + 7 * number) % len(parts)].resize((320, 224)), (at % 13 * 320, at // 13 * 224))
+        made.save(folder / f"{number}.jpg", quality=92, icc_profile=profile)
+    return folder
+
+
+def colour_measurements(options: Namespace, encoder: Encoder) -> Iterator[Measurement]:
+    _, p3 = stored_in("P3")
+    managed, plain = (phone_photos(options.folder / name, 12, icc) for name, icc in (("p3", p3), ("srgb", None)))
+
+    def indexed(place: Path) -> Callable[[int], None]:
+        def run(number: int) -> None:
+            summary = index(f"{place}-{number}-{time.perf_counter_ns()}", [str(place)], [encoder], Options())
+            assert summary.embedded == 12, summary
+
+        return run
+
+    rounds = range(4 if options.quick else 20)
+    yield from race([(Race("index/Display P3", "the same in sRGB", indexed(managed), indexed(plain), 1.05), rounds)])
 
 
 def measurements(options: Namespace) -> Iterator[Measurement]:
@@ -66,6 +98,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     peer = "bare encoder on ready arrays"
     rounds = range(4 if options.quick else 10)
     yield from race([(Race("index/pipeline", peer, pipeline, bare, GOAL, time.perf_counter), rounds)])
+    yield from colour_measurements(options, encoder)
     yield from ledger_measurements(options.folder, 20_000 if options.quick else 200_000)
 
 

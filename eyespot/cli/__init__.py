@@ -92,9 +92,8 @@ def _explain(error: Exception) -> NoReturn:
     if isinstance(error, MemoryError):
         _fail("out of memory; close other programs, or use fewer --workers")
     if isinstance(error, OSError):
-        reason = (error.strerror or str(error)).lower()
         if error.filename is None:
-            _fail(f"cannot write what was found ({reason}); make room, or send it elsewhere")
+            _fail(f"what was found or made cannot be written {trouble(error, other='send it elsewhere')}")
         way_out = trouble(error, other="look whether it is there, and what the line takes it for")
         _fail(f"{error.filename!s} cannot be used {way_out}")
     if type(error).__module__ == "sqlite3":

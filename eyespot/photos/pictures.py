@@ -45,6 +45,7 @@ _OTHER_BYTE = {  # how Pillow is told to read the other byte of 16-bit colour
 
 
 _FRAMES = 10  # of an animation, among which one may show something
+_OF_CODECS = ("decoder error", "Input/output error")  # what libheif and LibRaw call a damaged or cut file
 _OF_PYTHON = (AttributeError, TypeError, LookupError, ArithmeticError, AssertionError, struct.error)
 
 
@@ -106,7 +107,7 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
                 text = "damaged: its header gives no size or no colours"
             else:
                 message = " ".join(re.sub("<[^>]*>|^b'|'$", "", str(error)).split())[:120]  # LibRaw's are bytes
-                if not message or isinstance(error, _OF_PYTHON) or message.startswith("decoder error"):
+                if not message.strip("-0123456789") or isinstance(error, _OF_PYTHON) or message.startswith(_OF_CODECS):
                     message = "its pixels cannot be decoded"
                 text = f"{'truncated' if 'truncat' in message.lower() else 'damaged'}: {message}"
             raise BadPicture(text) from error

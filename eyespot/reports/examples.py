@@ -17,7 +17,7 @@ from eyespot.metrics import evaluate
 from eyespot.reports.moved import Picture, RunPair, Section, linked, shown_images, shown_pictures
 from eyespot.reports.tables import format_mean
 from eyespot.runs.trec import trec_order
-from eyespot.types import Qrels, Run
+from eyespot.types import Qrels, RankedImage, Run
 
 DEPTH = 10  # images of a strip
 QUERIES = 3  # of each kind, for one task
@@ -109,18 +109,18 @@ def _groups(result: Result, runs: Mapping[str, Run], most: int) -> list[ExampleG
 
 def _section(result: Result, runs: Mapping[str, Run], row: int, width: float) -> Section:
     query, (label, measure) = result.scores.queries[row], next(iter(result.scores.measures.items()))
-    value = float(result.scores.values[label][row])
-    pair = RunPair(
-        tuple(runs),
-        tuple(_ordered(result, run.only([query])) for run in runs.values()),
-        result.task.judged.qrels,
-        int(measure.definition.get("rel", 1)),
-        DEPTH,
-    )
+    value, rel = float(result.scores.values[label][row]), int(measure.definition.get("rel", 1))
+    qrels, ordered = result.task.judged.qrels, tuple(_ordered(result, run.only([query])) for run in runs.values())
+    pair = RunPair(tuple(runs), ordered, qrels, rel, DEPTH)
     text = str(result.task.judged.queries.get(query, {}).get("text") or "")
+    grades = {image: grade for image, grade in qrels.get(query, {}).items() if grade >= 0}
+    best = Run({query: [RankedImage(image, float(grade)) for image, grade in grades.items()]})
+    (most,) = evaluate(best, Qrels({query: grades}), [measure], result.task.rules).means.values() or (value,)
+    judged = sum(hit.image in grades for hit in (ordered[0].get(query) or ())[:DEPTH])
     note = f"{label} {format_mean(label, value)}"
-    if width:
-        note += f", uncertain by {format_mean(label, width)}"
+    note += f" of at most {format_mean(label, most)}" if most < 1 else ""
+    note += f", uncertain by {format_mean(label, width)}" if width else ""
+    note += f"; {len(grades):,} judged, {judged} of the first {DEPTH}"
     heading = text or query
     return Section(pair, query, heading, note if heading == query else f"{query} · {note}", text)
 

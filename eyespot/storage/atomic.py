@@ -164,7 +164,8 @@ def trouble(error: Exception, *, elsewhere: str = "choose another place", damage
     """
     why, number = (getattr(error, "strerror", None) or str(error)).lower(), getattr(error, "errno", None)
     code = getattr(error, "sqlite_errorname", "")
-    if number in FULL or code == "SQLITE_FULL":
+    if number in FULL or code in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):  # the last is a "disk I/O error" to SQLite
+        why = os.strerror(number or errno.ENOSPC).lower()
         way_out = "make room and run the same line again; what is done is kept"
     elif number == errno.EROFS:
         way_out = f"its disk may only be read; {elsewhere}"

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
+from eyespot import sample
 from eyespot.judges.person import VERDICTS
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judgement, Query, Term
@@ -49,6 +51,26 @@ def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
     both = search(gallery, "--feedback", "person:ada", "--no", last)
     assert both["moved"] == {"yes": 0, "no": 1, "missing": 0, "by": "ada and this line"}
     assert last not in {item["id"] for item in both["items"]}
+
+
+def test_a_photo_that_is_not_meant_takes_its_copies_with_it(tmp_path: Path) -> None:
+    """As on the page; or `--copy` and `--xmp` would take the copy."""
+    photos = sorted(Path(sample.photos()).glob("*.jpg"))[:3]
+    for photo in photos:
+        shutil.copy(photo, tmp_path)
+    with Image.open(photos[0]) as image:
+        image.save(tmp_path / "saved_again.png")
+    index_gallery(tmp_path / "gallery", tmp_path)
+    copies = {photos[0].name, "saved_again.png"}
+
+    def names(*words: object) -> list[str]:
+        found = run_json("search", "stripes", "-g", tmp_path / "gallery", *words)
+        return [Path(item["path"]).name for item in found["items"]]
+
+    assert len(names()) == 3
+    for name in copies:
+        assert sorted(names("--no", name)) == sorted(photo.name for photo in photos[1:])
+        assert set(names("--no", name, "--ungrouped")) == {photo.name for photo in photos[1:]} | copies - {name}
 
 
 @pytest.mark.parametrize(

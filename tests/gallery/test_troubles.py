@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
+from eyespot.gallery.integrity import faults
 from eyespot.gallery.reading import reading
 from eyespot.gallery.remote.publishing import publish
 from eyespot.gallery.segments import compact
@@ -21,9 +25,12 @@ from eyespot.gallery.taxonomy.name_index import NAME, NameIndex, add_names
 from eyespot.ledger.judgements import Judgements
 from eyespot.ledger.photo_lists import PhotoLists
 from eyespot.storage import sqlite
+from eyespot.storage.atomic import trouble
 from eyespot.storage.copies import INDEX, LEDGER
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, Judgement, Query, Term, Verdict, no_progress
+from tests.command import run_eyespot
 from tests.worlds import draw, index_gallery, make_gallery
+from tests.worlds.clips import clip
 
 FULL = "make room and run the same line again"
 WORDS = {
@@ -79,6 +86,98 @@ def test_a_store_that_cannot_be_written_says_why(made: Path, monkeypatch: pytest
                 STORES[store](made)
         assert os.strerror(number).lower() in str(caught.value).lower()
         assert not any(words in str(caught.value) for words in THROWS_AWAY)
+
+
+VERBS = {
+    "words": ["index", "-g"],
+    "codes": ["index", "--codes", "-g"],
+    "groups": ["index", "-g"],
+    "video frames": ["index", "clips", "-g"],
+    "descriptors": ["describe", "-g"],
+    "map": ["map", "-g"],
+    "tags": ["tag", "bird, boat", "-g"],
+    "copies of hits": ["search", "a bird", "--copy", "hits", "-g"],
+    "a page": ["search", "a bird", "--html", "hits.html", "-g"],
+}
+MADE = {"words": "*/words.sqlite", "groups": "*/links.i64"}  # removed first, or there is nothing to write
+NEEDS = {"descriptors": ("cv2",), "map": ("openTSNE",), "video frames": ("av",)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    for package in NEEDS.get(verb, ()):
+        pytest.importorskip(package)
+    gallery = Path(shutil.copytree(made, tmp_path / "gallery"))
+    if verb == "video frames":
+        clip(tmp_path / "clips" / "a.mp4", [Image.new("RGB", (90, 90), colour) for colour in ("red", "blue")])
+    for part in (gallery / "shards").glob(MADE.get(verb, "nothing")):
+        part.unlink()
+
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        full = run_eyespot(*VERBS[verb], gallery, cwd=tmp_path)
+    assert FULL in full.stderr and "no space left on device" in full.stderr and "stumbled" not in full.stderr
+    assert run_eyespot("search", "a bird", "-g", gallery).returncode == 0
+    done = run_eyespot(*VERBS[verb], gallery, cwd=tmp_path)
+    assert done.returncode == 0 and FULL not in done.stderr and faults(gallery, no_progress) == []
+
+
+def _lists(place: Path) -> None:
+    with PhotoLists(place) as lists:
+        lists.make(f"{len(lists.all())}", "ada", map(str, range(2000)))
+
+
+def _verdicts(place: Path) -> None:
+    query = Query("q", (Term(1.0, text="stripes"),))
+    with Judgements(place) as judgements:
+        digest, start = judgements.enter([query])[query], len([*judgements.rows()])
+        many = range(start, start + 2000)
+        judgements.record(Judgement(digest, str(n), "judge", "prompt", Verdict(grade=1)) for n in many)
+
+
+@pytest.mark.parametrize("write", [_lists, _verdicts])
+def test_a_ledger_without_room_says_so_and_goes_on_when_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
+) -> None:
+    place, connect = tmp_path / "some.sqlite", sqlite3.connect
+    write(place)
+
+    def connect_full(*given: Any, **named: Any) -> sqlite3.Connection:
+        connection = connect(*given, **named)
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect_full)
+        with pytest.raises(EyespotError, match=f"no space left on device.*{FULL}"):
+            write(place)
+    write(place)
+
+
+SAID = {
+    "SQLITE_FULL": FULL,
+    "SQLITE_IOERR_SHMSIZE": FULL,  # no room for its list of the log's pages: "disk I/O error", says SQLite
+    "SQLITE_READONLY_DIRECTORY": "give yourself the right",
+    "SQLITE_PERM": "give yourself the right",
+    "SQLITE_BUSY_SNAPSHOT": "end the program that uses it",
+    "SQLITE_LOCKED": "end the program that uses it",
+    "SQLITE_CORRUPT_INDEX": "put it back from a copy",
+    "SQLITE_NOTADB": "put it back from a copy",
+    "SQLITE_IOERR_READ": "look whether it is sound",
+}
+
+
+@pytest.mark.parametrize("code", SAID)
+def test_each_error_of_sqlite_has_its_way_out(code: str) -> None:
+    error = sqlite3.OperationalError("what SQLite says")
+    error.sqlite_errorname = code
+    assert SAID[code] in trouble(error)
 
 
 OPENED: dict[str, Callable[[Path], object]] = {

@@ -231,13 +231,21 @@ def test_the_best_the_worst_and_of_the_rest_the_most_uncertain_are_shown_once() 
 
     assert (queries(best), queries(worst)) == (["good", "fair"], ["lost", "bad"])
     assert queries(uncertain) == ["open"]  # of `middle` everything is judged
-    assert uncertain.sections[0].note == "open · AP 33.33, uncertain by 66.67"
+    assert uncertain.sections[0].note == "open · AP 33.33, uncertain by 66.67; 1 judged, 1 of the first 10"
     assert best.title == "The best queries of t2i" and best.about == "by AP"
     widths = dict(zip(EXAMPLES_QRELS, uncertainty(made(ORDERS).results[0]).tolist(), strict=True))
     assert widths["open"] == pytest.approx(1 - 1 / 3)
     assert widths["fair"] == widths["middle"] == widths["lost"] == 0
     twice = made(ORDERS, measures=("AP", "AP(norm='min-k')"))  # neither has its short name
     assert uncertainty(twice.results[0]).tolist() == list(widths.values())
+
+
+def test_a_measure_that_cannot_reach_a_hundred_says_its_ceiling() -> None:
+    """The first image is at most one of two that are relevant; what was not ranked has no image among the first."""
+    groups = examples_of(made({"good": "abc"}, measures=("R@1",)))
+    notes = {section.query: section.note for group in groups for section in group.sections}
+    assert notes["good"] == "good · R@1 50.00 of at most 50.00; 2 judged, 2 of the first 10"
+    assert "lost · R@1 0.00; 3 judged, 0 of the first 10" in notes.values()
 
 
 def test_another_system_stands_below_with_what_moved_and_captions_show_no_pictures() -> None:
