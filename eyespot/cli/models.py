@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eyespot.models.installed import Installed
 
 app = group("CLIP-class models without torch: list, get, check and remove them. Alone it lists them.")
-NAME = typer.Argument(metavar="NAME", help="A name of `models list`, or ORG/NAME of the hub.")
+NAME = typer.Argument(metavar="NAME", help="A name of `models list`, or ORG/NAME of the hub; also NAME@COMMIT.")
 FIGURES = ("imagenet", "coco_r1", "xm3600_en")
 HEADING = "                     download   memory  numbers   pixels ImageNet COCO R@1   XM3600  licence"
 VARIANT = typer.Option("fp32", "--variant", metavar="KIND", help="fp32, or smaller: fp16, int8, q4.")

@@ -7,7 +7,9 @@ Layouts: transformers.js (onnx-community, Xenova: onnx/vision_model.onnx), Immic
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,6 @@ VARIANTS = {  # of the numbers in a file; the first is what a model was publishe
 }
 OUTPUTS = ("image_embeds", "text_embeds", "image_embedding", "text_embedding", "embedding", "pooler_output", "output")
 SIGLIP_LENGTH, CLIP_LENGTH = 64, 77  # tokens
-LONGEST = 8192  # tokens; tokenizers without a limit say 1e30
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # of PIL, as preprocessor_config.json numbers them
 
 
@@ -153,6 +154,9 @@ def _of_transformers(files: Mapping[str, Any], tokens: Port) -> tuple[dict[str, 
     words = {"length": min(length, SIGLIP_LENGTH) if siglip else length, **_padding(files)}
     if siglip:
         words |= {"lower_case": True, "unmasked": True, "padding_side": "right"}
+        # The first SigLIP dropped punctuation; the second, whose tokenizer is Gemma's, did not
+        if str(files.get("tokenizer_config.json", {}).get("tokenizer_class")).startswith("Siglip"):
+            words["strip_punctuation"] = True
     return pictures, words
 
 
@@ -175,8 +179,22 @@ def _pictures(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def padding_of(tokenizer: Path) -> dict[str, Any]:
+    """The token that fills a text and the side it stands on, as far as a tokenizer.json says it.
+
+    A vocabulary of 256,000 words behind it is not parsed for it.
+    """
+    text = tokenizer.read_text("utf-8", errors="replace")
+    for place in re.finditer(r'"padding"\s*:\s*(?=\{)', text):
+        with suppress(ValueError):
+            stated = json.JSONDecoder().raw_decode(text, place.end())[0]
+            found = {"padding_side": str(stated.get("direction")).lower(), "pad_token": stated.get("pad_token")}
+            return {name: value for name, value in found.items() if value not in (None, "none")}
+    return {}
+
+
 def _padding(files: Mapping[str, Any]) -> dict[str, Any]:
-    """The token that fills a text, and the side it stands on."""
+    """The same by the tokenizer's other files, which go before it."""
     settings = files.get("special_tokens_map.json", {}) | files.get("tokenizer_config.json", {})
     token, found = settings.get("pad_token"), {}
     if isinstance(token, dict):

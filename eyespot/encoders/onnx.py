@@ -18,12 +18,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
-from eyespot.encoders._layouts import described
+from eyespot.encoders._layouts import described, padding_of
 from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
 from eyespot.storage.text_files import toml_of
-from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
+from eyespot.types import Encoder, EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image, Resampling
@@ -33,13 +33,13 @@ NEEDS = "nothing more; an exported model in a folder"
 SETTINGS = "eyespot.toml"
 
 
-def load(spec: str, *, batch: int | None = None, threads: int = 0) -> OnnxEncoder:
+def load(spec: str, *, batch: int | None = None, threads: int = 0) -> Encoder:
     """A folder as an encoder; the towers open when they are first used. `threads` 0 leaves the choice to the runtime.
 
     Raises: UsageError for a missing file or a wrong line in the settings.
     """
     if spec.startswith("hub:"):
-        found: OnnxEncoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch, threads=threads)
+        found: Encoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch, threads=threads)
         return found
     folder = Path(spec).expanduser()
     has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
@@ -123,9 +123,13 @@ class OnnxSettings(_Strict):
 
 
 def checked(values: Mapping[str, Any], folder: Path) -> OnnxSettings:
-    """Settings of a folder. Raises: UsageError that names the line at fault."""
+    """Settings of a folder, with the padding that its tokenizer states. Raises: UsageError that names a wrong line."""
     try:
-        return OnnxSettings.model_validate(values)
+        found = OnnxSettings.model_validate(values)
+        if not (tokenizer := folder / found.text.tokenizer).is_file():
+            return found
+        stated = padding_of(tokenizer) | {name: getattr(found.text, name) for name in found.text.model_fields_set}
+        return found.model_copy(update={"text": TextSettings.model_validate(stated)})
     except ValidationError as error:
         text = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise UsageError(f"{folder / SETTINGS}: {text}") from error
@@ -308,10 +312,11 @@ def _tokenizer(file: Path, settings: TextSettings) -> Any:
     pad = tokenizer.token_to_id(settings.pad_token)
     if pad is None:
         raise UsageError(f"{file} has no token {settings.pad_token!r}; set pad_token in {SETTINGS}")
-    tokenizer.enable_truncation(settings.length)
+    side = (tokenizer.truncation or {}).get("direction", "right").lower()
+    tokenizer.enable_truncation(settings.length, direction=side)
     length = settings.length if settings.padding == "length" else None
-    side = settings.padding_side
-    tokenizer.enable_padding(direction=side, pad_id=pad, pad_token=settings.pad_token, length=length)
+    filler = {"pad_id": pad, "pad_token": settings.pad_token}
+    tokenizer.enable_padding(direction=settings.padding_side, length=length, **filler)
     return tokenizer
 
 

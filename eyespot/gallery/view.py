@@ -72,13 +72,15 @@ class Gallery:
             return str(encoder)
         if encoder is None and self.header.default in self.header.spaces:
             return self.header.default
-        names = []
+        names, commit = [], ""
         if encoder is not None:
             from eyespot.models.table import full_names
 
             names = [*full_names(encoder), encoder]
+            commit = encoder.partition("@")[2].partition(":")[0] if names[0].startswith("model:") else ""
         # The newest space of that name is the one that can still be searched: its encoder is the one installed.
-        stems = [stem for name in names for stem, space in self.header.spaces.items() if space.encoder == name]
+        spaces = {stem: space for stem, space in self.header.spaces.items() if space.revision.startswith(commit)}
+        stems = [stem for name in names for stem, space in spaces.items() if space.encoder == name]
         if stems:
             return stems[-1]
         have = ", ".join(self.encoders)

@@ -50,6 +50,11 @@ class Entry(BaseModel):
     text: dict[str, Any] = {}
 
     @property
+    def root(self) -> str:
+        """What stands before the paths of its files in the repository."""
+        return f"{self.folder}/" if self.folder else ""
+
+    @property
     def known(self) -> dict[str, Any]:
         """What somebody knows and the files of an export may not say."""
         return {"licence": self.licence, "dim": self.dim, "image": self.image, "text": self.text}
@@ -63,12 +68,17 @@ def entries() -> dict[str, Entry]:
 
 
 def entry(name: str) -> Entry:
-    """A model by its name in the table, or any repository of the hub. Raises: UsageError that lists the names."""
-    if name in entries():
-        return entries()[name]
-    if REPOSITORY.fullmatch(name):
-        return Entry(name=name, repo=name)
-    raise UsageError(f"no model {name!r}; there are: {', '.join(entries())}, or any ORG/NAME of the hub")
+    """A model by its name in the table, or any repository of the hub; NAME@COMMIT is another commit of it.
+
+    Raises: UsageError that lists the names.
+    """
+    name, _, commit = name.partition("@")
+    if name not in entries() and not REPOSITORY.fullmatch(name):
+        raise UsageError(f"no model {name!r}; there are: {', '.join(entries())}, or any ORG/NAME of the hub")
+    found = entries().get(name) or Entry(name=name, repo=name)
+    if not commit or found.revision.startswith(commit):
+        return found
+    return found.model_copy(update={"revision": commit, "sha256": {}, "golden": {}})  # which are another commit's
 
 
 def full_names(model: str) -> list[str]:
@@ -76,8 +86,9 @@ def full_names(model: str) -> list[str]:
 
     In the folder /home/ada `hf:tuned/model` gives `hf:/home/ada/tuned/model`, the name that its space bears.
     """
-    if ":" not in model and model != "starter" and model in entries():
-        return [f"model:{model}"]
+    bare = re.sub("@[^:]*", "", model.removeprefix("onnx:hub:").removeprefix("model:"))
+    if bare.partition(":")[0] in entries() or REPOSITORY.fullmatch(bare.partition(":")[0]):
+        return [f"model:{bare}"]
     starts = [match.end() for match in re.finditer("[:/]", model)]
     # Of os: Path fails for a name that is too long, somebody's home that is not there, or a folder one may not enter.
     places = [(model[:start], os.path.expanduser(model[start:])) for start in starts if model[start:]]

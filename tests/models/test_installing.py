@@ -184,6 +184,31 @@ def test_a_model_moves_with_its_name(
         _installing.bring(table.entry("org/clip"), "fp32", copied)
 
 
+def test_one_commit_is_fetched_and_named(models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path) -> None:
+    """An earlier one too; a file that only the commit before had is gone, so the space is that of a fresh install."""
+    newest = get("clip", models)
+    spaces = [rooms.load("encoders", newest.encoder).space]
+    before = mirror.change("org/clip", LICENSE=b"other terms")
+    mirror.change("org/clip", README__md=b"about")
+    env = {"EYESPOT_MODELS": str(installed.home())}
+    for commit in ("", f"@{before}"):
+        ran = run_eyespot("models", "get", f"org/clip{commit}", **env)
+        assert ran.returncode == 0, ran.stderr
+        spaces.append(rooms.load("encoders", f"model:org/clip{commit}").space)
+        assert ("names no commit" in ran.stderr) == (not commit)
+
+    assert [space.revision for space in spaces] == [before, mirror.commit("org/clip"), before]
+    assert spaces[0] == spaces[2] and "README.md" not in installed.find("org/clip").files  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match=f"at commit {before}; get it: eyespot models get org/clip@0000$"):
+        rooms.load("encoders", "org/clip@0000")
+    copied = shutil.copytree(installed.place_of("org/clip", "fp32"), tmp_path / "stick")
+    with pytest.raises(UsageError, match=f"models get org/clip@{before} --from {copied}"):
+        _installing.bring(table.entry("org/clip@0000"), "fp32", copied)
+    assert _installing.bring(table.entry(f"org/clip@{before[:7]}"), "fp32", copied).revision == before
+    refuses("models", "get", f"org/clip@{'0' * 40}", code=1, **env)
+    assert len(set(map(str, map(table.full_names, ("org/clip", "model:org/clip@0abc", "onnx:hub:org/clip"))))) == 1
+
+
 def test_vectors_are_compared(models: Mapping[str, Path], mirror: HubMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `scripts/pin_models.py` writes them; another mean of the pixels shows."""
     made = get("clip", models)
@@ -260,6 +285,9 @@ def test_a_pinned_digest_that_the_hub_lacks_fetches_nothing(models: Mapping[str,
     wanted = entry("clip", models).model_copy(update={"sha256": {"onnx/text_model.onnx": "0" * 64}})
     with raises(EyespotError):
         _installing.offer(wanted, "fp32")
+    with raises(EyespotError):
+        _installing.bring(wanted, "fp32", models["clip"])
+    assert installed.find("org/clip") is None
 
 
 def test_what_a_repository_lacks_is_said_with_what_it_has(models: Mapping[str, Path], mirror: HubMirror) -> None:
