@@ -147,7 +147,8 @@ def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installe
     for name, digest in digests.items():
         if entry.sha256.get(entry.root + name, digest) != digest:
             raise EyespotError(f"{folder / name} is another file than the table of models names; get it from the hub")
-    made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests)
+    sizes = {name: (folder / name).stat().st_size for name in names}
+    made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests, sizes)
     try:
         try_out(made)
     except EyespotError as error:

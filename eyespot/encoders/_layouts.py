@@ -7,6 +7,7 @@ Layouts: transformers.js (onnx-community, Xenova: onnx/vision_model.onnx), Immic
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.encoders._graphs import INT64, UINT8, Graph, Port, read_graph
+from eyespot.encoders._torch import sigmoid_floor
 from eyespot.types import UsageError
 
 VARIANTS = {  # of the numbers in a file; the first is what a model was published in
@@ -39,7 +41,13 @@ class ExportLayout:
     beside: tuple[str, ...] = ()
 
 
-_TRANSFORMERS = ("config.json", "preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json")
+_TRANSFORMERS = (
+    "config.json",
+    "preprocessor_config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "export_meta.json",
+)
 _IMMICH = (
     "config.json",
     "visual/preprocess_cfg.json",
@@ -104,7 +112,17 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     licence = str(known.get("licence") or "unknown; see where the folder came from")
     # A fixed batch; or scales that depend on the pictures and texts beside one
     lone = any(graph.inputs[0].shape[:1] == (1,) or "DynamicQuantizeLinear" in graph.operators for graph in graphs)
-    return {"dim": dim, "licence": licence, "image": pictures, "text": words} | ({"batch": 1} if lone else {})
+    floor = _floor(files.get("export_meta.json", {}) | known.get("logits", {}))
+    more = ({"batch": 1} if lone else {}) | ({} if floor is None else {"match_floor": floor})
+    return {"dim": dim, "licence": licence, "image": pictures, "text": words} | more
+
+
+def _floor(stated: Mapping[str, Any]) -> float | None:
+    """The weakest match by a model's scale and bias, where both are stated; a scale below 10 is its logarithm."""
+    scale, bias = stated.get("logit_scale"), stated.get("logit_bias")
+    if not isinstance(scale, int | float) or not isinstance(bias, int | float):
+        return None
+    return sigmoid_floor(scale if scale > 10 else math.exp(scale), bias)
 
 
 def _image_ports(graph: Graph) -> dict[str, Any]:

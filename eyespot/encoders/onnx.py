@@ -91,6 +91,16 @@ class ImageSettings(_Strict):
         """The input's height and width in pixels."""
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Of one input."""
+        return (*self.height_width, 3) if self.pixels == "bytes" else (3, *self.height_width)
+
+    def line(self, shape: Sequence[int]) -> str:
+        """That fits a tower whose input has this shape."""
+        height, width = shape[:2] if self.pixels == "bytes" else shape[1:]
+        return f"size = {height}" if height == width else f"size = [{height}, {width}]"
+
 
 class TextSettings(_Strict):
     """The text tower and how a text becomes its input, (n, length) integers."""
@@ -108,6 +118,15 @@ class TextSettings(_Strict):
     strip_punctuation: bool = False
     prefix: str = ""
     full_mask: bool = False  # every token counts, as in a model that was trained without a mask
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Of one input; None where it is as long as the text."""
+        return (self.length if self.padding == "length" else None,)
+
+    def line(self, shape: Sequence[int]) -> str:
+        """That fits a tower whose input has this shape."""
+        return f"length = {shape[0]}"
 
 
 class OnnxSettings(_Strict):
@@ -245,14 +264,11 @@ class OnnxEncoder(PictureEncoder):
 
     @cached_property
     def _image_tower(self) -> Any:
-        settings = self._settings.image
-        return _session(self._folder / settings.file, [settings.input], settings.output, self._threads)
+        return _session(self._folder / self._settings.image.file, self._settings.image, self._threads)
 
     @cached_property
     def _text_tower(self) -> Any:
-        settings = self._settings.text
-        inputs = [settings.input] if settings.mask is None else [settings.input, settings.mask]
-        return _session(self._folder / settings.file, inputs, settings.output, self._threads)
+        return _session(self._folder / self._settings.text.file, self._settings.text, self._threads)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -276,28 +292,41 @@ def _usual(settings: ImageSettings | TextSettings) -> set[str]:
     return {name for name in _LATER if name in fields and getattr(settings, name) == fields[name].default}
 
 
-def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
-    """The tower, with the names that the settings promise. Raises: UsageError if it is no model or has others."""
+def _providers(available: Sequence[str]) -> list[str]:
+    """What runs a tower, the first choice first. Raises: UsageError if EYESPOT_PROVIDERS names what is not here."""
+    here = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
+    # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
+    named = os.environ.get("EYESPOT_PROVIDERS", "")
+    wanted = [name.strip().removesuffix("ExecutionProvider") for name in named.split(",") if name.strip()]
+    if lacking := [name for name in wanted if name.lower() not in here]:
+        there = ", ".join(name.removesuffix("ExecutionProvider") for name in available)
+        raise UsageError(f"EYESPOT_PROVIDERS names {lacking[0]}, which onnxruntime does not have here; it has: {there}")
+    return list(dict.fromkeys(here[name.lower()] for name in wanted or ("CUDA", "CPU") if name.lower() in here))
+
+
+def _session(file: Path, settings: ImageSettings | TextSettings, threads: int) -> Any:
+    """The tower, with the names and shapes that the settings promise. Raises: UsageError if it has others."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
-    # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
-    named = os.environ.get("EYESPOT_PROVIDERS") or "CUDA,CPU"
-    wanted = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in named.split(",")]
-    providers = [name for name in wanted if name in onnxruntime.get_available_providers()]
+    providers = _providers(onnxruntime.get_available_providers())
     try:
         tower = onnxruntime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:  # onnxruntime's errors share no other base
         is_newer = any(word in str(error).lower() for word in ("opset", "ir version"))
         way_out = "; this export needs a newer onnxruntime: pip install -U onnxruntime" if is_newer else ""
         raise UsageError(f"{file} is no model that onnxruntime opens: {_first_line(error)}{way_out}") from error
+    inputs, output = [settings.input, *filter(None, [getattr(settings, "mask", None)])], settings.output
     for kind, names, ports in (("input", inputs, tower.get_inputs()), ("output", [output], tower.get_outputs())):
         known = [one.name for one in ports]
         if lacking := [name for name in names if name not in known]:
             there = ", ".join(known)
             raise UsageError(f"{file} has no {kind} {lacking[0]!r}; there are: {there}; set it in {SETTINGS}")
+    shape = next(one.shape[1:] for one in tower.get_inputs() if one.name == settings.input)
+    if any(isinstance(side, int) and side != given for side, given in zip(shape, settings.shape, strict=False)):
+        raise UsageError(f"{file} takes {settings.input} of {shape}; set {settings.line(shape)} for it in {SETTINGS}")
     return tower
 
 

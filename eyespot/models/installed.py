@@ -19,7 +19,7 @@ RECORD = "model.toml"
 
 @dataclass(frozen=True)
 class Installed:
-    """A model here: repository, commit ("" for files that somebody brought), and the files with their digests."""
+    """A model here: repository, commit ("" for files that somebody brought), and the files with digests and bytes."""
 
     name: str
     variant: str
@@ -27,6 +27,7 @@ class Installed:
     revision: str = ""
     licence: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

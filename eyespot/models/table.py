@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
-REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+REPOSITORY, REVISION = re.compile(r"[\w.-]+/[\w.-]+"), re.compile("[0-9a-f]{40}")
 RECOMMENDED, SMALL, TABLE = "siglip2-base", "siglip-base", Path(__file__).with_name("table.toml")
 
 
@@ -23,7 +23,8 @@ class Entry(BaseModel):
     folder: of the repository, where it holds several models. sha256: digests of files by their names there. golden: by
     variant, the first numbers of the vectors of two pictures and four texts. mb: megabytes to download in fp32. ram:
     MiB while both towers are open. figures: each with its source. tokenizer: the repository that has it, where this one
-    has none. image, text: settings of `eyespot.toml` that no file of the export says.
+    has none. logits: `logit_scale` and `logit_bias` of the weights. released: promised to users as it is pinned. image,
+    text: settings of `eyespot.toml` that no file of the export says.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,6 +47,8 @@ class Entry(BaseModel):
     figures: dict[str, tuple[float, str]] = {}
     sha256: dict[str, str] = {}
     golden: dict[str, list[list[float]]] = {}
+    logits: dict[str, float] = {}
+    released: bool = False
     image: dict[str, Any] = {}
     text: dict[str, Any] = {}
 
@@ -57,7 +60,15 @@ class Entry(BaseModel):
     @property
     def known(self) -> dict[str, Any]:
         """What somebody knows and the files of an export may not say."""
-        return {"licence": self.licence, "dim": self.dim, "image": self.image, "text": self.text}
+        tables = {"image": self.image, "text": self.text, "logits": self.logits}
+        return {"licence": self.licence, "dim": self.dim, **tables}
+
+    @property
+    def unpinned(self) -> str:
+        """What `get` and `check` cannot compare yet: commit, digests of both towers, vectors; "" for nothing."""
+        towers = sum(path.endswith(".onnx") for path in self.sha256)
+        missing = {"commit": not REVISION.fullmatch(self.revision), "digests": towers < 2, "vectors": not self.golden}
+        return ", ".join(name for name, lacks in missing.items() if lacks)
 
 
 @cache
