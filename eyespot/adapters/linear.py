@@ -10,7 +10,7 @@ ILIAS, section 5.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,15 @@ Tell = Callable[[int, int, float], None]  # a step, how many there are, its loss
 class Linear:
     """x ↦ normalise(x Wᵀ + b): `weight` (width, dim), `bias` (width,); `space` is the encoder it was trained on."""
 
-    weight: NDArray[np.float32] = field(repr=False)
-    bias: NDArray[np.float32] = field(repr=False)
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
     space: str | None = None
     caution: None = None  # no validation is known of it
+
+    def __repr__(self) -> str:
+        return (
+            f"<linear adapter, {self.dim} to {len(self.weight)} numbers, trained on {self.space or 'nobody says what'}>"
+        )
 
     @property
     def dim(self) -> int:

@@ -44,6 +44,11 @@ class Gallery:
         self.path = Path(path)
         self.header = disk.read_header(self.path)
 
+    def __repr__(self) -> str:
+        return (
+            f"<gallery {self.path}: {self.header.rows:,} pictures, vectors of {', '.join(self.encoders) or 'nothing'}>"
+        )
+
     @property
     def encoders(self) -> list[str]:
         """Names of the encoders whose vectors are here, the default first."""
