@@ -1,7 +1,5 @@
 """Static task adaptation (TA): one linear map for every query and image, the baseline that QuARI is compared with.
 
-    adapted = load("folder").apply(vectors)       # unit vectors, searched like any others; --adapt linear:folder
-
 A map and a cosine classifier above it are learned together; the classifier is thrown away. Its classes are labels
 where there are any (instances, species), else every image with its texts is a class of its own. (QuARI, table 1b;
 ILIAS, section 5.)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.encoders._graphs import read_graph
-from eyespot.encoders._layouts import ExportLayout, described, layout_of
+from eyespot.encoders._layouts import ExportLayout, beside, described, layout_of
 from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
 from eyespot.models.downloads import fetch
 from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
@@ -60,7 +60,7 @@ def offer(entry: Entry, variant: str) -> Offer:
 def _needed(layout: ExportLayout, towers: tuple[str, str], paths: Sequence[str]) -> list[str]:
     """Towers, the files of weights that are named after them, tokenizer and descriptions."""
     weights = [path for path in paths for tower in towers if path.startswith((f"{tower}_data", f"{tower}.data"))]
-    return [*towers, *weights, layout.tokenizer, *layout.beside]
+    return [*towers, *weights, layout.tokenizer, *beside(paths)]
 
 
 def get(entry: Entry, variant: str, offered: Offer, tell: Progress = no_progress) -> Installed:
@@ -157,10 +157,10 @@ def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installe
     return made
 
 
-def encoder_of(model: Installed, *, batch: int | None = None, threads: int = 0) -> OnnxEncoder:
+def encoder_of(model: Installed, batch: int | None = None) -> OnnxEncoder:
     """A model that is here as an encoder."""
     settings = checked(toml_of(model.folder / SETTINGS), model.folder)
-    return OnnxEncoder(model.folder, settings, model.encoder, batch=batch, threads=threads)
+    return OnnxEncoder(model.folder, settings, model.encoder, batch)
 
 
 def probe(encoder: Encoder) -> Vectors:

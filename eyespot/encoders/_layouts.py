@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,38 +29,33 @@ SIGLIP_LENGTH, CLIP_LENGTH = 64, 77  # tokens
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # of PIL, as preprocessor_config.json numbers them
 
 
+# What describes an export, beside its towers or their folders
+BESIDE = re.compile(
+    r"((visual|textual)/)?(config|preprocess_cfg|(preprocessor|tokenizer)_config|special_tokens_map|export_meta)\.json"
+)
+
+
 @dataclass(frozen=True)
 class ExportLayout:
-    """Where an export has its towers, with `{}` for the variant, its tokenizer, and the files that describe them."""
+    """Where an export has its towers, with `{}` for the variant, and its tokenizer."""
 
     name: str
     image: str
     text: str
     tokenizer: str
-    beside: tuple[str, ...] = ()
 
 
-_TRANSFORMERS = (
-    "config.json",
-    "preprocessor_config.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "export_meta.json",
-)
-_IMMICH = (
-    "config.json",
-    "visual/preprocess_cfg.json",
-    "textual/tokenizer_config.json",
-    "textual/special_tokens_map.json",
-)
 LAYOUTS = (
-    ExportLayout(
-        "transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json", _TRANSFORMERS
-    ),
-    ExportLayout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json", _TRANSFORMERS),
-    ExportLayout("immich", "visual/model{}.onnx", "textual/model{}.onnx", "textual/tokenizer.json", _IMMICH),
+    ExportLayout("transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json"),
+    ExportLayout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json"),
+    ExportLayout("immich", "visual/model{}.onnx", "textual/model{}.onnx", "textual/tokenizer.json"),
     ExportLayout("rclip", "visual{}.onnx", "textual{}.onnx", "tokenizer.json"),
 )
+
+
+def beside(paths: Iterable[str]) -> list[str]:
+    """Those of these files that describe an export; of one name that of the export itself comes last."""
+    return sorted(filter(BESIDE.fullmatch, paths), key=lambda path: "/" not in path)
 
 
 def layout_of(paths: Sequence[str], variant: str, place: object) -> tuple[ExportLayout, tuple[str, str]]:
@@ -94,7 +88,7 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     graphs = read_graph(folder / image), read_graph(folder / text)
     if not all(graph.inputs for graph in graphs):
         raise UsageError(f"{folder} has a tower without an input; it is no pair of towers")
-    files = {Path(name).name: _json(folder / name) for name in layout.beside if (folder / name).is_file()}
+    files = {Path(name).name: _json(folder / name) for name in beside(paths)}
     read = _of_immich if layout.name == "immich" else _of_transformers
     try:
         pictures, words = read(files, _port(graphs[1], image=False))
@@ -113,16 +107,17 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     # A fixed batch; or scales that depend on the pictures and texts beside one
     lone = any(graph.inputs[0].shape[:1] == (1,) or "DynamicQuantizeLinear" in graph.operators for graph in graphs)
     floor = _floor(files.get("export_meta.json", {}) | known.get("logits", {}))
-    more = ({"batch": 1} if lone else {}) | ({} if floor is None else {"match_floor": floor})
-    return {"dim": dim, "licence": licence, "image": pictures, "text": words} | more
+    more = {"batch": 1 if lone else None, "match_floor": floor}
+    found = {"dim": dim, "licence": licence, "image": pictures, "text": words} | more
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _floor(stated: Mapping[str, Any]) -> float | None:
     """The weakest match by a model's scale and bias, where both are stated; a scale below 10 is its logarithm."""
-    scale, bias = stated.get("logit_scale"), stated.get("logit_bias")
-    if not isinstance(scale, int | float) or not isinstance(bias, int | float):
-        return None
-    return sigmoid_floor(scale if scale > 10 else math.exp(scale), bias)
+    match stated.get("logit_scale"), stated.get("logit_bias"):
+        case (int() | float() as scale, int() | float() as bias):
+            return sigmoid_floor(scale if scale > 10 else math.exp(scale), bias)
+    return None
 
 
 def _image_ports(graph: Graph) -> dict[str, Any]:
@@ -203,12 +198,10 @@ def padding_of(tokenizer: Path) -> dict[str, Any]:
     A vocabulary of 256,000 words behind it is not parsed for it.
     """
     text = tokenizer.read_text("utf-8", errors="replace")
-    for place in re.finditer(r'"padding"\s*:\s*(?=\{)', text):
-        with suppress(ValueError):
-            stated = json.JSONDecoder().raw_decode(text, place.end())[0]
-            found = {"padding_side": str(stated.get("direction")).lower(), "pad_token": stated.get("pad_token")}
-            return {name: value for name, value in found.items() if value not in (None, "none")}
-    return {}
+    found = re.search(r'"padding"\s*:\s*(\{[^{}]*(\{[^{}]*\})?[^{}]*\})', text)
+    stated = json.loads(found[1]) if found else {}
+    values = {"padding_side": str(stated.get("direction", "")).lower(), "pad_token": stated.get("pad_token")}
+    return {name: value for name, value in values.items() if value}
 
 
 def _padding(files: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ NEEDS = "nothing more; eyespot models get NAME"
 
 
 def load(spec: str, **options: Any) -> Encoder:
-    """A model that is here, by the name of the table or ORG/NAME; `batch` and `threads` as for `onnx:FOLDER`.
+    """A model that is here, by the name of the table or ORG/NAME; `batch` as for `onnx:FOLDER`.
 
     Raises: UsageError with the line that fetches it if it is not here, or if another commit is.
     """

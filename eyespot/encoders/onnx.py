@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
 from eyespot.encoders._layouts import described, padding_of
-from eyespot.encoders._pictures import PictureEncoder, text_list
+from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
+from eyespot.models.installed import is_inside
+from eyespot.settings.fields import Settings
 from eyespot.storage.text_files import toml_of
 from eyespot.types import Encoder, EyespotError, Pixels, Space, UsageError, Vectors
 
@@ -33,13 +35,13 @@ NEEDS = "nothing more; an exported model in a folder"
 SETTINGS = "eyespot.toml"
 
 
-def load(spec: str, *, batch: int | None = None, threads: int = 0) -> Encoder:
-    """A folder as an encoder; the towers open when they are first used. `threads` 0 leaves the choice to the runtime.
+def load(spec: str, *, batch: int | None = None) -> Encoder:
+    """A folder as an encoder; the towers open when they are first used.
 
     Raises: UsageError for a missing file or a wrong line in the settings.
     """
     if spec.startswith("hub:"):
-        found: Encoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch, threads=threads)
+        found: Encoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch)
         return found
     folder = Path(spec).expanduser()
     has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
@@ -47,20 +49,16 @@ def load(spec: str, *, batch: int | None = None, threads: int = 0) -> Encoder:
     for name in (settings.image.file, settings.text.file, settings.text.tokenizer):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}; put it there or name another file in {SETTINGS}")
-    return OnnxEncoder(folder, settings, f"onnx:{folder.resolve()}", batch=batch, threads=threads)
+    return OnnxEncoder(folder, settings, f"onnx:{folder.resolve()}", batch)
 
 
 # -- the settings file --------------------------------------------------------------------------------------
 
 
-FOLDERS = ("onnx", "visual", "textual")  # of the layouts of the hub
-
-
 def _inside(name: str) -> str:
     """A file of the folder itself: settings from elsewhere must not make eyespot read other files."""
-    folder, slash, file = name.rpartition("/")
-    if not file or file in (".", "..") or any(mark in file for mark in "\\:\0") or (slash and folder not in FOLDERS):
-        raise ValueError(f"must be the plain name of a file in the same folder, or in {', '.join(FOLDERS)}")
+    if not is_inside(name):
+        raise ValueError("must be the name of a file in the same folder, or below it")
     return name
 
 
@@ -69,11 +67,7 @@ Side = Annotated[int, Field(gt=0, le=8192)]
 Three = tuple[float, float, float]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ImageSettings(_Strict):
+class ImageSettings(Settings):
     """The image tower and how a picture becomes its input, (n, 3, height, width), or (n, height, width, 3) bytes."""
 
     file: PlainName = "image.onnx"
@@ -92,17 +86,12 @@ class ImageSettings(_Strict):
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
     @property
-    def shape(self) -> tuple[int | None, ...]:
+    def shape(self) -> tuple[int, ...]:
         """Of one input."""
         return (*self.height_width, 3) if self.pixels == "bytes" else (3, *self.height_width)
 
-    def line(self, shape: Sequence[int]) -> str:
-        """That fits a tower whose input has this shape."""
-        height, width = shape[:2] if self.pixels == "bytes" else shape[1:]
-        return f"size = {height}" if height == width else f"size = [{height}, {width}]"
 
-
-class TextSettings(_Strict):
+class TextSettings(Settings):
     """The text tower and how a text becomes its input, (n, length) integers."""
 
     file: PlainName = "text.onnx"
@@ -111,7 +100,6 @@ class TextSettings(_Strict):
     mask: str | None = None  # the name of the attention mask's input, if the tower has one
     output: str = "text_embeds"
     length: Annotated[int, Field(gt=0, le=8192)]
-    padding: Literal["length", "longest"] = "length"
     pad_token: str = "<pad>"
     padding_side: Literal["right", "left"] = "right"
     lower_case: bool = False
@@ -120,16 +108,12 @@ class TextSettings(_Strict):
     full_mask: bool = False  # every token counts, as in a model that was trained without a mask
 
     @property
-    def shape(self) -> tuple[int | None, ...]:
-        """Of one input; None where it is as long as the text."""
-        return (self.length if self.padding == "length" else None,)
-
-    def line(self, shape: Sequence[int]) -> str:
-        """That fits a tower whose input has this shape."""
-        return f"length = {shape[0]}"
+    def shape(self) -> tuple[int, ...]:
+        """Of one input."""
+        return (self.length,)
 
 
-class OnnxSettings(_Strict):
+class OnnxSettings(Settings):
     """All of eyespot.toml."""
 
     dim: Annotated[int, Field(gt=0)]
@@ -175,10 +159,8 @@ def weight_files(folder: Path, settings: OnnxSettings) -> list[Path]:
 class OnnxEncoder(PictureEncoder):
     """Two towers run by onnxruntime; `name` is the one that loads them again."""
 
-    def __init__(
-        self, folder: Path, settings: OnnxSettings, name: str, *, batch: int | None = None, threads: int = 0
-    ) -> None:
-        self._folder, self._settings, self._threads = folder, settings, threads
+    def __init__(self, folder: Path, settings: OnnxSettings, name: str, batch: int | None = None) -> None:
+        self._folder, self._settings = folder, settings
         self.batch = 1 if settings.batch == 1 else batch or settings.batch
         self.licence = settings.licence
         words = hub.digest([folder / settings.text.tokenizer])
@@ -203,17 +185,16 @@ class OnnxEncoder(PictureEncoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts to unit rows (n, dim)."""
-        settings, texts = self._settings.text, text_list(texts)
-        parts = [np.zeros((0, self.space.dim), np.float32)]
-        for start in range(0, len(texts), self.batch):
-            some = [self._worded(text) for text in texts[start : start + self.batch]]
-            encoded = self._tokenizer.encode_batch(some)
-            inputs = {settings.input: np.array([text.ids for text in encoded], np.int64)}  # (n, length)
-            if settings.mask is not None:
-                mask = np.array([text.attention_mask for text in encoded], np.int64)
-                inputs[settings.mask] = np.ones_like(mask) if settings.full_mask else mask
-            parts.append(self._unit_rows(self._text_tower, settings, inputs))
-        return np.concatenate(parts)
+        return in_batches(self._encode, text_list(texts), self.batch, self.space.dim)
+
+    def _encode(self, texts: Sequence[str]) -> Vectors:
+        settings = self._settings.text
+        encoded = self._tokenizer.encode_batch([self._worded(text) for text in texts])
+        inputs = {settings.input: np.array([text.ids for text in encoded], np.int64)}  # (n, length)
+        if settings.mask is not None:
+            mask = np.array([text.attention_mask for text in encoded], np.int64)
+            inputs[settings.mask] = np.ones_like(mask) if settings.full_mask else mask
+        return self._unit_rows(self._text_tower, settings, inputs)
 
     def caveat(self, text: str) -> str | None:
         """One sentence if most of the text is unknown to the tokenizer, or it asks for what such models do not see."""
@@ -259,16 +240,15 @@ class OnnxEncoder(PictureEncoder):
             shape = made.shape[1:]
             text = f"{file} gives vectors of shape {shape}, not ({self.space.dim},); set dim or output in {SETTINGS}"
             raise UsageError(text)
-        unit: Vectors = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12))
-        return unit
+        return np.asarray(made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12)), np.float32)
 
     @cached_property
     def _image_tower(self) -> Any:
-        return _session(self._folder / self._settings.image.file, self._settings.image, self._threads)
+        return _session(self._folder / self._settings.image.file, self._settings.image)
 
     @cached_property
     def _text_tower(self) -> Any:
-        return _session(self._folder / self._settings.text.file, self._settings.text, self._threads)
+        return _session(self._folder / self._settings.text.file, self._settings.text)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -304,12 +284,11 @@ def _providers(available: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(here[name.lower()] for name in wanted or ("CUDA", "CPU") if name.lower() in here))
 
 
-def _session(file: Path, settings: ImageSettings | TextSettings, threads: int) -> Any:
+def _session(file: Path, settings: ImageSettings | TextSettings) -> Any:
     """The tower, with the names and shapes that the settings promise. Raises: UsageError if it has others."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
     options.log_severity_level = 4
     providers = _providers(onnxruntime.get_available_providers())
     try:
@@ -326,7 +305,10 @@ def _session(file: Path, settings: ImageSettings | TextSettings, threads: int) -
             raise UsageError(f"{file} has no {kind} {lacking[0]!r}; there are: {there}; set it in {SETTINGS}")
     shape = next(one.shape[1:] for one in tower.get_inputs() if one.name == settings.input)
     if any(isinstance(side, int) and side != given for side, given in zip(shape, settings.shape, strict=False)):
-        raise UsageError(f"{file} takes {settings.input} of {shape}; set {settings.line(shape)} for it in {SETTINGS}")
+        line = "[text] length" if isinstance(settings, TextSettings) else "[image] size"
+        raise UsageError(
+            f"{file} takes {settings.input} of {shape}, not {list(settings.shape)}; set {line} in {SETTINGS}"
+        )
     return tower
 
 
@@ -343,9 +325,8 @@ def _tokenizer(file: Path, settings: TextSettings) -> Any:
         raise UsageError(f"{file} has no token {settings.pad_token!r}; set pad_token in {SETTINGS}")
     side = (tokenizer.truncation or {}).get("direction", "right").lower()
     tokenizer.enable_truncation(settings.length, direction=side)
-    length = settings.length if settings.padding == "length" else None
     filler = {"pad_id": pad, "pad_token": settings.pad_token}
-    tokenizer.enable_padding(direction=settings.padding_side, length=length, **filler)
+    tokenizer.enable_padding(direction=settings.padding_side, length=settings.length, **filler)
     return tokenizer
 
 

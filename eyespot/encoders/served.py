@@ -1,15 +1,13 @@
 """Multimodal embedding models behind an address: `served:MODEL[@REVISION]`; vLLM, or who else speaks its protocol.
 
-A picture, words, or both are one message each to /v1/embeddings, and one vector comes back. The address is the option
-`url`, EYESPOT_EMBEDDINGS_URL or OPENAI_BASE_URL, the key OPENAI_API_KEY. So a model can be used whose code lies in its
-repository: the server has code of its own for it, and here nothing of the model runs.
+A picture, words, or both are one message each to /v1/embeddings, and one vector comes back. So a model can be used
+whose code lies in its repository: the server has code of its own for it, and here nothing of the model runs.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +37,8 @@ MANY = 16  # pictures refused, and more than were taken: no accident any more
 def load(spec: str, **options: Any) -> ServedEncoder:
     """The model that a server offers under this name; options as in `ServedSettings`.
 
-    Three things are asked of the server at once: what it tells of the model, whether it reads a picture with words, and
-    how long its vectors are. Raises: UsageError without an address, without a model, for one that is not served or
-    takes no pictures, and for options that do not exist; EyespotError if nobody answers.
+    Raises: UsageError without an address, without a model, for one that is not served or takes no pictures, and for
+    options that do not exist; EyespotError if nobody answers.
     """
     settings, (model, wanted) = ServedSettings.of(options), _model_and_revision(spec)
     asking = EmbeddingClient(settings.endpoint(model), settings.wording(model), settings.workers)
@@ -72,7 +69,8 @@ class ServedEncoder(PictureEncoder):
     licence: str = f"that of the model; {UNTOLD}"
     min_side: int | None = None
     taken: int = 0  # pictures that got a vector
-    refused: dict[str, str] = field(default_factory=dict)  # why pictures got none, by their digests
+    refused: int = 0  # pictures that got none
+    why: str = ""  # the last of them
 
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture, at most a megapixel of it, as bytes with its shape in front."""
@@ -83,10 +81,9 @@ class ServedEncoder(PictureEncoder):
         made = np.full((len(pixels), self.space.dim), np.nan, np.float32)
         for at, found in self.asking.all([ModelInput(row, None) for row in pixels], self.space.dim):
             if isinstance(found, NoVector):
-                picture = pixels[at]
-                self.refused[hashlib.sha256(picture.tobytes()).hexdigest()] = str(found)
-                if len(self.refused) >= MANY and len(self.refused) > self.taken:
-                    raise EyespotError(f"{len(self.refused)} pictures got no vector and {self.taken} did; {found}")
+                self.refused, self.why = self.refused + 1, str(found)
+                if self.refused >= MANY and self.refused > self.taken:
+                    raise EyespotError(f"{self.refused} pictures got no vector and {self.taken} did; {found}")
             else:
                 self.taken += 1
                 made[at] = found
@@ -101,8 +98,7 @@ class ServedEncoder(PictureEncoder):
         """What the user should know of the vectors so far, a sentence each."""
         if not self.refused:
             return []
-        why = list(self.refused.values())[-1]
-        return [f"pictures without a vector: {len(self.refused)}; {why}; eyespot index tries them again"]
+        return [f"pictures without a vector: {self.refused}; {self.why}; eyespot index tries them again"]
 
     def _rows(self, shown: Sequence[ModelInput]) -> Vectors:
         made = np.zeros((len(shown), self.space.dim), np.float32)

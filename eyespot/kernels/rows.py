@@ -65,7 +65,10 @@ class RowBlocks:
     def __init__(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             if block.ndim != 2 or block.dtype not in (np.float32, np.float16):
-                problem, way_out = f"{block.dtype} of shape {block.shape}", "; take .astype(np.float32)" * (block.ndim == 2)
+                problem, way_out = (
+                    f"{block.dtype} of shape {block.shape}",
+                    "; take .astype(np.float32)" * (block.ndim == 2),
+                )
                 raise UsageError(f"vectors must be rows of float32 or float16, not {problem}{way_out}")
         self.blocks = [np.asarray(block) for block in blocks]
         if len({block.shape[1] for block in self.blocks}) > 1:
