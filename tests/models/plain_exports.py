@@ -47,16 +47,19 @@ def text_vector(tokens: Sequence[str], mask: Sequence[int] | None = None) -> NDA
     return unit((TOKEN_ROWS[numbers] * weights).sum(axis=0))
 
 
-def save(folder: Path, layout: str, *, mask: bool | None = None, **settings: Any) -> Path:
-    """An export in a layout; `settings` go before the usual ones of its pictures."""
+def save(folder: Path, layout: str, *, mask: bool | None = None, form: str = "", **settings: Any) -> Path:
+    """An export in a layout; `settings` go before the usual ones of its pictures.
+
+    form: "_int8" scales pictures by the largest number of all that come together, "_fp16" takes halves.
+    """
     kind = "siglip" if layout == "siglip2" else layout
     ports, next_one = PORTS[kind], layout == "immich next"
     places = {"rclip": ("visual.onnx", "textual.onnx"), "immich": ("visual/model.onnx", "textual/model.onnx")}
-    image, text = places.get(kind.partition(" ")[0], ("onnx/vision_model.onnx", "onnx/text_model.onnx"))
+    image, text = places.get(kind.partition(" ")[0], (f"onnx/vision_model{form}.onnx", f"onnx/text_model{form}.onnx"))
     words = folder / ("textual" if "immich" in kind else "") / "tokenizer.json"
     for name in (folder / image, folder / text, words):
         name.parent.mkdir(parents=True, exist_ok=True)
-    _picture_tower(folder / image, ports[0], ports[2], lone=layout == "immich", raw=next_one)
+    _picture_tower(folder / image, ports[0], ports[2], lone=layout == "immich", form="raw" if next_one else form)
     masked = kind == "clip" if mask is None else mask
     _text_tower(folder / text, ports[1], ports[3], lone=layout == "immich", short="immich" in kind, mask=masked)
     _tokenizer(words)
@@ -93,15 +96,22 @@ def _tokenizer(file: Path) -> None:
     made.save(str(file))
 
 
-def _picture_tower(file: Path, name: str, output: str, *, lone: bool, raw: bool) -> None:
+def _picture_tower(file: Path, name: str, output: str, *, lone: bool, form: str) -> None:
     from onnx import TensorProto, helper
 
     batch = 1 if lone else "batch"
-    shape = [batch, SIDE, SIDE, 3] if raw else [batch, 3, SIDE, SIDE]
-    port = helper.make_tensor_value_info(name, TensorProto.UINT8 if raw else TensorProto.FLOAT, shape)
+    shape = [batch, SIDE, SIDE, 3] if form == "raw" else [batch, 3, SIDE, SIDE]
+    kinds = {"raw": TensorProto.UINT8, "_fp16": TensorProto.FLOAT16}
+    port = helper.make_tensor_value_info(name, kinds.get(form, TensorProto.FLOAT), shape)
     steps = [helper.make_node("Flatten", ["laid"], ["flat"]), helper.make_node("MatMul", ["flat", "rows"], [output])]
+    if form == "_int8":
+        steps[0] = helper.make_node("Flatten", ["laid"], ["exact"])
+        steps[1:1] = [
+            helper.make_node("DynamicQuantizeLinear", ["exact"], ["whole", "scale", "zero"]),
+            helper.make_node("DequantizeLinear", ["whole", "scale", "zero"], ["flat"]),
+        ]
     values = {"rows": PIXEL_ROWS}
-    if raw:  # as Immich's next exports: bytes, which the graph normalises
+    if form == "raw":  # as Immich's next exports: bytes, which the graph normalises
         values |= {"half": np.array(127.5, np.float32), "one": np.array(1, np.float32)}
         steps = [
             helper.make_node("Cast", [name], ["floats"], to=TensorProto.FLOAT),
@@ -111,7 +121,7 @@ def _picture_tower(file: Path, name: str, output: str, *, lone: bool, raw: bool)
             *steps,
         ]
     else:
-        steps.insert(0, helper.make_node("Identity", [name], ["laid"]))
+        steps.insert(0, helper.make_node("Cast", [name], ["laid"], to=TensorProto.FLOAT))
     _tower(file, steps, [port], output=output, values=values, batch=batch)
 
 

@@ -86,6 +86,31 @@ def test_a_model_comes_is_searched_with_served_and_goes(layout: str, env: dict[s
         eyespot.load_encoder(name)
 
 
+@pytest.mark.parametrize("fault", ["busy", "expired", "cut"])
+def test_a_line_that_breaks_is_asked_again(fault: str, env: dict[str, str], tmp_path: Path) -> None:
+    """Also where a signed address of the storage has expired; then the hub gives another."""
+    files = exports.files_of(tmp_path / "hub" / "clip")
+    with hub(HubMirror({"org/clip": files}, **{fault: 2_000 if fault == "cut" else 2})) as broken:
+        got = run("models", "get", "org/clip", "--from", broken.url, **env)
+    found = installed.find("org/clip")
+
+    assert found is not None and not found.damaged() and got["revision"] == broken.commit("org/clip")
+
+
+def test_a_folder_that_moved_is_the_same_space(env: dict[str, str], tmp_path: Path) -> None:
+    """`onnx:FOLDER` by its weights and preprocessing; another model in its place is another space."""
+    folder = (tmp_path / "hub" / "clip").rename(tmp_path / "here")
+    eyespot.index(draw_photos(tmp_path / "photos", 2), "g", encoder=f"onnx:{folder}")
+    before = eyespot.open("g").search("a heron")
+    moved = folder.rename(tmp_path / "there")
+    found = eyespot.open("g", f"onnx:{moved}").search("a heron")
+
+    assert found.ids == before.ids and found.scores == before.scores
+    assert run("search", "a heron", "-g", "g", "-e", f"onnx:{moved}", **env)["items"][0]["id"] == before.ids[0]
+    with raises(UsageError):
+        eyespot.open("g", f"onnx:{tmp_path / 'hub' / 'siglip'}")
+
+
 def test_a_model_that_a_gallery_needs_stays(env: dict[str, str], tmp_path: Path) -> None:
     """One at or above this folder, at home, or a copy of a published one; which were looked at is said."""
     run("models", "get", "org/siglip", **env)

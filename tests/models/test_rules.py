@@ -137,3 +137,23 @@ def test_a_batch_changes_no_vector(tmp_path: Path) -> None:
         alone = [encoder.encode_texts([text]) for text in (TEXT, "no", LONG)]
         assert np.allclose(encoder.encode_texts([TEXT, "no", LONG]), np.concatenate(alone), atol=1e-6)
         assert np.allclose(encoder.encode([PICTURE] * 2), encoder.encode(PICTURE), atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["_int8", "_fp16"])
+def test_a_smaller_variant_is_read_by_its_types_and_alone_where_neighbours_count(form: str, tmp_path: Path) -> None:
+    """The scale of dynamically quantised numbers depends on the batch."""
+    from eyespot.encoders._layouts import described
+    from eyespot.storage.text_files import toml_text
+
+    folder = plain_exports.save(tmp_path, "siglip", form=form)
+    exact, values = load(plain_exports.save(tmp_path / "exact", "siglip")), described(folder, form.strip("_"))
+    (folder / "eyespot.toml").write_text(toml_text(values))
+    pictures = [PICTURE, Image.new("RGB", (9, 9), (140, 128, 120)), Image.new("RGB", (9, 9), "white")]
+    encoder = load(folder)
+    alone = np.concatenate([encoder.encode(one) for one in pictures])
+
+    assert (encoder.batch == 1) == (form == "_int8")
+    assert np.allclose(encoder.encode(pictures), alone, atol=1e-6) and not np.array_equal(alone, exact.encode(pictures))
+    assert (alone * exact.encode(pictures)).sum(axis=1).min() > 0.99
+    (folder / "eyespot.toml").write_text(toml_text(values | {"batch": 32}))
+    assert np.allclose(load(folder).encode(pictures), alone, atol=1e-6) == (form == "_fp16")

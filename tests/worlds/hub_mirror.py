@@ -27,7 +27,8 @@ RESOLVE = re.compile(r"(/datasets)?/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[
 class HubMirror:
     """Repositories by name, each with its files; `cut` bytes of a large file are sent once, then the line breaks.
 
-    flip: the last bit of large files comes wrong. busy: so many of them are refused for now. tokens: of each request.
+    flip: the last bit of large files comes wrong. busy: so many of them are refused for now. expired: so many of their
+    addresses are none any more. tokens: of each request.
     """
 
     repos: Mapping[str, Mapping[str, bytes]]
@@ -37,6 +38,7 @@ class HubMirror:
     cut: int | None = None
     flip: bool = False
     busy: int = 0
+    expired: int = 0
     tokens: list[tuple[str, str | None]] = field(default_factory=list)
     sent: int = 0  # bytes of files and answers
     requests: list[str] = field(default_factory=list)
@@ -80,6 +82,9 @@ class HubAnswer(BaseHTTPRequestHandler):
         if path.startswith("/blobs/") and self.mirror.busy:
             self.mirror.busy -= 1
             self._send(503, b"", {"Retry-After": "0"})
+        elif path.startswith("/blobs/") and self.mirror.expired:
+            self.mirror.expired -= 1
+            self._send(403, b"")
         elif path.startswith("/blobs/"):
             self._blob(self.mirror.blobs()[path.removeprefix("/blobs/")])
         elif path.startswith("/chunked/"):
