@@ -6,8 +6,9 @@ whose code lies in its repository: the server has code of its own for it, and he
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +70,7 @@ class ServedEncoder(PictureEncoder):
     licence: str = f"that of the model; {UNTOLD}"
     min_side: int | None = None
     taken: int = 0  # pictures that got a vector
-    refused: int = 0  # pictures that got none
-    why: str = ""  # the last of them
+    refused: dict[str, str] = field(default_factory=dict)  # why pictures got none, by their digests
 
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture, at most a megapixel of it, as bytes with its shape in front."""
@@ -81,9 +81,9 @@ class ServedEncoder(PictureEncoder):
         made = np.full((len(pixels), self.space.dim), np.nan, np.float32)
         for at, found in self.asking.all([ModelInput(row, None) for row in pixels], self.space.dim):
             if isinstance(found, NoVector):
-                self.refused, self.why = self.refused + 1, str(found)
-                if self.refused >= MANY and self.refused > self.taken:
-                    raise EyespotError(f"{self.refused} pictures got no vector and {self.taken} did; {found}")
+                self.refused[hashlib.sha256(pixels[at].tobytes()).hexdigest()] = str(found)
+                if len(self.refused) >= MANY and len(self.refused) > self.taken:
+                    raise EyespotError(f"{len(self.refused)} pictures got no vector and {self.taken} did; {found}")
             else:
                 self.taken += 1
                 made[at] = found
@@ -98,7 +98,8 @@ class ServedEncoder(PictureEncoder):
         """What the user should know of the vectors so far, a sentence each."""
         if not self.refused:
             return []
-        return [f"pictures without a vector: {self.refused}; {self.why}; eyespot index tries them again"]
+        why = list(self.refused.values())[-1]
+        return [f"pictures without a vector: {len(self.refused)}; {why}; eyespot index tries them again"]
 
     def _rows(self, shown: Sequence[ModelInput]) -> Vectors:
         made = np.zeros((len(shown), self.space.dim), np.float32)
