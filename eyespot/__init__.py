@@ -67,10 +67,10 @@ def index(
 ) -> Collection:
     """The gallery of a folder of photos, or of several, brought up to date and opened; prints one line.
 
-    `encoder`: its own encoders for None, of a new gallery "starter"; "auto" is the best on this machine. Raises
-    `UsageError` for paths that cannot be indexed; `eyespot.gallery.index` takes more options.
+    `encoder`: its own encoders for None and "auto"; of a new gallery "starter", or the best on this machine for "auto".
+    Raises `UsageError` for paths that cannot be indexed; `eyespot.gallery.index` takes more options.
     """
-    from eyespot.encoders.model import best_here
+    from eyespot.encoders.model import chosen
     from eyespot.gallery import disk
     from eyespot.gallery.indexing import index
     from eyespot.photos.sources import roots_of
@@ -81,14 +81,13 @@ def index(
         places = [str(Path(folder).expanduser()) for folder in folders]
     if missing := [root.place for place in places for root in roots_of(place) if not os.path.exists(root.place)]:
         raise UsageError(f"there is nothing at {missing[0]}; check the path")
-    place = Path(gallery).expanduser()
-    spaces = disk.read_or_rebuild_header(place).spaces.values() if encoder is None else ()
-    known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
-    names = [best_here() if encoder == "auto" else encoder] if encoder else [*known] or ["starter"]
-    summary = index(place, places, [load_encoder(name) for name in names])
-    failed = f", {len(summary.failures):,} files cannot be read" if summary.failures else ""
-    print(f"{summary.pictures:,} pictures in {place}, {summary.embedded:,} of them new to {names[0]}{failed}")  # noqa: T201 - a person or a notebook reads it
-    return open(place, names[0])
+    place, waiting = Path(gallery).expanduser(), list[str]()
+    encoders = chosen(encoder, disk.growing_encoders(place), waiting.append)
+    summary, name = index(place, places, encoders), encoders[0].space.encoder
+    failed = [f"{len(summary.failures):,} files cannot be read"] if summary.failures else []
+    counts = f"{summary.pictures:,} pictures in {place}, {summary.embedded:,} of them new to {name}"
+    print("; ".join([counts, *failed, *waiting]))  # noqa: T201 - a person or a notebook reads it
+    return open(place, None if encoder in (None, "auto") else name)
 
 
 def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") -> Collection:

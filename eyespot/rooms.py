@@ -30,7 +30,7 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
         )
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
-    if room == "encoders" and not colon and name not in _files(room) and name not in _guests(room):
+    if room == "encoders" and name not in _files(room) and name not in _guests(room):
         name, first = "model", (spec,)  # of the table of models, or unknown, which it says
     with needs(name):
         return module(room, name).load(*first, *args, **options)

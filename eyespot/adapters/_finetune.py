@@ -37,19 +37,15 @@ class TrainableTowers(Protocol):
 
     def read(self, picture: Image) -> Pixels:
         """A picture as the model takes it."""
-        ...
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
         """Pictures to rows (n, dim) of any length."""
-        ...
 
     def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
         """Texts as the model takes them."""
-        ...
 
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
         """Texts to rows (n, dim) of any length."""
-        ...
 
 
 class FineTuneData(NamedTuple):

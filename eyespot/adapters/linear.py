@@ -1,7 +1,5 @@
 """Static task adaptation (TA): one linear map for every query and image, the baseline that QuARI is compared with.
 
-    adapted = load("folder").apply(vectors)       # unit vectors, searched like any others; --adapt linear:folder
-
 A map and a cosine classifier above it are learned together; the classifier is thrown away. Its classes are labels
 where there are any (instances, species), else every image with its texts is a class of its own. (QuARI, table 1b;
 ILIAS, section 5.)
@@ -10,7 +8,7 @@ ILIAS, section 5.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +30,15 @@ Tell = Callable[[int, int, float], None]  # a step, how many there are, its loss
 class Linear:
     """x ↦ normalise(x Wᵀ + b): `weight` (width, dim), `bias` (width,); `space` is the encoder it was trained on."""
 
-    weight: NDArray[np.float32] = field(repr=False)
-    bias: NDArray[np.float32] = field(repr=False)
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
     space: str | None = None
     caution: None = None  # no validation is known of it
+
+    def __repr__(self) -> str:
+        return (
+            f"<linear adapter, {self.dim} to {len(self.weight)} numbers, trained on {self.space or 'nobody says what'}>"
+        )
 
     @property
     def dim(self) -> int:

@@ -154,34 +154,14 @@ def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
 
 
 def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]:
-    """The named encoder, else all of the gallery; its other spaces wait if one of these cannot be loaded."""
-    from eyespot import rooms
+    """The named encoder, else all of the gallery."""
+    from eyespot.encoders.model import chosen
+    from eyespot.gallery.disk import growing_encoders
 
-    if name is not None and name != "auto":
-        return [rooms.load("encoders", name)]
-    from eyespot.gallery.disk import read_or_rebuild_header
-
-    # Imported spaces do not grow.
-    spaces = read_or_rebuild_header(gallery).spaces.values()
-    known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
-    if not known:
-        if not has_paths and (gallery / "gallery.toml").is_file():
-            return []  # imported vectors alone
-        from eyespot.encoders.model import best_here
-
-        chosen = best_here() if name == "auto" else "starter"
-        if name == "auto":
-            warn(f"the best encoder on this machine is {chosen}")
-        return [rooms.load("encoders", chosen)]
-    encoders = []
-    for encoder in known:
-        try:
-            encoders.append(rooms.load("encoders", encoder))
-        except EyespotError as error:
-            warn(f"{encoder} gets no vectors for now: {error}")
-    if not encoders:
-        raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
-    return encoders
+    known = growing_encoders(gallery) if name in (None, "auto") else []
+    if name in (None, "auto") and not known and not has_paths and (gallery / "gallery.toml").is_file():
+        return []  # imported vectors alone
+    return chosen(name, known, warn)
 
 
 def _offered(gallery: Path) -> list[Root]:

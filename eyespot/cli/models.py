@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.console import GATE_FAILED, print_line, print_result, progress_bar, warn
-from eyespot.cli.settings import flag, gallery_here, group, json_option
+from eyespot.cli.settings import GALLERY, flag, group, json_option
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.models.installed import Installed
 
 app = group("CLIP-class models without torch: list, get, check and remove them. Alone it lists them.")
-NAME = typer.Argument(metavar="NAME", help="A name of `models list`, or ORG/NAME of the hub.")
+NAME = typer.Argument(metavar="NAME", help="A name of `models list`, or ORG/NAME of the hub; also NAME@COMMIT.")
 FIGURES = ("imagenet", "coco_r1", "xm3600_en")
 HEADING = "                     download   memory  numbers   pixels ImageNet COCO R@1   XM3600  licence"
 VARIANT = typer.Option("fp32", "--variant", metavar="KIND", help="fp32, or smaller: fp16, int8, q4.")
@@ -41,11 +42,11 @@ def listing(
     from eyespot.storage.systems import physical_memory
     from eyespot.storage.text_files import toml_of
 
-    there, hidden = list(installed()), {"image", "text", "sha256", "golden", "folder", "tokenizer"}
+    there, hidden = list(installed()), {"image", "text", "sha256", "golden", "folder", "tokenizer", "logits"}
     others = {one.name: Entry(name=one.name, licence=one.licence) for one in there if one.name not in entries()}
     rows = [
         one.model_dump(exclude=hidden, exclude_defaults=True)
-        | {"here": [model.variant for model in there if model.name == name], "pinned": bool(one.revision)}
+        | {"here": [model.variant for model in there if model.name == name], "unpinned": one.unpinned}
         for name, one in (entries() | others).items()
     ]
     memory = physical_memory() or 0
@@ -69,6 +70,7 @@ def _lines(row: Mapping[str, Any], every: bool) -> list[str]:
     licence = row.get("licence", "") + (", not for commercial use" if row.get("commercial") is False else "")
     about = [f"{row['about']}; weak at: {row['weak']}"] if row.get("about") else []
     more = [f"{name} {figure}" for name, figure in figures.items() if every and name not in FIGURES]
+    more += [f"not pinned yet: {row['unpinned']}"] if every and row.get("unpinned") else []
     first = f"{'✓' if row['here'] else ' '} {row['name']:<18}{columns}  {licence}"
     return [first, *(f"    {line}" for line in [*about, ", ".join(more)] if line)]
 
@@ -91,7 +93,10 @@ def get(
     if variant not in encoders.VARIANTS:
         raise UsageError(f"no variant {variant!r}; there are: {', '.join(encoders.VARIANTS)}")
     if not wanted.commercial and not accept:
-        raise UsageError(f"{name} is not for commercial use ({wanted.licence}); with --accept-licence it is fetched")
+        why = f"{name} is not for commercial use ({wanted.licence})"
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError(f"{why}; with --accept-licence it is fetched")
+        typer.confirm(f"{why}. Fetch it?", abort=True, err=True)
     if source and "://" in source:
         os.environ["HF_ENDPOINT"] = source
     if source and "://" not in source:
@@ -139,26 +144,38 @@ def where(name: str = NAME, variant: str = VARIANT) -> None:
 def remove(
     name: str = NAME,
     variant: str = VARIANT,
-    force: bool = flag("--force", "Also if the gallery here was made with it."),
+    force: bool = flag("--force", "Also if a gallery was made with it."),
     json: bool = json_option(),
 ) -> None:
     """Take a model away."""
     from eyespot import encoders
 
     found = encoders.model_here(name, variant)
-    if not force and found.encoder in _used():
-        raise UsageError(f"the gallery here was made with {name}, and is not searched without it; or add --force")
-    freed = found.remove()
-    print_result({"name": name, "variant": variant, "freed": freed}, [f"freed {freed / 1e6:,.0f} MB"], json)
+    galleries = _galleries()
+    using = [place for place, names in galleries.items() if any(one.endswith(found.encoder) for one in names)]
+    if using and not force:
+        raise UsageError(f"{using[0]} was made with {name}, and is not searched without it; or add --force")
+    freed, known = found.remove(), ", ".join(map(str, galleries)) or "no gallery"
+    lines = [f"freed {freed / 1e6:,.0f} MB; looked at {known}: another gallery that was made with it needs it again"]
+    row = {"name": name, "variant": variant, "freed": freed, "galleries": [*map(str, galleries)]}
+    print_result(row, lines, json)
 
 
-def _used() -> list[str]:
-    """The encoders of the gallery that is nearest to this folder; none where there is no gallery."""
-    from eyespot.gallery.view import Gallery
+def _galleries() -> dict[Path, list[str]]:
+    """The galleries that can be known, with their encoders: at or above this folder, at home, copies of published ones.
+
+    Nothing keeps a list of the others.
+    """
+    from eyespot.gallery.disk import growing_encoders
+    from eyespot.gallery.remote.fetching import copies
 
     chosen = os.environ.get("EYESPOT_GALLERY")
-    place = gallery_here(Path(chosen) if chosen else None)
-    return Gallery(place).encoders if (place / "gallery.toml").is_file() else []
+    near = [Path(chosen).expanduser()] if chosen else []
+    near += [folder / GALLERY for folder in (Path.cwd(), *Path.cwd().parents, Path.home(), Path.home() / "Pictures")]
+    places = dict.fromkeys(
+        place.absolute() for place in [*near, *copies().glob("*")] if (place / "gallery.toml").is_file()
+    )
+    return {place: growing_encoders(place) for place in places}
 
 
 def _row(model: Installed) -> dict[str, Any]:

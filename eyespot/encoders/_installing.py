@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.encoders._graphs import read_graph
-from eyespot.encoders._layouts import ExportLayout, described, layout_of
+from eyespot.encoders._layouts import ExportLayout, beside, described, layout_of
 from eyespot.encoders.onnx import SETTINGS, OnnxEncoder, checked
 from eyespot.models.downloads import fetch
 from eyespot.models.installed import RECORD, Installed, find, place_of, read_record
@@ -44,7 +44,7 @@ def offer(entry: Entry, variant: str) -> Offer:
     if entry.needs:
         raise UsageError(f"{entry.name} needs {entry.needs}")
     repository = listed(entry.repo, entry.revision or None, instead="name a folder that has it: --from FOLDER")
-    root = f"{entry.folder}/" if entry.folder else ""
+    root = entry.root
     paths = [file.path.removeprefix(root) for file in repository.files if file.path.startswith(root)]
     wanted = {root + name for name in _needed(*layout_of(paths, variant, entry.repo), paths)} | set(_ABOUT)
     chosen = tuple(file for file in repository.files if file.path in wanted)
@@ -60,22 +60,24 @@ def offer(entry: Entry, variant: str) -> Offer:
 def _needed(layout: ExportLayout, towers: tuple[str, str], paths: Sequence[str]) -> list[str]:
     """Towers, the files of weights that are named after them, tokenizer and descriptions."""
     weights = [path for path in paths for tower in towers if path.startswith((f"{tower}_data", f"{tower}.data"))]
-    return [*towers, *weights, layout.tokenizer, *layout.beside]
+    return [*towers, *weights, layout.tokenizer, *beside(paths)]
 
 
 def get(entry: Entry, variant: str, offered: Offer, tell: Progress = no_progress) -> Installed:
     """Fetch and install what was offered; what a kill left is gone on with, and is no model before it is whole."""
-    folder = place_of(entry.name, variant)
+    folder, commit = place_of(entry.name, variant), offered.repository.commit
     make_folder(folder)
     with in_turn(folder):  # another eyespot may be fetching it
+        before = find(entry.name, variant)
+        if before is not None and before.revision != commit:  # files of two commits are no model
+            before.forget(stay={file.path.removeprefix(entry.root) for file in offered.repository.files})
         _fetch_all(entry, offered, folder, tell)
-        return _finished(entry, variant, offered.repository.commit, folder)
+        return _finished(entry, variant, commit, folder)
 
 
 def _fetch_all(entry: Entry, offered: Offer, folder: Path, tell: Progress) -> None:
     """The files of an offer, and the weights that its towers name."""
-    repository = offered.repository
-    root = f"{entry.folder}/" if entry.folder else ""
+    repository, root = offered.repository, entry.root
     there = [replace(file, path=file.path.removeprefix(root)) for file in repository.files]
     inside = [replace(file, path=file.path.removeprefix(root)) for file in offered.files]
     coming = sum(file.size for file in inside if not (folder / file.path).is_file())
@@ -101,10 +103,14 @@ def bring(entry: Entry, variant: str, source: Path) -> Installed:
         raise UsageError(f"{source} is no folder; name one that holds the export")
     cached = source / f"models--{entry.repo.replace('/', '--')}"
     source = cached if cached.is_dir() else source  # below the hub's cache as a whole
-    snapshots = sorted(source.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
+    wanted, at = entry.revision, source
+    snapshots = sorted(source.glob("snapshots/*"), key=lambda path: (path.name == wanted, path.stat().st_mtime))
     origin, commit = (snapshots[-1], snapshots[-1].name) if snapshots else (source, "")
     if records := sorted(source.rglob(RECORD)):
         origin, commit = _recorded(records, entry.name, variant)
+    if not (commit or wanted).startswith(wanted):
+        way_out = f"take that one: eyespot models get {entry.name}@{commit} --from {at}"
+        raise UsageError(f"{at} holds {entry.name} at commit {commit}, not {wanted}; {way_out}")
     if (origin / entry.folder).is_dir():
         origin /= entry.folder
     paths = [path.relative_to(origin).as_posix() for path in sorted(origin.rglob("*")) if path.is_file()]
@@ -138,7 +144,11 @@ def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installe
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     names = [name for name in names if name != RECORD and not Path(name).name.startswith(".")]  # another run's
     digests = {name: file_sha256(folder / name) for name in names}
-    made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests)
+    for name, digest in digests.items():
+        if entry.sha256.get(entry.root + name, digest) != digest:
+            raise EyespotError(f"{folder / name} is another file than the table of models names; get it from the hub")
+    sizes = {name: (folder / name).stat().st_size for name in names}
+    made = Installed(entry.name, variant, entry.repo, commit, values["licence"], digests, sizes)
     try:
         try_out(made)
     except EyespotError as error:
@@ -147,10 +157,10 @@ def _finished(entry: Entry, variant: str, commit: str, folder: Path) -> Installe
     return made
 
 
-def encoder_of(model: Installed, *, batch: int | None = None, threads: int = 0) -> OnnxEncoder:
+def encoder_of(model: Installed, batch: int | None = None) -> OnnxEncoder:
     """A model that is here as an encoder."""
     settings = checked(toml_of(model.folder / SETTINGS), model.folder)
-    return OnnxEncoder(model.folder, settings, model.encoder, batch=batch, threads=threads)
+    return OnnxEncoder(model.folder, settings, model.encoder, batch)
 
 
 def probe(encoder: Encoder) -> Vectors:
@@ -182,11 +192,13 @@ def try_out(model: Installed) -> bool:
 
 
 def model_here(name: str, variant: str) -> Installed:
-    """A model by its name. `UsageError` with the line that fetches it if it is not here."""
-    found = find(name, variant)
-    if found is not None:
+    """A model by NAME or NAME@COMMIT. `UsageError` with the line that fetches it if it is not here."""
+    bare, _, commit = name.partition("@")
+    found = find(bare, variant)
+    if found is not None and found.revision.startswith(commit):
         return found
     size = entry(name).mb
     about = f" ({size / 1000:.1f} GB)" if size and variant == "fp32" else ""
     more = "" if variant == "fp32" else f" --variant {variant}"
-    raise UsageError(f"{name} is not on this machine; get it{about}: eyespot models get {name}{more}")
+    there = f"here at commit {found.revision or 'unknown'}" if found else "not on this machine"
+    raise UsageError(f"{bare} is {there}; get it{about}: eyespot models get {name}{more}")

@@ -7,12 +7,15 @@ Layouts: transformers.js (onnx-community, Xenova: onnx/vision_model.onnx), Immic
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eyespot.encoders._graphs import INT64, UINT8, Graph, Port, read_graph
+from eyespot.encoders._torch import sigmoid_floor
 from eyespot.types import UsageError
 
 VARIANTS = {  # of the numbers in a file; the first is what a model was published in
@@ -23,36 +26,36 @@ VARIANTS = {  # of the numbers in a file; the first is what a model was publishe
 }
 OUTPUTS = ("image_embeds", "text_embeds", "image_embedding", "text_embedding", "embedding", "pooler_output", "output")
 SIGLIP_LENGTH, CLIP_LENGTH = 64, 77  # tokens
-LONGEST = 8192  # tokens; tokenizers without a limit say 1e30
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # of PIL, as preprocessor_config.json numbers them
+
+
+# What describes an export, beside its towers or their folders
+BESIDE = re.compile(
+    r"((visual|textual)/)?(config|preprocess_cfg|(preprocessor|tokenizer)_config|special_tokens_map|export_meta)\.json"
+)
 
 
 @dataclass(frozen=True)
 class ExportLayout:
-    """Where an export has its towers, with `{}` for the variant, its tokenizer, and the files that describe them."""
+    """Where an export has its towers, with `{}` for the variant, and its tokenizer."""
 
     name: str
     image: str
     text: str
     tokenizer: str
-    beside: tuple[str, ...] = ()
 
 
-_TRANSFORMERS = ("config.json", "preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json")
-_IMMICH = (
-    "config.json",
-    "visual/preprocess_cfg.json",
-    "textual/tokenizer_config.json",
-    "textual/special_tokens_map.json",
-)
 LAYOUTS = (
-    ExportLayout(
-        "transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json", _TRANSFORMERS
-    ),
-    ExportLayout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json", _TRANSFORMERS),
-    ExportLayout("immich", "visual/model{}.onnx", "textual/model{}.onnx", "textual/tokenizer.json", _IMMICH),
+    ExportLayout("transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json"),
+    ExportLayout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json"),
+    ExportLayout("immich", "visual/model{}.onnx", "textual/model{}.onnx", "textual/tokenizer.json"),
     ExportLayout("rclip", "visual{}.onnx", "textual{}.onnx", "tokenizer.json"),
 )
+
+
+def beside(paths: Iterable[str]) -> list[str]:
+    """Those of these files that describe an export; of one name that of the export itself comes last."""
+    return sorted(filter(BESIDE.fullmatch, paths), key=lambda path: "/" not in path)
 
 
 def layout_of(paths: Sequence[str], variant: str, place: object) -> tuple[ExportLayout, tuple[str, str]]:
@@ -85,7 +88,7 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     graphs = read_graph(folder / image), read_graph(folder / text)
     if not all(graph.inputs for graph in graphs):
         raise UsageError(f"{folder} has a tower without an input; it is no pair of towers")
-    files = {Path(name).name: _json(folder / name) for name in layout.beside if (folder / name).is_file()}
+    files = {Path(name).name: _json(folder / name) for name in beside(paths)}
     read = _of_immich if layout.name == "immich" else _of_transformers
     try:
         pictures, words = read(files, _port(graphs[1], image=False))
@@ -103,7 +106,18 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     licence = str(known.get("licence") or "unknown; see where the folder came from")
     # A fixed batch; or scales that depend on the pictures and texts beside one
     lone = any(graph.inputs[0].shape[:1] == (1,) or "DynamicQuantizeLinear" in graph.operators for graph in graphs)
-    return {"dim": dim, "licence": licence, "image": pictures, "text": words} | ({"batch": 1} if lone else {})
+    floor = _floor(files.get("export_meta.json", {}) | known.get("logits", {}))
+    more = {"batch": 1 if lone else None, "match_floor": floor}
+    found = {"dim": dim, "licence": licence, "image": pictures, "text": words} | more
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _floor(stated: Mapping[str, Any]) -> float | None:
+    """The weakest match by a model's scale and bias, where both are stated; a scale below 10 is its logarithm."""
+    match stated.get("logit_scale"), stated.get("logit_bias"):
+        case (int() | float() as scale, int() | float() as bias):
+            return sigmoid_floor(scale if scale > 10 else math.exp(scale), bias)
+    return None
 
 
 def _image_ports(graph: Graph) -> dict[str, Any]:
@@ -153,6 +167,9 @@ def _of_transformers(files: Mapping[str, Any], tokens: Port) -> tuple[dict[str, 
     words = {"length": min(length, SIGLIP_LENGTH) if siglip else length, **_padding(files)}
     if siglip:
         words |= {"lower_case": True, "unmasked": True, "padding_side": "right"}
+        # The first SigLIP dropped punctuation; the second, whose tokenizer is Gemma's, did not
+        if str(files.get("tokenizer_config.json", {}).get("tokenizer_class")).startswith("Siglip"):
+            words["strip_punctuation"] = True
     return pictures, words
 
 
@@ -175,8 +192,20 @@ def _pictures(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def padding_of(tokenizer: Path) -> dict[str, Any]:
+    """The token that fills a text and the side it stands on, as far as a tokenizer.json says it.
+
+    A vocabulary of 256,000 words behind it is not parsed for it.
+    """
+    text = tokenizer.read_text("utf-8", errors="replace")
+    found = re.search(r'"padding"\s*:\s*(\{[^{}]*(\{[^{}]*\})?[^{}]*\})', text)
+    stated = json.loads(found[1]) if found else {}
+    values = {"padding_side": str(stated.get("direction", "")).lower(), "pad_token": stated.get("pad_token")}
+    return {name: value for name, value in values.items() if value}
+
+
 def _padding(files: Mapping[str, Any]) -> dict[str, Any]:
-    """The token that fills a text, and the side it stands on."""
+    """The same by the tokenizer's other files, which go before it."""
     settings = files.get("special_tokens_map.json", {}) | files.get("tokenizer_config.json", {})
     token, found = settings.get("pad_token"), {}
     if isinstance(token, dict):

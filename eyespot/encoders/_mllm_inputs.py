@@ -1,7 +1,7 @@
 """What multimodal language models are given: what stands around picture and words, a row a family, and pixels.
 
-The vector is the last layer's hidden state at the last token that is said. The instructions are our own words; a model
-that was trained with one wording may read better with that: an `eyespot.toml` in its folder goes before this table.
+The instructions are our own words; a model that was trained with one wording may read better with that: an
+`eyespot.toml` in its folder goes before this table.
 """
 
 from __future__ import annotations

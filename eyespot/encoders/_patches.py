@@ -1,8 +1,7 @@
 """Where a vision transformer sees something: what each patch adds to a score.
 
-The score is followed back to the tokens that enter the last block. What a patch adds is the derivative times how the
-patch differs from the mean patch: to first order, how much the score falls if the patch looks like the others. The
-mean over all patches is taken off, since each patch also changes by how much the model normalises it.
+What a patch adds is the score's derivative by the tokens that enter the last block, times how they differ from the mean
+patch. The mean over all patches is taken off, since each also changes by how much the model normalises it.
 """
 
 from __future__ import annotations

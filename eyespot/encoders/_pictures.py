@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -79,6 +79,12 @@ def text_list(texts: str | Sequence[str]) -> list[str]:
     if strange := [text for text in found if not isinstance(text, str)]:
         raise UsageError(f"texts are a str or a list of them, not of {kind_text(strange[0])}")
     return found
+
+
+def in_batches(encode: Callable[[Any], Vectors], given: Sequence[Any], size: int, dim: int) -> Vectors:
+    """The vectors of what is given, (n, dim), `size` at a time."""
+    some = (given[start : start + size] for start in range(0, len(given), size))
+    return np.concatenate([np.zeros((0, dim), np.float32), *map(encode, some)])
 
 
 def upright_picture(given: Any, min_side: int | None = None) -> Image:

@@ -24,14 +24,10 @@ def trainable(encoder: Any) -> TorchEncoder:
     """The encoder, if its weights can be changed and written; `UsageError` if not."""
     name = encoder.space.encoder
     if name.startswith("open_clip:hf-hub:"):  # its configuration lies on the hub, and a file of weights names none
-        raise UsageError(
-            f"{name} is trained under its model's own name, as in open_clip:ViT-B-16/FILE; save its weights"
-        )
+        raise UsageError(f"{name} is trained under its model's name, as in open_clip:ViT-B-16/FILE; save its weights")
     if name.startswith(("hf:", "open_clip:")) and isinstance(encoder, TorchEncoder):
         return encoder
-    raise UsageError(
-        f"{encoder.space.encoder} cannot be trained; index with an hf: or open_clip: model and name it by -e"
-    )
+    raise UsageError(f"{name} cannot be trained; index with an hf: or open_clip: model and name it by -e")
 
 
 def save(encoder: TorchEncoder, folder: Path) -> str:

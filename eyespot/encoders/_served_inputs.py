@@ -1,8 +1,7 @@
 """What an encoder behind an address is told, and how inputs become requests and answers vectors.
 
 Options stand before a file that EYESPOT_EMBEDDINGS_SETTINGS names. The request is vLLM's: `messages` in place of
-`input`, one user message whose content is the picture as a data URL, then the words; the server's own chat template
-makes the model's tokens of it.
+`input`, one user message whose content is the picture as a data URL, then the words.
 """
 
 from __future__ import annotations
@@ -113,8 +112,7 @@ def vector_of(answer: Mapping[str, Any]) -> NDArray[np.float32]:
     if not np.isfinite(largest) or largest == 0:
         raise NotFiniteVector("the vector is nought" if largest == 0 else "the vector has numbers that are not finite")
     scaled = numbers / largest  # the square of a large number would be no number
-    unit: NDArray[np.float32] = (scaled / np.linalg.norm(scaled)).astype(np.float32)
-    return unit
+    return np.asarray(scaled / np.linalg.norm(scaled), np.float32)
 
 
 # -- options ---------------------------------------------------------------------------------------------------
@@ -127,7 +125,6 @@ OURS = ("model", "messages", "input", "encoding_format")  # fields of a request 
 # Models that were trained to embed take the words as they are.
 PLAIN = Instructions(picture="", text=WORDS, both=WORDS)
 FAMILIES = {"plain": PLAIN, "chat": ANSWER, "vlm2vec": REPRESENT}
-
 
 Whole = Annotated[int, Field(gt=0, strict=True)]
 Seconds = Annotated[float, Field(gt=0, strict=True)]

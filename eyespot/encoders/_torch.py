@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
-from eyespot.encoders._pictures import PictureEncoder, text_list
-from eyespot.encoders._text_caveats import joined, of_contrastive
+from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
+from eyespot.encoders._text_caveats import cut_text, joined, of_contrastive
 from eyespot.models import device
 from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
 
@@ -40,9 +40,7 @@ class TorchTowers(Protocol):
 
     def caveat(self, text: str) -> str | None: ...
 
-    def cut(self, text: str) -> str | None: ...
-
-    def tokens_in(self, text: str) -> int: ...
+    def reach(self, text: str) -> tuple[int, int, str]: ...  # tokens read, of how many, and the end of what is read
 
     def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
 
@@ -96,14 +94,12 @@ class TorchEncoder(PictureEncoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts under the model's own prompt rules to unit rows (n, dim)."""
-        texts, vectors = text_list(texts), [np.zeros((0, self.space.dim), np.float32)]
-        for i in range(0, len(texts), TEXTS_AT_ONCE):
-            tokens = {
-                name: ids.to(self.device.torch)
-                for name, ids in self.towers.tokens(texts[i : i + TEXTS_AT_ONCE]).items()
-            }
-            vectors.append(self.device.unit_rows(self.towers.text, tokens))
-        return np.concatenate(vectors)
+
+        def encode(some: list[str]) -> Vectors:
+            tokens = {name: ids.to(self.device.torch) for name, ids in self.towers.tokens(some).items()}
+            return self.device.unit_rows(self.towers.text, tokens)
+
+        return in_batches(encode, text_list(texts), TEXTS_AT_ONCE, self.space.dim)
 
     def heat(self, picture: Image, query: Vectors) -> Heat | None:
         """What each patch adds to the score of a query (dim,); None for a tower that is no vision transformer."""
@@ -117,23 +113,29 @@ class TorchEncoder(PictureEncoder):
 
     def cut(self, text: str) -> str | None:
         """What is said of a text that is longer than the text half."""
-        return self.towers.cut(text)
+        return cut_text(self.space.encoder, *self.towers.reach(text))
 
     def tokens_in(self, text: str) -> int:
         """How many tokens the text half reads, without padding."""
-        return self.towers.tokens_in(text)
+        return self.towers.reach(text)[0]
 
     def weakest_match(self, text: str) -> float | None:
         """The same for every text: where the model itself thinks a pair improbable."""
         return self.match_floor
 
 
-def sigmoid_floor(scale: float, bias: float | None) -> float | None:
-    """The cosine at which a sigmoid-trained model (SigLIP) gives a pair one chance in a thousand; None without a bias.
+def floor_of(model: Any) -> float | None:
+    """The weakest match by the model's own scale and bias; None for CLIP, which was trained to rank only."""
+    scale, bias = getattr(model, "logit_scale", None), getattr(model, "logit_bias", None)
+    return None if scale is None or bias is None else sigmoid_floor(float(scale.exp()), float(bias))
+
+
+def sigmoid_floor(scale: float, bias: float) -> float | None:
+    """The cosine at which a sigmoid-trained model (SigLIP) gives a pair one chance in a thousand.
 
     Low on purpose: such a model gives good matches of short queries a few percent only.
     """
-    if bias is None or scale <= 0:
+    if scale <= 0:
         return None
     floor = (np.log(IMPROBABLE / (1 - IMPROBABLE)) - bias) / scale
     return float(floor) if 0 < floor < 1 else None
@@ -168,8 +170,7 @@ class Device:
 
         with torch.inference_mode(), self._precision():
             rows = tower(inputs)  # (n, dim)
-        unit: Vectors = torch.nn.functional.normalize(rows.float(), dim=-1).cpu().numpy()
-        return unit
+        return np.asarray(torch.nn.functional.normalize(rows.float(), dim=-1).cpu())
 
     def _precision(self) -> AbstractContextManager[Any]:
         import torch

@@ -1,7 +1,6 @@
 """`crops:N:ENCODER`: the mean of a picture's vector and those of N overlapping parts of it, in a space of its own.
 
-Small things in a corner count for more so, and storage and search stay as they are; embedding takes N + 1 times as
-long. Measured in docs/how/encoders.md.
+Small things in a corner count for more so; embedding takes N + 1 times as long. Measured in docs/how/encoders.md.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ class Crops(PictureEncoder):
         n, parts = pixels.shape[:2]
         looks = self.inner.encode_pixels(pixels.reshape(n * parts, *pixels.shape[2:]))  # (n * (1 + N), dim)
         mean = looks.reshape(n, parts, -1 if n else self.space.dim).mean(axis=1, dtype=np.float64)  # (n, dim)
-        unit: Vectors = (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
-        return unit
+        return np.asarray(mean / np.linalg.norm(mean, axis=1, keepdims=True), np.float32)
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Texts to unit vectors (n, dim), as the encoder has them."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, centre_crop
-from eyespot.encoders._text_caveats import cut_text, latin_only, mostly_unknown
-from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
+from eyespot.encoders._text_caveats import latin_only, mostly_unknown
+from eyespot.encoders._torch import Device, TorchEncoder, floor_of
 from eyespot.models import hub
 from eyespot.models.pretrained import model_of
 from eyespot.types import Pixels, Space, UsageError
@@ -54,7 +54,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
             probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
         weights, read = hub.digest(checkpoint.weights), _preprocessing(towers, checkpoint.folder)
         space = Space(towers.name, checkpoint.revision, weights, read, probe.shape[1])
-        return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
+        return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, floor_of(towers.model))
 
 
 @dataclass
@@ -155,26 +155,15 @@ class Transformer:
             return latin_only(self.name, text)
         return mostly_unknown(self.name, self.tokenizer(text).input_ids, self.tokenizer.unk_token_id)
 
-    def cut(self, text: str) -> str | None:
+    def reach(self, text: str) -> tuple[int, int, str]:
         """Of the tokens that the model's tokenizer makes without a limit."""
         ids = self.tokenizer(text, truncation=True, max_length=self.length).input_ids
         total = len(self.tokenizer(text, verbose=False).input_ids)
-        return cut_text(self.name, len(ids), total, self.tokenizer.decode(ids, skip_special_tokens=True))
-
-    def tokens_in(self, text: str) -> int:
-        """Those that the text half reads."""
-        return len(self.tokenizer(text, truncation=True, max_length=self.length).input_ids)
-
-    @property
-    def match_floor(self) -> float | None:
-        """SigLIP's own threshold for a pair; none for CLIP, which was trained to rank only."""
-        scale, bias = getattr(self.model, "logit_scale", None), getattr(self.model, "logit_bias", None)
-        return None if scale is None or bias is None else sigmoid_floor(float(scale.exp()), float(bias))
+        return len(ids), total, self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
 def _processed(processor: Any, picture: Image) -> Pixels:
-    pixels: Pixels = processor(images=picture, return_tensors="pt")["pixel_values"][0].numpy()
-    return pixels
+    return np.asarray(processor(images=picture, return_tensors="pt")["pixel_values"][0])
 
 
 def _fitted(long: int, patch: int, mean: Sequence[float], std: Sequence[float], picture: Image) -> Pixels:

@@ -1,6 +1,5 @@
 """Multimodal language models: `mllm:ORG/NAME[@REVISION]` or `mllm:FOLDER`; Qwen-VL, VLM2Vec, UME-R1, Phi-4-multimodal.
 
-A picture, words, or both as one input; the vector is the last layer's hidden state at the last token, of unit length.
 A model trained to reason first (UME-R1) writes its thoughts on a query down and embeds them with it, while pictures are
 embedded at once. Adapters (LoRA) are merged into the model that they name.
 """
@@ -16,7 +15,7 @@ import numpy as np
 
 from eyespot.encoders import _lora as lora
 from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
-from eyespot.encoders._pictures import PictureEncoder, text_list
+from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, licence_of
 from eyespot.models import device as devices, hub
@@ -53,16 +52,18 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         prompt = {"processor": type(image).__name__, "image": settings, **prompt}
         dim = int(network.config.get_text_config().hidden_size)
         space = Space(name, checkpoint.revision, weights, json.dumps(prompt, sort_keys=True, default=str), dim)
-        speaker = Speaker(network, processor, chosen, thoughts)
         few = 4 if where.torch.type == "cpu" else 16
-        return MultimodalEncoder(speaker, space, licence_of(spec), batch or few)
+        return MultimodalEncoder(network, processor, chosen, thoughts, space, licence_of(spec), batch or few)
 
 
 @dataclass(repr=False)
 class MultimodalEncoder(PictureEncoder):
     """A loaded model as an `eyespot.types.Encoder` that also composes (`eyespot.types.Composer`)."""
 
-    speaker: Speaker
+    network: Any
+    processor: Any
+    family: Family
+    thoughts: int
     space: Space
     licence: str
     batch: int
@@ -74,40 +75,26 @@ class MultimodalEncoder(PictureEncoder):
 
     def encode_pixels(self, pixels: Pixels) -> Vectors:
         """Pictures (n, ...) as `read` gave them, as what is found: without reasoning, (n, dim)."""
-        return self._rows(self.speaker.embedded, [ModelInput(row, None) for row in pixels])
+        return self._rows(self.embedded, [ModelInput(row, None) for row in pixels])
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Words that ask, under the family's instruction and after reasoning where it has that, (n, dim)."""
-        return self._rows(self.speaker.query_vectors, [ModelInput(None, text) for text in text_list(texts)])
+        return self._rows(self.query_vectors, [ModelInput(None, text) for text in text_list(texts)])
 
     def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
         """Pictures (n, ...) with words about each, read together, (n, dim)."""
-        return self._rows(
-            self.speaker.query_vectors, [ModelInput(row, text) for row, text in zip(pixels, texts, strict=True)]
-        )
+        return self._rows(self.query_vectors, [ModelInput(row, text) for row, text in zip(pixels, texts, strict=True)])
 
     def _rows(self, embed: Callable[[Sequence[ModelInput]], torch.Tensor], shown: Sequence[ModelInput]) -> Vectors:
         import torch
 
-        parts = [np.zeros((0, self.space.dim), np.float32)]
+        def encode(some: Sequence[ModelInput]) -> Vectors:
+            return np.asarray(torch.nn.functional.normalize(embed(some).float(), dim=1).cpu())
+
         with torch.inference_mode(), hub.quiet():
-            for at in range(0, len(shown), self.batch):
-                rows = embed(shown[at : at + self.batch]).float()
-                parts.append(torch.nn.functional.normalize(rows, dim=1).cpu().numpy())
-        return np.concatenate(parts)
+            return in_batches(encode, shown, self.batch, self.space.dim)
 
-
-# -- what is said, and where it is read ---------------------------------------------------------------------
-
-
-@dataclass
-class Speaker:
-    """A network with its processor and the way its family is asked."""
-
-    network: Any
-    processor: Any
-    family: Family
-    thoughts: int
+    # what is said, and where it is read
 
     def query_vectors(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The vectors of queries, (n, dim): after reasoning where the family reasons."""

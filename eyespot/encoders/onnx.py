@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
-from eyespot.encoders._layouts import described
-from eyespot.encoders._pictures import PictureEncoder, text_list
+from eyespot.encoders._layouts import described, padding_of
+from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
+from eyespot.models.installed import is_inside
+from eyespot.settings.fields import Settings
 from eyespot.storage.text_files import toml_of
-from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
+from eyespot.types import Encoder, EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image, Resampling
@@ -33,13 +35,13 @@ NEEDS = "nothing more; an exported model in a folder"
 SETTINGS = "eyespot.toml"
 
 
-def load(spec: str, *, batch: int | None = None, threads: int = 0) -> OnnxEncoder:
-    """A folder as an encoder; the towers open when they are first used. `threads` 0 leaves the choice to the runtime.
+def load(spec: str, *, batch: int | None = None) -> Encoder:
+    """A folder as an encoder; the towers open when they are first used.
 
     Raises: UsageError for a missing file or a wrong line in the settings.
     """
     if spec.startswith("hub:"):
-        found: OnnxEncoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch, threads=threads)
+        found: Encoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch)
         return found
     folder = Path(spec).expanduser()
     has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
@@ -47,20 +49,16 @@ def load(spec: str, *, batch: int | None = None, threads: int = 0) -> OnnxEncode
     for name in (settings.image.file, settings.text.file, settings.text.tokenizer):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}; put it there or name another file in {SETTINGS}")
-    return OnnxEncoder(folder, settings, f"onnx:{folder.resolve()}", batch=batch, threads=threads)
+    return OnnxEncoder(folder, settings, f"onnx:{folder.resolve()}", batch)
 
 
 # -- the settings file --------------------------------------------------------------------------------------
 
 
-FOLDERS = ("onnx", "visual", "textual")  # of the layouts of the hub
-
-
 def _inside(name: str) -> str:
     """A file of the folder itself: settings from elsewhere must not make eyespot read other files."""
-    folder, slash, file = name.rpartition("/")
-    if not file or file in (".", "..") or any(mark in file for mark in "\\:\0") or (slash and folder not in FOLDERS):
-        raise ValueError(f"must be the plain name of a file in the same folder, or in {', '.join(FOLDERS)}")
+    if not is_inside(name):
+        raise ValueError("must be the name of a file in the same folder, or below it")
     return name
 
 
@@ -69,11 +67,7 @@ Side = Annotated[int, Field(gt=0, le=8192)]
 Three = tuple[float, float, float]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ImageSettings(_Strict):
+class ImageSettings(Settings):
     """The image tower and how a picture becomes its input, (n, 3, height, width), or (n, height, width, 3) bytes."""
 
     file: PlainName = "image.onnx"
@@ -91,8 +85,13 @@ class ImageSettings(_Strict):
         """The input's height and width in pixels."""
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one input."""
+        return (*self.height_width, 3) if self.pixels == "bytes" else (3, *self.height_width)
 
-class TextSettings(_Strict):
+
+class TextSettings(Settings):
     """The text tower and how a text becomes its input, (n, length) integers."""
 
     file: PlainName = "text.onnx"
@@ -101,7 +100,6 @@ class TextSettings(_Strict):
     mask: str | None = None  # the name of the attention mask's input, if the tower has one
     output: str = "text_embeds"
     length: Annotated[int, Field(gt=0, le=8192)]
-    padding: Literal["length", "longest"] = "length"
     pad_token: str = "<pad>"
     padding_side: Literal["right", "left"] = "right"
     lower_case: bool = False
@@ -109,8 +107,13 @@ class TextSettings(_Strict):
     prefix: str = ""
     full_mask: bool = False  # every token counts, as in a model that was trained without a mask
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one input."""
+        return (self.length,)
 
-class OnnxSettings(_Strict):
+
+class OnnxSettings(Settings):
     """All of eyespot.toml."""
 
     dim: Annotated[int, Field(gt=0)]
@@ -123,9 +126,13 @@ class OnnxSettings(_Strict):
 
 
 def checked(values: Mapping[str, Any], folder: Path) -> OnnxSettings:
-    """Settings of a folder. Raises: UsageError that names the line at fault."""
+    """Settings of a folder, with the padding that its tokenizer states. Raises: UsageError that names a wrong line."""
     try:
-        return OnnxSettings.model_validate(values)
+        found = OnnxSettings.model_validate(values)
+        if not (tokenizer := folder / found.text.tokenizer).is_file():
+            return found
+        stated = padding_of(tokenizer) | {name: getattr(found.text, name) for name in found.text.model_fields_set}
+        return found.model_copy(update={"text": TextSettings.model_validate(stated)})
     except ValidationError as error:
         text = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise UsageError(f"{folder / SETTINGS}: {text}") from error
@@ -152,10 +159,8 @@ def weight_files(folder: Path, settings: OnnxSettings) -> list[Path]:
 class OnnxEncoder(PictureEncoder):
     """Two towers run by onnxruntime; `name` is the one that loads them again."""
 
-    def __init__(
-        self, folder: Path, settings: OnnxSettings, name: str, *, batch: int | None = None, threads: int = 0
-    ) -> None:
-        self._folder, self._settings, self._threads = folder, settings, threads
+    def __init__(self, folder: Path, settings: OnnxSettings, name: str, batch: int | None = None) -> None:
+        self._folder, self._settings = folder, settings
         self.batch = 1 if settings.batch == 1 else batch or settings.batch
         self.licence = settings.licence
         words = hub.digest([folder / settings.text.tokenizer])
@@ -180,17 +185,16 @@ class OnnxEncoder(PictureEncoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts to unit rows (n, dim)."""
-        settings, texts = self._settings.text, text_list(texts)
-        parts = [np.zeros((0, self.space.dim), np.float32)]
-        for start in range(0, len(texts), self.batch):
-            some = [self._worded(text) for text in texts[start : start + self.batch]]
-            encoded = self._tokenizer.encode_batch(some)
-            inputs = {settings.input: np.array([text.ids for text in encoded], np.int64)}  # (n, length)
-            if settings.mask is not None:
-                mask = np.array([text.attention_mask for text in encoded], np.int64)
-                inputs[settings.mask] = np.ones_like(mask) if settings.full_mask else mask
-            parts.append(self._unit_rows(self._text_tower, settings, inputs))
-        return np.concatenate(parts)
+        return in_batches(self._encode, text_list(texts), self.batch, self.space.dim)
+
+    def _encode(self, texts: Sequence[str]) -> Vectors:
+        settings = self._settings.text
+        encoded = self._tokenizer.encode_batch([self._worded(text) for text in texts])
+        inputs = {settings.input: np.array([text.ids for text in encoded], np.int64)}  # (n, length)
+        if settings.mask is not None:
+            mask = np.array([text.attention_mask for text in encoded], np.int64)
+            inputs[settings.mask] = np.ones_like(mask) if settings.full_mask else mask
+        return self._unit_rows(self._text_tower, settings, inputs)
 
     def caveat(self, text: str) -> str | None:
         """One sentence if most of the text is unknown to the tokenizer, or it asks for what such models do not see."""
@@ -236,19 +240,15 @@ class OnnxEncoder(PictureEncoder):
             shape = made.shape[1:]
             text = f"{file} gives vectors of shape {shape}, not ({self.space.dim},); set dim or output in {SETTINGS}"
             raise UsageError(text)
-        unit: Vectors = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12))
-        return unit
+        return np.asarray(made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12)), np.float32)
 
     @cached_property
     def _image_tower(self) -> Any:
-        settings = self._settings.image
-        return _session(self._folder / settings.file, [settings.input], settings.output, self._threads)
+        return _session(self._folder / self._settings.image.file, self._settings.image)
 
     @cached_property
     def _text_tower(self) -> Any:
-        settings = self._settings.text
-        inputs = [settings.input] if settings.mask is None else [settings.input, settings.mask]
-        return _session(self._folder / settings.file, inputs, settings.output, self._threads)
+        return _session(self._folder / self._settings.text.file, self._settings.text)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -272,28 +272,43 @@ def _usual(settings: ImageSettings | TextSettings) -> set[str]:
     return {name for name in _LATER if name in fields and getattr(settings, name) == fields[name].default}
 
 
-def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
-    """The tower, with the names that the settings promise. Raises: UsageError if it is no model or has others."""
+def _providers(available: Sequence[str]) -> list[str]:
+    """What runs a tower, the first choice first. Raises: UsageError if EYESPOT_PROVIDERS names what is not here."""
+    here = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
+    # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
+    named = os.environ.get("EYESPOT_PROVIDERS", "")
+    wanted = [name.strip().removesuffix("ExecutionProvider") for name in named.split(",") if name.strip()]
+    if lacking := [name for name in wanted if name.lower() not in here]:
+        there = ", ".join(name.removesuffix("ExecutionProvider") for name in available)
+        raise UsageError(f"EYESPOT_PROVIDERS names {lacking[0]}, which onnxruntime does not have here; it has: {there}")
+    return list(dict.fromkeys(here[name.lower()] for name in wanted or ("CUDA", "CPU") if name.lower() in here))
+
+
+def _session(file: Path, settings: ImageSettings | TextSettings) -> Any:
+    """The tower, with the names and shapes that the settings promise. Raises: UsageError if it has others."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
     options.log_severity_level = 4
-    # Never CoreML by itself: it cuts such towers into many parts, is slower, and has given wrong numbers
-    named = os.environ.get("EYESPOT_PROVIDERS") or "CUDA,CPU"
-    wanted = [f"{name.strip().removesuffix('ExecutionProvider')}ExecutionProvider" for name in named.split(",")]
-    providers = [name for name in wanted if name in onnxruntime.get_available_providers()]
+    providers = _providers(onnxruntime.get_available_providers())
     try:
         tower = onnxruntime.InferenceSession(str(file), options, providers=providers)
     except Exception as error:  # onnxruntime's errors share no other base
         is_newer = any(word in str(error).lower() for word in ("opset", "ir version"))
         way_out = "; this export needs a newer onnxruntime: pip install -U onnxruntime" if is_newer else ""
         raise UsageError(f"{file} is no model that onnxruntime opens: {_first_line(error)}{way_out}") from error
+    inputs, output = [settings.input, *filter(None, [getattr(settings, "mask", None)])], settings.output
     for kind, names, ports in (("input", inputs, tower.get_inputs()), ("output", [output], tower.get_outputs())):
         known = [one.name for one in ports]
         if lacking := [name for name in names if name not in known]:
             there = ", ".join(known)
             raise UsageError(f"{file} has no {kind} {lacking[0]!r}; there are: {there}; set it in {SETTINGS}")
+    shape = next(one.shape[1:] for one in tower.get_inputs() if one.name == settings.input)
+    if any(isinstance(side, int) and side != given for side, given in zip(shape, settings.shape, strict=False)):
+        line = "[text] length" if isinstance(settings, TextSettings) else "[image] size"
+        raise UsageError(
+            f"{file} takes {settings.input} of {shape}, not {list(settings.shape)}; set {line} in {SETTINGS}"
+        )
     return tower
 
 
@@ -308,10 +323,10 @@ def _tokenizer(file: Path, settings: TextSettings) -> Any:
     pad = tokenizer.token_to_id(settings.pad_token)
     if pad is None:
         raise UsageError(f"{file} has no token {settings.pad_token!r}; set pad_token in {SETTINGS}")
-    tokenizer.enable_truncation(settings.length)
-    length = settings.length if settings.padding == "length" else None
-    side = settings.padding_side
-    tokenizer.enable_padding(direction=side, pad_id=pad, pad_token=settings.pad_token, length=length)
+    side = (tokenizer.truncation or {}).get("direction", "right").lower()
+    tokenizer.enable_truncation(settings.length, direction=side)
+    filler = {"pad_id": pad, "pad_token": settings.pad_token}
+    tokenizer.enable_padding(direction=settings.padding_side, length=settings.length, **filler)
     return tokenizer
 
 

@@ -15,9 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eyespot.encoders._patches import PatchGrid, centre_crop
-from eyespot.encoders._text_caveats import cut_text, latin_only, mostly_unknown
-from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
+from eyespot.encoders._text_caveats import latin_only, mostly_unknown
+from eyespot.encoders._torch import Device, TorchEncoder, floor_of
 from eyespot.models import hub
 from eyespot.models.downloads import download
 from eyespot.types import Pixels, Space, UsageError
@@ -33,16 +35,13 @@ SITE = "https://huggingface.co"
 HUB_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "open_clip_pytorch_model.bin")
 
 
-def load(
-    spec: str, *, device: str = "auto", batch: int | None = None, configs: str | Path | None = None
-) -> TorchEncoder:
-    """An open_clip model as an encoder; `configs` is a folder (or file) of further model configurations.
+def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchEncoder:
+    """An open_clip model as an encoder; further configurations are named to open_clip's `add_model_config` before.
 
     Raises: UsageError for an unknown model or tag, EyespotError if the weights cannot be had or do not fit.
     """
     with hub.loading(f"open_clip:{spec}"):
         where = Device(device)
-        add_configs(configs)
         if spec.startswith(HUB):
             source = _on_hub(spec)
         else:
@@ -55,7 +54,8 @@ def load(
                 raise UsageError(f"open_clip has no model {model!r}; the nearest are: {', '.join(near or known[:5])}")
             file = Path(pretrained).expanduser()
             if file.is_file():
-                source = OpenClipSource(f"open_clip:{model}/{file.resolve()}", model, [file], model)
+                checkpoint = hub.Checkpoint(file.parent, [file], "")
+                source = OpenClipSource(f"open_clip:{model}/{file.resolve()}", model, checkpoint, model)
             else:
                 source = _tagged(model, pretrained)
         return encoder(source, OpenClip.create(source, where), where, batch)
@@ -67,9 +67,8 @@ class OpenClipSource:
 
     name: str  # that loads it again, with the room's prefix
     architecture: str  # a model's name, or "local-dir:FOLDER"
-    weights: list[Path]
+    checkpoint: hub.Checkpoint
     tokenizer: str
-    revision: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     licence: str = "unknown; see where the checkpoint came from"
 
@@ -91,7 +90,7 @@ class OpenClip:
         in_folder = source.architecture.startswith("local-dir:")
         model = open_clip.create_model(
             source.architecture,
-            pretrained=None if in_folder else str(source.weights[0]),
+            pretrained=None if in_folder else str(source.checkpoint.weights[0]),
             require_pretrained=True,
             weights_only=True,
             **source.settings,
@@ -149,22 +148,14 @@ class OpenClip:
             return latin_only(self.name, text)
         return mostly_unknown(self.name, vocabulary(text, add_special_tokens=False).input_ids, vocabulary.unk_token_id)
 
-    def cut(self, text: str) -> str | None:
+    def reach(self, text: str) -> tuple[int, int, str]:
         """Of the tokens of the cleaned text, with those that every text begins and ends with."""
-        longest, ids = self.tokenizer.context_length, self._ids(text)
-        decode = getattr(self.tokenizer, "tokenizer", self.tokenizer).decode
-        return cut_text(self.name, min(len(ids), longest), len(ids), decode(ids[1 : longest - 1]))
-
-    def tokens_in(self, text: str) -> int:
-        """Those that the text half reads."""
-        return min(len(self._ids(text)), int(self.tokenizer.context_length))
-
-    def _ids(self, text: str) -> list[int]:
-        vocabulary = getattr(self.tokenizer, "tokenizer", None)
+        longest, vocabulary = int(self.tokenizer.context_length), getattr(self.tokenizer, "tokenizer", None)
         if vocabulary is None:
-            return [0, *self.tokenizer.encode(text), 0]
-        ids: list[int] = vocabulary(getattr(self.tokenizer, "clean_fn", str)(text)).input_ids
-        return ids
+            ids = [0, *self.tokenizer.encode(text), 0]
+        else:
+            ids = vocabulary(getattr(self.tokenizer, "clean_fn", str)(text)).input_ids
+        return min(len(ids), longest), len(ids), (vocabulary or self.tokenizer).decode(ids[1 : longest - 1])
 
     @property
     def preprocessing(self) -> str:
@@ -175,16 +166,7 @@ class OpenClip:
 
 
 def _transformed(transform: Any, picture: Image) -> Pixels:
-    pixels: Pixels = transform(picture).numpy()
-    return pixels
-
-
-def add_configs(configs: str | Path | None) -> None:
-    """Model configurations beyond open_clip's own."""
-    import open_clip
-
-    if configs is not None:
-        open_clip.add_model_config(Path(configs).expanduser())
+    return np.asarray(transform(picture))
 
 
 def encoder(source: OpenClipSource, towers: OpenClip, device: Device, batch: int | None) -> TorchEncoder:
@@ -192,29 +174,21 @@ def encoder(source: OpenClipSource, towers: OpenClip, device: Device, batch: int
     import open_clip
 
     config = open_clip.get_model_config(source.architecture)
-    weights = hub.digest(source.weights)
-    space = Space(source.name, source.revision, weights, towers.preprocessing, config["embed_dim"])
-    bias = getattr(towers.model, "logit_bias", None)
-    floor = sigmoid_floor(float(towers.model.logit_scale.exp()), None if bias is None else float(bias))
-    return TorchEncoder(towers, device, space, source.licence, batch or device.batch, floor)
+    weights, revision = hub.digest(source.checkpoint.weights), source.checkpoint.revision
+    space = Space(source.name, revision, weights, towers.preprocessing, config["embed_dim"])
+    return TorchEncoder(towers, device, space, source.licence, batch or device.batch, floor_of(towers.model))
 
 
 def _on_hub(spec: str) -> OpenClipSource:
     repo, _, revision = spec.removeprefix(HUB).partition("@")
-    checkpoint = hub.fetch(repo, revision or None, HUB_WEIGHTS, f"{hub.HAND}, or {hub.STARTER}")
+    checkpoint = hub.fetch(repo, revision or None, HUB_WEIGHTS)
     folder = f"local-dir:{checkpoint.folder}"
     # Whether the folder alone gives the tokenizer: its files are there, or it is CLIP's, which the library has
     config = json.loads((checkpoint.folder / "open_clip_config.json").read_text("utf-8"))
     vocabulary = config.get("model_cfg", config).get("text_cfg", {}).get("hf_tokenizer_name")
     brings_tokenizer = not vocabulary or (checkpoint.folder / "tokenizer_config.json").is_file()
-    return OpenClipSource(
-        name=f"open_clip:{spec}",
-        architecture=folder,
-        weights=checkpoint.weights,
-        tokenizer=folder if brings_tokenizer else HUB + repo,
-        revision=checkpoint.revision,
-        licence=f"see {SITE}/{repo}",
-    )
+    tokenizer = folder if brings_tokenizer else HUB + repo
+    return OpenClipSource(f"open_clip:{spec}", folder, checkpoint, tokenizer, licence=f"see {SITE}/{repo}")
 
 
 def _tagged(model: str, pretrained: str) -> OpenClipSource:
@@ -233,15 +207,8 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
     keys = ("mean", "std", "interpolation", "resize_mode", "fill_color")
     preprocess = {key: config[key] for key in keys if key in config}
     tag_settings = {"force_preprocess_cfg": preprocess, "force_quick_gelu": bool(config.get("quick_gelu"))}
-    return OpenClipSource(
-        name=f"open_clip:{model}/{pretrained}",
-        architecture=model,
-        weights=checkpoint.weights,
-        tokenizer=model,
-        revision=checkpoint.revision,
-        settings=tag_settings,
-        licence=f"see {place}",
-    )
+    name = f"open_clip:{model}/{pretrained}"
+    return OpenClipSource(name, model, checkpoint, model, tag_settings, f"see {place}")
 
 
 def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
@@ -252,4 +219,4 @@ def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
         weights = download(config["url"], cache, sha256=promised[1] if promised else None).place
         return hub.Checkpoint(weights.parent, [weights], "")
     safe = Path(file).with_suffix(".safetensors").name if file else ""
-    return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS, f"{hub.HAND}, or {hub.STARTER}")
+    return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)

@@ -1,8 +1,7 @@
 """Multimodal embedding models behind an address: `served:MODEL[@REVISION]`; vLLM, or who else speaks its protocol.
 
-A picture, words, or both are one message each to /v1/embeddings, and one vector comes back. The address is the option
-`url`, EYESPOT_EMBEDDINGS_URL or OPENAI_BASE_URL, the key OPENAI_API_KEY. So a model can be used whose code lies in its
-repository: the server has code of its own for it, and here nothing of the model runs.
+A picture, words, or both are one message each to /v1/embeddings, and one vector comes back. So a model can be used
+whose code lies in its repository: the server has code of its own for it, and here nothing of the model runs.
 """
 
 from __future__ import annotations
@@ -39,9 +38,8 @@ MANY = 16  # pictures refused, and more than were taken: no accident any more
 def load(spec: str, **options: Any) -> ServedEncoder:
     """The model that a server offers under this name; options as in `ServedSettings`.
 
-    Three things are asked of the server at once: what it tells of the model, whether it reads a picture with words, and
-    how long its vectors are. Raises: UsageError without an address, without a model, for one that is not served or
-    takes no pictures, and for options that do not exist; EyespotError if nobody answers.
+    Raises: UsageError without an address, without a model, for one that is not served or takes no pictures, and for
+    options that do not exist; EyespotError if nobody answers.
     """
     settings, (model, wanted) = ServedSettings.of(options), _model_and_revision(spec)
     asking = EmbeddingClient(settings.endpoint(model), settings.wording(model), settings.workers)
@@ -83,8 +81,7 @@ class ServedEncoder(PictureEncoder):
         made = np.full((len(pixels), self.space.dim), np.nan, np.float32)
         for at, found in self.asking.all([ModelInput(row, None) for row in pixels], self.space.dim):
             if isinstance(found, NoVector):
-                picture = pixels[at]
-                self.refused[hashlib.sha256(picture.tobytes()).hexdigest()] = str(found)
+                self.refused[hashlib.sha256(pixels[at].tobytes()).hexdigest()] = str(found)
                 if len(self.refused) >= MANY and len(self.refused) > self.taken:
                     raise EyespotError(f"{len(self.refused)} pictures got no vector and {self.taken} did; {found}")
             else:

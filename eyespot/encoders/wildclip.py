@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.encoders._torch import Device, TorchEncoder
-from eyespot.encoders.open_clip import OpenClip, OpenClipSource, add_configs, encoder
+from eyespot.encoders.open_clip import OpenClip, OpenClipSource, encoder
 from eyespot.models import hub
 from eyespot.models.pretrained import tensors_in
 from eyespot.types import EyespotError, UsageError
@@ -28,7 +28,6 @@ def load(
     device: str = "auto",
     batch: int | None = None,
     architecture: str = "ViT-B-16-quickgelu",
-    configs: str | Path | None = None,
 ) -> TorchEncoder:
     """A state dict file as an encoder; `architecture` is open_clip's name for the model that was fine-tuned.
 
@@ -39,7 +38,6 @@ def load(
         raise UsageError(f"no checkpoint {str(file)!r}; name the .pth file, as in wildclip:models/wildclip_t1.pth")
     with hub.loading(f"wildclip:{path}"):
         where = Device(device)
-        add_configs(configs)
         import open_clip
 
         if architecture not in open_clip.list_models():
@@ -53,7 +51,8 @@ def load(
         ]
         if faults:
             raise EyespotError(f"{file} does not fit this architecture: it {' and '.join(faults)}; name another one")
-        source = OpenClipSource(f"wildclip:{file.resolve()}", architecture, [file], architecture, licence=_LICENCE)
+        checkpoint = hub.Checkpoint(file.parent, [file], "")
+        source = OpenClipSource(f"wildclip:{file.resolve()}", architecture, checkpoint, architecture, licence=_LICENCE)
         return encoder(source, OpenClip.ready(source, model, where), where, batch)
 
 

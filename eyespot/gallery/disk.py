@@ -144,6 +144,12 @@ def read_or_rebuild_header(gallery: Path) -> Header:
         return Header(spaces=spaces, default=next(iter(spaces), ""))
 
 
+def growing_encoders(gallery: Path) -> list[str]:
+    """The encoders of a gallery's spaces; imported ones do not grow."""
+    spaces = read_or_rebuild_header(gallery).spaces.values()
+    return [*dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")]
+
+
 def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
     roots = [

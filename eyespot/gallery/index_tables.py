@@ -1,8 +1,7 @@
 """The tables of a gallery's index of pictures, and how ids, paths and facts stand in them.
 
-Names stand once: a path is the number of its folder and a name, a picture is a number wherever it is not described
-itself, and a camera is the number of a word. Pictures of a shard have numbers in a row, so one line of `spans` says for
-all of them where their vectors are. The view `files` shows paths and ids in full.
+Names stand once: a path is the number of its folder and a name; pictures and cameras are numbers. Those of a shard are
+numbers in a row, so one line of `spans` says where its vectors are. The view `files` shows paths and ids in full.
 """
 
 from __future__ import annotations

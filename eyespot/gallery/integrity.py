@@ -1,7 +1,7 @@
 """Whether a gallery's files are what was written: at a glance, or by reading every byte.
 
-A glance opens each file, compares sizes, shapes and types, and reads what was changed since its digest was written. A
-full look reads all. Files of older galleries have no digests until the next `eyespot index`; then their contents count.
+A glance opens each file, compares sizes, shapes and types, and reads what was changed since its digest was written.
+Files of older galleries have no digests until the next `eyespot index`; then their contents count.
 """
 
 from __future__ import annotations

@@ -44,6 +44,11 @@ class Gallery:
         self.path = Path(path)
         self.header = disk.read_header(self.path)
 
+    def __repr__(self) -> str:
+        return (
+            f"<gallery {self.path}: {self.header.rows:,} pictures, vectors of {', '.join(self.encoders) or 'nothing'}>"
+        )
+
     @property
     def encoders(self) -> list[str]:
         """Names of the encoders whose vectors are here, the default first."""
@@ -72,13 +77,13 @@ class Gallery:
             return str(encoder)
         if encoder is None and self.header.default in self.header.spaces:
             return self.header.default
-        names = []
-        if encoder is not None:
-            from eyespot.models.table import full_names
+        from eyespot.models.table import full_names
 
-            names = [*full_names(encoder), encoder]
+        names = [] if encoder is None else [*full_names(encoder), encoder]
         # The newest space of that name is the one that can still be searched: its encoder is the one installed.
-        stems = [stem for name in names for stem, space in self.header.spaces.items() if space.encoder == name]
+        commit = str(encoder).partition("@")[2].partition(":")[0] if names and names[0].startswith("model:") else ""
+        found = [(stem, space) for name in names for stem, space in self.header.spaces.items() if space.encoder == name]
+        stems = [stem for stem, space in found if space.revision.startswith(commit)]
         if stems:
             return stems[-1]
         have = ", ".join(self.encoders)
@@ -190,8 +195,7 @@ class View:
                 raise Damaged(shard, f"it has facts of {len(live)} rows and vectors of {rows}", disk.way_out(shard))
             live[missing] = False
             masks.append(live)
-        mask: Mask = np.concatenate([np.zeros(0, bool), *masks])
-        return mask
+        return np.asarray(np.concatenate([np.zeros(0, bool), *masks]))
 
     @property
     def without_vector(self) -> int:

@@ -52,7 +52,6 @@ class Finder(Protocol):
 
     def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
         """About how near, and rows, likeliest first, -1 where it names no more. Only a sieving one gets a mask."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

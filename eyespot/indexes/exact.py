@@ -55,6 +55,9 @@ class Exact:
 
     exact = True
 
+    def __repr__(self) -> str:
+        return f"<exact index of {len(self):,} vectors of {self._rows.dim} numbers>"
+
     def __init__(
         self,
         blocks: Sequence[Block] | Block,

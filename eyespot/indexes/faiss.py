@@ -136,7 +136,6 @@ class Searched(Protocol):
 
     def __call__(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None) -> Scored:
         """The likeliest rows of these parts for each query (m, dim), of equals the lower part's first."""
-        ...
 
 
 Hold = Callable[[Path, Sequence[int]], Searched]  # a folder, and how many rows its parts have

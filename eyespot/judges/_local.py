@@ -110,7 +110,7 @@ class ModelSource:
 
     def folder(self) -> Path:
         """The folder with all of its files, fetched if they are not in the hub's cache."""
-        return Path(self.place) if self.commit is None else hub.fetch(self.place, self.commit, WEIGHTS).folder
+        return Path(self.place) if self.commit is None else hub.fetch(self.place, self.commit, WEIGHTS, hub.HAND).folder
 
 
 def source(kind: str, spec: str) -> ModelSource:

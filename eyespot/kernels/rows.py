@@ -65,8 +65,11 @@ class RowBlocks:
     def __init__(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             if block.ndim != 2 or block.dtype not in (np.float32, np.float16):
-                problem = f"{block.dtype} of shape {block.shape}"
-                raise UsageError(f"vectors must be rows of float32 or float16, not {problem}")
+                problem, way_out = (
+                    f"{block.dtype} of shape {block.shape}",
+                    "; take .astype(np.float32)" * (block.ndim == 2),
+                )
+                raise UsageError(f"vectors must be rows of float32 or float16, not {problem}{way_out}")
         self.blocks = [np.asarray(block) for block in blocks]
         if len({block.shape[1] for block in self.blocks}) > 1:
             raise UsageError(f"vectors of different lengths: {', '.join(str(b.shape[1]) for b in self.blocks)}")

@@ -38,7 +38,9 @@ class Checkpoint(NamedTuple):
     revision: str
 
 
-def fetch(repo: str, revision: str | None, weights: Sequence[str], instead: str = HAND) -> Checkpoint:
+def fetch(
+    repo: str, revision: str | None, weights: Sequence[str], instead: str = f"{HAND}, or {STARTER}"
+) -> Checkpoint:
     """A model from the hub's cache, or from the hub; `weights` are file patterns, the preferred one first.
 
     What is cached is not fetched again: a gallery's vectors must not change because a model was updated. What is
@@ -93,7 +95,7 @@ def checkpoint_of(kind: str, spec: str, weights: Sequence[str]) -> tuple[Checkpo
     folder = Path(spec).expanduser()
     if folder.is_dir():
         return local_checkpoint(folder, weights), f"{kind}:{folder.resolve()}"
-    return fetch(*repository_of(spec), weights, f"{HAND}, or {STARTER}"), f"{kind}:{spec}"
+    return fetch(*repository_of(spec), weights), f"{kind}:{spec}"
 
 
 def repository_of(spec: str) -> tuple[str, str | None]:

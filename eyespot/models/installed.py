@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -19,7 +19,7 @@ RECORD = "model.toml"
 
 @dataclass(frozen=True)
 class Installed:
-    """A model here: repository, commit ("" for files that somebody brought), and the files with their digests."""
+    """A model here: repository, commit ("" for files that somebody brought), and the files with digests and bytes."""
 
     name: str
     variant: str
@@ -27,6 +27,7 @@ class Installed:
     revision: str = ""
     licence: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -51,6 +52,11 @@ class Installed:
     def record(self) -> None:
         """Say that it is here; the last step of an installation."""
         write_whole(self.folder / RECORD, lambda file: file.write(toml_text(asdict(self)).encode()))
+
+    def forget(self, stay: Container[str] = ()) -> None:
+        """Take away its record, which makes it no model, then its files but those that another commit may have too."""
+        for name in (RECORD, *(name for name in self.files if name not in stay)):
+            (self.folder / name).unlink(missing_ok=True)
 
     def remove(self) -> int:
         """Take it away; the bytes that are free. The record goes first: what is left of a kill is no model."""

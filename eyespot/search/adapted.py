@@ -62,19 +62,15 @@ class SearchBackend(Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """Sentences for the user on what makes a search slower than it should be."""
-        ...
 
     def index(self, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None) -> Index:
         """Exact search by inner product."""
-        ...
 
     def scan(self, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None) -> Scan:
         """Exact search under adapted queries."""
-        ...
 
     def parts(self, folder: Path, sizes: Sequence[int]) -> Any:
         """Who searches the parts, of so many rows each, of an approximate index that lies in a folder."""
-        ...
 
 
 def scan_of(view: View) -> Scan:

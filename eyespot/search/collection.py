@@ -82,7 +82,22 @@ class Collection:
     def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = "exact") -> None:
         with refusing("a gallery is opened by its folder or address", gallery):
             self.gallery, self._searched_by = Gallery(Path(gallery).expanduser()), index
-        self.view = self.gallery.view(self.gallery.stem(encoder))
+        self.view = self.gallery.view(self._stem(encoder))
+
+    def _stem(self, encoder: str | None) -> str:
+        """The space of an encoder's name; of an export in a folder that moved, the one of the same files."""
+        try:
+            return self.gallery.stem(encoder)
+        except UsageError:
+            if not str(encoder).startswith("onnx:"):
+                raise
+            moved: Encoder = rooms.load("encoders", str(encoder))
+            spaces = self.gallery.header.spaces.items()
+            same = [stem for stem, space in spaces if replace(space, encoder="") == replace(moved.space, encoder="")]
+            if not same:
+                raise
+            self.encoder = moved
+            return same[-1]
 
     @cached_property
     def encoder(self) -> Encoder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,11 @@ K = 50  # answers that the recall of an index speaks of
 class Nearest:
     """The k best rows for each query among those that `mask` lets through."""
 
-    view: View
+    view: View = field(repr=False)
     encoder: Encoder | KnownVectors
-    index: Index
+    index: Index = field(repr=False)
     k: int
-    mask: Mask
+    mask: Mask = field(repr=False)
 
     @classmethod
     def of(cls, collection: Searchable, k: int = 100, mask: Mask | None = None) -> Nearest:

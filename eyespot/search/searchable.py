@@ -23,15 +23,12 @@ class Scan(Protocol):
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query among those the mask lets through."""
-        ...
 
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """The same for each of several adapted queries with their own k and mask, which share readings."""
-        ...
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> NDArray[np.floating[Any]]:
         """The scores of these rows, (rows,)."""
-        ...
 
 
 class Searchable(Protocol):
@@ -43,28 +40,22 @@ class Searchable(Protocol):
     @property
     def encoder(self) -> Encoder:
         """The encoder that made the space."""
-        ...
 
     @property
     def index(self) -> Index:
         """Vectors to nearest rows."""
-        ...
 
     @property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
-        ...
 
     @property
     def words(self) -> WordIndex:
         """Words to rows."""
-        ...
 
     @property
     def contrast(self) -> Contrast:
         """A sample of the rows, from which what labels teach is told."""
-        ...
 
     def allowed(self, where: str | Condition | None = None) -> Mask:
         """The rows that a search may find, (rows,)."""
-        ...

@@ -31,7 +31,6 @@ class Extractor(Protocol):
 
     def describe(self, picture: Image, count: int) -> LocalFeatures:
         """The strongest features of an upright RGB picture, at most `count`; none at all of a blank one."""
-        ...
 
 
 class LocalReranker(Protocol):
@@ -39,7 +38,6 @@ class LocalReranker(Protocol):
 
     def score(self, query: LocalFeatures, image: LocalFeatures) -> float:
         """The score of an image for a query picture; both have at least one feature."""
-        ...
 
 
 class TextBox(NamedTuple):
@@ -61,4 +59,3 @@ class TextReader(Protocol):
 
     def read(self, picture: Image) -> list[TextBox]:
         """The lines of text in an upright RGB picture, in any order; none where nothing is written."""
-        ...

@@ -67,7 +67,6 @@ class PixelReader(Protocol):
 
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture, decoded, to the array the model takes (no batch axis)."""
-        ...
 
 
 class Encoder(Protocol):
@@ -85,31 +84,24 @@ class Encoder(Protocol):
 
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture, decoded, to the array the model takes (no batch axis)."""
-        ...
 
     def encode_pixels(self, pixels: Pixels) -> Vectors:
         """A batch of what `read` gave, (n, ...), to unit vectors (n, dim)."""
-        ...
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Texts, or one, to unit vectors (n, dim); the encoder's own prompt rules are applied here."""
-        ...
 
     def encode(self, pictures: Any, *, errors: str = "raise", progress: Progress = no_progress) -> Vectors:
         """Pictures in any form to unit vectors (n, dim); `eyespot.encoders.PictureEncoder` brings it."""
-        ...
 
     def tokens_in(self, text: str) -> int | None:
         """How many tokens it reads of a text; None where nobody knows."""
-        ...
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the encoder does not understand this text, see what it asks for, or read it to its end."""
-        ...
 
     def weakest_match(self, text: str) -> float | None:
         """A best text→image score below this is probably no match for this text; None: not calibrated."""
-        ...
 
 
 @runtime_checkable
@@ -121,7 +113,6 @@ class ProcessReadable(Protocol):
     @property
     def reader(self) -> PixelReader:
         """What `read` does, without the model; it can be pickled."""
-        ...
 
 
 @runtime_checkable
@@ -130,7 +121,6 @@ class TextLimited(Protocol):
 
     def cut(self, text: str) -> str | None:
         """How many tokens of a text it reads, and where that ends; None for a text that it reads whole."""
-        ...
 
 
 @runtime_checkable
@@ -140,7 +130,6 @@ class EncoderWithNotes(Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """What the user should know of the vectors so far, a sentence each."""
-        ...
 
 
 @runtime_checkable
@@ -152,7 +141,6 @@ class Composer(Protocol):
 
     def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
         """Pictures (n, ...) as `read` gave them with a text each to unit vectors (n, dim)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -176,4 +164,3 @@ class Localizer(Protocol):
 
         To first order; None for a model whose parts are not known.
         """
-        ...

@@ -59,11 +59,9 @@ class AnswerStream(Protocol):
 
     def ready(self) -> list[Answer]:
         """What else is ready now, without waiting."""
-        ...
 
     def throw(self, reason: BaseException) -> Answer:
         """Start no more requests and give the next answer in flight; raises `reason` once there is none."""
-        ...
 
 
 class SequentialAnswers(Iterator[Answer]):
@@ -93,31 +91,25 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """Who it is: "openai:gpt-5-mini", "transformers:llava-hf/llava-1.5-7b-hf@main", "person:ada"."""
-        ...
 
     @property
     def prompt(self) -> str:
         """A digest of how it is asked: another wording is another judge."""
-        ...
 
     @property
     def fallbacks(self) -> Mapping[str, str]:
         """The prompts of ways that may stand in for its own, the finest scale first, each with a sentence on it."""
-        ...
 
     @property
     def notes(self) -> list[str]:
         """What users should know of the answers so far, a sentence each."""
-        ...
 
     @property
     def language_model(self) -> LanguageModel | None:
         """The model behind an endpoint that answers for it, and may cost money; None if there is none."""
-        ...
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """One answer for every pair, each as soon as it is there, in any order."""
-        ...
 
 
 class Judgement(NamedTuple):

@@ -50,7 +50,8 @@ def refuse_kinds(function: Callable[..., Any], name: str, args: tuple[Any, ...],
     try:
         given = known.bind(*args, **options).arguments
     except TypeError as error:
-        raise UsageError(f"{name}: {error}; it takes {', '.join(known.parameters)}") from None
+        takes = ", ".join(one for one in known.parameters if one != "self")
+        raise UsageError(f"{name}: {error}; it takes {takes}") from None
     for parameter, value in given.items():
         kind = str(known.parameters[parameter].annotation)
         if known.parameters[parameter].kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):

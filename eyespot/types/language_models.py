@@ -137,15 +137,12 @@ class BudgetMeter(Protocol):
 
         `likely` estimates what it may cost, where nothing else is known of requests to its model.
         """
-        ...
 
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
         """Count what the request cost, money in US dollars."""
-        ...
 
     def lose(self) -> None:
         """The cost of the request will never be known."""
-        ...
 
 
 def ignore_exchange(_exchange: Exchange) -> None:
@@ -158,26 +155,20 @@ class LanguageModel(Protocol):
     @property
     def name(self) -> str:
         """Which model it is and where: "openai:gpt-5-mini", "openai:llava@localhost"."""
-        ...
 
     @property
     def price(self) -> Price | None:
         """What its tokens cost; None if no price table has the model."""
-        ...
 
     @property
     def free(self) -> bool:
         """Whether its requests cost nothing."""
-        ...
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """The model's next message; options (max_tokens, temperature, …) go into the request unchanged."""
-        ...
 
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model."""
-        ...
 
     def metered(self, meter: BudgetMeter, on_exchange: Callable[[Exchange], None] = ignore_exchange) -> LanguageModel:
         """The same model, whose requests this meter counts; `on_exchange` gets each request with what came of it."""
-        ...

@@ -63,6 +63,11 @@ class _Ragged:
     def _coded(self) -> IdColumn:
         return self._image
 
+    def __repr__(self) -> str:
+        firsts = ((query, self.images[self.codes[self._rows(query)][:3]].tolist()) for query in self.queries[:3])
+        shown = "".join(f"; {query}: {', '.join(map(str, some))}, …" for query, some in firsts)
+        return f"<{type(self).__name__} of {len(self.queries):,} queries and {len(self.codes):,} images{shown}>"
+
     @cached_property
     def images(self) -> NDArray[np.object_]:
         """The distinct images, (distinct,)."""

@@ -85,7 +85,6 @@ class Index(Protocol):
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query among those the mask lets through; fewer only if fewer exist."""
-        ...
 
 
 class ScanRequest(NamedTuple):
@@ -101,7 +100,6 @@ class BatchSearch(Protocol):
 
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """For each request its k best rows, (1, k') both; what one of them is refused for is raised for all."""
-        ...
 
 
 class AdaptedQuery(NamedTuple):
@@ -122,7 +120,6 @@ class Stage(Protocol):
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A ranking for each query; a stage that only re-ranks raises `UsageError` without a run."""
-        ...
 
 
 class Adapter(Protocol):
@@ -131,18 +128,14 @@ class Adapter(Protocol):
     @property
     def space(self) -> str | None:
         """The encoder whose vectors it was trained on, if that is known."""
-        ...
 
     @property
     def dim(self) -> int:
         """The length of the vectors it takes."""
-        ...
 
     @property
     def caution(self) -> str | None:
         """One sentence for its users if it was not shown to find more than the vectors as they are; else None."""
-        ...
 
     def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
         """A view for each unit vector of queries (n, dim)."""
-        ...

@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
-from eyespot import rooms
-from eyespot.gallery.disk import read_or_rebuild_header
+from eyespot.encoders.model import chosen
+from eyespot.gallery.disk import growing_encoders
 from eyespot.gallery.reading import NoPictureIndex, reading
-from eyespot.types import Encoder, EyespotError
+from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ class Indexer:
         from eyespot.gallery.indexing import Options, index
 
         try:
-            encoders, notes = _encoders_of(self.gallery)
-            self._add_notes(notes)
+            encoders = chosen(None, growing_encoders(self.gallery), lambda note: self._add_notes([note]))
             self._end("done", index(self.gallery, folders, encoders, Options(progress=self._advance)))
         except _Stopping:
             self._end("stopped")
@@ -107,22 +106,6 @@ class Indexer:
         with self._lock:
             self._progress.new = summary.embedded if summary else 0
             self._progress.state = state
-
-
-def _encoders_of(gallery: Path) -> tuple[list[Encoder], list[str]]:
-    """The encoders of a gallery that can be loaded, each a copy of its own, and why others cannot."""
-    spaces = read_or_rebuild_header(gallery).spaces.values()
-    names = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
-    encoders: list[Encoder] = []
-    notes: list[str] = []
-    for name in names or ["starter"]:
-        try:
-            encoders.append(rooms.load("encoders", name))
-        except EyespotError as error:
-            notes.append(f"{name} gets no vectors for now: {error}")
-    if not encoders:
-        raise EyespotError("none of this gallery's encoders can be loaded; " + "; ".join(notes))
-    return encoders, notes
 
 
 def gallery_contents(gallery: Path) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def pixels(encoder: Any) -> Any:
 def of_library(encoder: Any, inputs: Any, at: int = -1) -> Any:
     """The library's last hidden state of one input at a token, of unit length."""
     with torch.no_grad():
-        found = encoder.speaker.network(**inputs, output_hidden_states=True).hidden_states[-1][0, at]
+        found = encoder.network(**inputs, output_hidden_states=True).hidden_states[-1][0, at]
     return torch.nn.functional.normalize(found, dim=0).numpy()
 
 
@@ -64,7 +64,7 @@ def chatted(encoder: Any, picture: Any, words: str) -> Any:
     """One message in the checkpoint's own template, as its documentation has it."""
     content = [*([{"type": "image", "image": picture}] if picture else []), {"type": "text", "text": words}]
     whole = {"add_generation_prompt": True, "tokenize": True, "return_dict": True, "return_tensors": "pt"}
-    return encoder.speaker.processor.apply_chat_template([{"role": "user", "content": content}], **whole)
+    return encoder.processor.apply_chat_template([{"role": "user", "content": content}], **whole)
 
 
 def close(one: Any, other: Any) -> bool:
@@ -74,7 +74,7 @@ def close(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("name", CHATTING)
 def test_a_picture_and_words_are_one_message_and_so_is_each_alone(name: str, encoders: dict[str, Any]) -> None:
     encoder, picture = encoders[name], tiny_models.pictures()[0]
-    instructions, shown = encoder.speaker.family.instructions, encoder.read(picture)[None]
+    instructions, shown = encoder.family.instructions, encoder.read(picture)[None]
 
     both = encoder.encode_composed(shown, TEXTS[:1])[0]
     words, alone = encoder.encode_texts(TEXTS[:1])[0], encoder.encode_pixels(shown)[0]
@@ -87,8 +87,8 @@ def test_a_picture_and_words_are_one_message_and_so_is_each_alone(name: str, enc
 def test_vlm2vec_counts_the_tokens_of_a_picture_in_a_row(encoders: dict[str, Any]) -> None:
     """It was trained without the token that begins a picture, hence with the positions of words."""
     encoder, picture = encoders["vlm2vec"], tiny_models.pictures()[0]
-    words = encoder.speaker.family.instructions.both.replace("{}", TEXTS[0])
-    inputs = encoder.speaker.processor(text=[f"<|image_pad|> {words}"], images=[picture], return_tensors="pt")
+    words = encoder.family.instructions.both.replace("{}", TEXTS[0])
+    inputs = encoder.processor(text=[f"<|image_pad|> {words}"], images=[picture], return_tensors="pt")
     row = torch.arange(inputs["input_ids"].shape[1]).expand(3, 1, -1)
 
     (vector,) = encoder.encode_composed(encoder.read(picture)[None], TEXTS[:1])
@@ -99,22 +99,22 @@ def test_vlm2vec_counts_the_tokens_of_a_picture_in_a_row(encoders: dict[str, Any
 
 def test_phi_4_is_asked_in_its_own_turns(encoders: dict[str, Any]) -> None:
     encoder, picture = encoders["phi4"], tiny_models.pictures()[0]
-    words = encoder.speaker.family.instructions.both.replace("{}", TEXTS[0])
+    words = encoder.family.instructions.both.replace("{}", TEXTS[0])
     text = f"<|user|><|image|>{words}<|end|><|assistant|>"
-    inputs = encoder.speaker.processor(text=[text], images=[picture], return_tensors="pt")
+    inputs = encoder.processor(text=[text], images=[picture], return_tensors="pt")
 
     (vector,) = encoder.encode_composed(encoder.read(picture)[None], TEXTS[:1])
 
     with torch.no_grad():  # asked for all hidden states, this class loses those of its picture tower
-        last = encoder.speaker.network.model(**inputs).last_hidden_state[0, -1]
+        last = encoder.network.model(**inputs).last_hidden_state[0, -1]
     assert close(vector, torch.nn.functional.normalize(last, dim=0))
 
 
 def test_what_a_reasoner_finds_is_read_at_its_marker(encoders: dict[str, Any]) -> None:
     """The whole message is said by the library; what follows the marker does not reach it."""
     encoder, picture = encoders["ume_r1"], tiny_models.pictures()[0]
-    inputs = chatted(encoder, picture, f"{encoder.speaker.family.instructions.picture}\n<disc_emb>\n")
-    marker = encoder.speaker.processor.tokenizer.convert_tokens_to_ids("<disc_emb>")
+    inputs = chatted(encoder, picture, f"{encoder.family.instructions.picture}\n<disc_emb>\n")
+    marker = encoder.processor.tokenizer.convert_tokens_to_ids("<disc_emb>")
     at = inputs["input_ids"][0].tolist().index(marker)
 
     (vector,) = encoder.encode_pixels(encoder.read(picture)[None])
@@ -125,10 +125,10 @@ def test_what_a_reasoner_finds_is_read_at_its_marker(encoders: dict[str, Any]) -
 def test_a_reasoner_embeds_a_query_after_its_reasoning(encoders: dict[str, Any]) -> None:
     """What the library generates greedily, and then the token that ends reasoning."""
     encoder, picture = encoders["ume_r1"], tiny_models.pictures()[0]
-    instructions, words = encoder.speaker.family.instructions, encoder.speaker.processor.tokenizer
+    instructions, words = encoder.family.instructions, encoder.processor.tokenizer
     prompt = f"{instructions.both.replace('{}', TEXTS[0])}\n<disc_emb>\n{instructions.reasoning}"
     inputs = chatted(encoder, picture, prompt)
-    whole = encoder.speaker.network.generate(**inputs, do_sample=False, max_new_tokens=THOUGHTS)
+    whole = encoder.network.generate(**inputs, do_sample=False, max_new_tokens=THOUGHTS)
     end = torch.tensor([[words.convert_tokens_to_ids("<gen_emb>")]])
     ids = torch.cat([whole, end], 1)
     kinds = torch.zeros_like(ids)
@@ -204,16 +204,16 @@ def test_a_picture_costs_no_more_than_others(size: tuple[int, int], encoders: di
 def test_an_adapter_is_added_to_the_weights_of_its_base(folders: dict[str, Path], tmp_path: Path) -> None:
     """Named as older versions of the library named the same layers; a DoRA also gives each row its length."""
     base = load(folders["qwen2_vl"])
-    added = tiny_multimodal.adapter(tmp_path / "lora", folders["qwen2_vl"], base.speaker.network)
-    tiny_multimodal.adapter(tmp_path / "dora", folders["qwen2_vl"], base.speaker.network, lengths=3.0)
+    added = tiny_multimodal.adapter(tmp_path / "lora", folders["qwen2_vl"], base.network)
+    tiny_multimodal.adapter(tmp_path / "dora", folders["qwen2_vl"], base.network, lengths=3.0)
 
     tuned, dora = load(tmp_path / "lora"), load(tmp_path / "dora")
 
-    before, after, long = (dict(one.speaker.network.named_modules()) for one in (base, tuned, dora))
+    before, after, long = (dict(one.network.named_modules()) for one in (base, tuned, dora))
     assert all(torch.allclose(after[name].weight, before[name].weight + more) for name, more in added.items())
     assert all(torch.allclose(long[name].weight.norm(dim=1), torch.tensor(3.0)) for name in added)
     assert tuned.space.weights != base.space.weights
-    tiny_multimodal.adapter(tmp_path / "other", folders["phi4"], base.speaker.network)
+    tiny_multimodal.adapter(tmp_path / "other", folders["phi4"], base.network)
     with pytest.raises(EyespotError, match="base model"):
         load(tmp_path / "other")
 
@@ -233,8 +233,8 @@ def test_a_file_beside_the_weights_gives_other_words(folders: dict[str, Path], t
 
     other = load(copy)
 
-    assert other.speaker.family.instructions.picture == "Say what is here:"
-    assert other.speaker.family.instructions.both == first.speaker.family.instructions.both
+    assert other.family.instructions.picture == "Say what is here:"
+    assert other.family.instructions.both == first.family.instructions.both
     assert other.space.weights == first.space.weights and other.space.digest != first.space.digest
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.gallery.disk import shard_paths
 from eyespot.gallery.indexing import index
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
 from tests.worlds import draw
@@ -80,12 +80,6 @@ def test_vectors_equal_those_of_the_model_exported(clip: Path, exported: Path) -
     np.testing.assert_allclose(ours.encode_pixels(pixels(ours)), theirs.encode_pixels(pixels(theirs)), atol=2e-2)
 
 
-def test_padding_to_the_longest_gives_the_same_vectors(exported: Path, folder: Path) -> None:
-    rewritten(folder, "length = 32", 'length = 32\npadding = "longest"')
-
-    np.testing.assert_allclose(load(folder).encode_texts(TEXTS), load(exported).encode_texts(TEXTS), atol=1e-5)
-
-
 @pytest.mark.parametrize("lower", [False, True])
 def test_lower_case_is_a_setting(folder: Path, lower: bool) -> None:
     rewritten(folder, "length = 32", f"length = 32\nlower_case = {str(lower).lower()}")
@@ -116,7 +110,7 @@ def test_the_towers_open_when_they_are_used(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../image.onnx", "/etc/passwd", "sub/image.onnx", "..", "..\\\\image.onnx", "C:image.onnx", ""]
+    "name", ["../image.onnx", "/etc/passwd", "sub/../../image.onnx", "..", "..\\\\image.onnx", "C:image.onnx", ""]
 )
 @pytest.mark.parametrize("key", ["file", "tokenizer"])
 def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str) -> None:
@@ -168,7 +162,7 @@ def test_settings_that_do_not_fit_are_told(folder: Path, old: str, new: str, nam
 def test_pictures_of_the_wrong_size_fail_in_one_sentence(folder: Path) -> None:
     encoder = load(rewritten(folder, "size = 32", "size = 40"))
 
-    with pytest.raises(EyespotError, match=r"image\.onnx failed: [^\n]*$"):
+    with pytest.raises(UsageError, match=r"takes pixel_values of \[3, 32, 32\], not \[3, 40, 40\]; set \[image\] size"):
         encoder.encode_pixels(pixels(encoder))
 
 

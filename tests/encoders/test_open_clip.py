@@ -85,17 +85,6 @@ def test_other_weights_are_another_space(architecture: str, weights: Path, tmp_p
     assert load(architecture, other).space.digest != first.digest
 
 
-def test_configurations_come_from_a_folder_too(configs: Path, tmp_path: Path) -> None:
-    (tmp_path / "tiny-other.json").write_text(json.dumps({**tiny_models.clip_config(), "embed_dim": 24}))
-    open_clip.add_model_config(tmp_path / "tiny-other.json")
-    weights = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-other")
-
-    encoder = load("tiny-other", weights, configs=tmp_path)
-
-    assert encoder.space.dim == 24
-    assert encoder.encode_texts(["a"]).shape == (1, 24)
-
-
 def published(cache: Path, folder: Path, seed: int, *, main: bool) -> str:
     """A tiny CLIP on the hub, laid out as BioCLIP is."""
     folder.mkdir()

@@ -27,17 +27,19 @@ RESOLVE = re.compile(r"(/datasets)?/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[
 class HubMirror:
     """Repositories by name, each with its files; `cut` bytes of a large file are sent once, then the line breaks.
 
-    flip: the last bit of large files comes wrong. busy: so many of them are refused for now. tokens: of each request.
-    endless: each page of a list of files has one more behind it.
+    flip: the last bit of large files comes wrong. busy: so many of them are refused for now. expired: so many of their
+    addresses are none any more. tokens: of each request. endless: each page of a list of files has one more behind it.
     """
 
     repos: Mapping[str, Mapping[str, bytes]]
     gated: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
+    earlier: dict[str, Mapping[str, Mapping[str, bytes]]] = field(default_factory=dict)  # all repositories at a commit
     cut: int | None = None
     flip: bool = False
     busy: int = 0
     endless: bool = False
+    expired: int = 0
     tokens: list[tuple[str, str | None]] = field(default_factory=list)
     sent: int = 0  # bytes of files and answers
     requests: list[str] = field(default_factory=list)
@@ -53,8 +55,19 @@ class HubMirror:
         """The one commit of a repository: forty hex digits that its content decides."""
         return hashlib.sha1(repr(sorted(self.repos[repo].items())).encode()).hexdigest()
 
+    def change(self, repo: str, **files: bytes) -> str:
+        """A new commit of a repository with other files; the commit before it, which stays to be had."""
+        before, changed = self.commit(repo), {name.replace("__", "."): data for name, data in files.items()}
+        self.earlier[before] = self.repos
+        self.repos = {**self.repos, repo: {**self.repos[repo], **changed}}
+        return before
+
+    def files(self, repo: str, revision: str | None) -> Mapping[str, bytes]:
+        return self.earlier.get(revision or "", self.repos)[repo]
+
     def blobs(self) -> dict[str, bytes]:
-        return {hashlib.sha256(data).hexdigest(): data for files in self.repos.values() for data in files.values()}
+        every = [files for repos in (self.repos, *self.earlier.values()) for files in repos.values()]
+        return {hashlib.sha256(data).hexdigest(): data for files in every for data in files.values()}
 
 
 class HubAnswer(BaseHTTPRequestHandler):
@@ -70,6 +83,9 @@ class HubAnswer(BaseHTTPRequestHandler):
         if path.startswith("/blobs/") and self.mirror.busy:
             self.mirror.busy -= 1
             self._send(503, b"", {"Retry-After": "0"})
+        elif path.startswith("/blobs/") and self.mirror.expired:
+            self.mirror.expired -= 1
+            self._send(403, b"")
         elif path.startswith("/blobs/"):
             self._blob(self.mirror.blobs()[path.removeprefix("/blobs/")])
         elif path.startswith("/chunked/"):
@@ -90,7 +106,7 @@ class HubAnswer(BaseHTTPRequestHandler):
             self._refuse(401, "RepoNotFound")
         elif repo not in self.mirror.repos:
             self._refuse(404, "RepoNotFound")
-        elif revision not in (None, "main", self.mirror.commit(repo)):
+        elif revision not in (None, "main", self.mirror.commit(repo), *self.mirror.earlier):
             self._refuse(404, "RevisionNotFound")
         else:
             return repo
@@ -99,17 +115,18 @@ class HubAnswer(BaseHTTPRequestHandler):
     def _info(self, match: re.Match[str], tree: bool) -> None:
         if (repo := self._repo(match)) is None:
             return
-        names = sorted(self.mirror.repos[repo])
+        files = self.mirror.files(repo, match["revision"])
+        names = sorted(files)
         siblings = [{"rfilename": name} for name in names]
         found: object = {
             "id": repo,
-            "sha": self.mirror.commit(repo),
+            "sha": match["revision"] if match["revision"] in self.mirror.earlier else self.mirror.commit(repo),
             "siblings": siblings,
             "private": False,
             "tags": [],
         }
         if tree:
-            found = [tree_entry(name, self.mirror.repos[repo][name]) for name in names]
+            found = [tree_entry(name, files[name]) for name in names]
         more = {"Link": f'<{self.mirror.url}{match[0]}?at={len(self.mirror.requests)}>; rel="next"'}
         about = {"Content-Type": "application/json", **(more if tree and self.mirror.endless else {})}
         self._send(200, json.dumps(found).encode(), about)
@@ -120,7 +137,7 @@ class HubAnswer(BaseHTTPRequestHandler):
         if repo in self.mirror.gated:
             self._refuse(403, "GatedRepo")
             return
-        data = self.mirror.repos[repo].get(match["file"])
+        data = self.mirror.files(repo, match["revision"]).get(match["file"])
         if data is None:
             self._refuse(404, "EntryNotFound")
             return

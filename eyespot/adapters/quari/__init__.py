@@ -9,7 +9,7 @@ Xing et al., QuARI: Query Adaptive Retrieval Improvement (NeurIPS 2025).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,8 +53,12 @@ class Quari:
     """A checkpoint as an adapter: `space` is the encoder it was trained on, as its config names it."""
 
     config: Config
-    network: Hypernetwork = field(repr=False)
+    network: Hypernetwork
     card: AdapterCard | None = None
+
+    def __repr__(self) -> str:
+        shown = self.caution or ("has a card of its validation" if self.card else "without a card")
+        return f"<QuARI adapter for {self.dim} numbers of {self.space or 'an encoder that nobody names'}; {shown}>"
 
     @property
     def caution(self) -> str | None:

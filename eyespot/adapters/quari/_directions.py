@@ -61,11 +61,9 @@ class Ways(Protocol):
 
     def first(self, count: int) -> Directions:
         """The `count` directions that tell most, or all there are."""
-        ...
 
     def energy(self, count: int) -> float:
         """How much of the mean ‖f(x)‖² of the sample these give."""
-        ...
 
 
 def ways(formula: Formula, sample: NDArray[np.float32]) -> Ways:

@@ -83,7 +83,7 @@ def folder_of(place: Path | str) -> Path:
         return Path(place)
     name = str(place).removeprefix("hub:")
     with rooms.needs("a checkpoint from the hub"):
-        return hub.fetch(name, None, (OURS, RELEASED)).folder
+        return hub.fetch(name, None, (OURS, RELEASED), hub.HAND).folder
 
 
 def card_in(folder: Path) -> AdapterCard | None:

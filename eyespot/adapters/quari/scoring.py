@@ -55,13 +55,8 @@ _LARGE = 1 << 31  # numbers; codes of a larger gallery are used where they lie o
 class AdaptedIndex:
     """The k best rows under adapted queries, as the formula in float64 would rank them.
 
-    blocks: arrays (n_i, dim) of float32 or float16, often memory-mapped; rows are numbered through them in order.
-        They need not be of unit length.
-    codes: what `quantise` made of each block, None for a block to scan by its vectors; UsageError if they are of other
-        vectors. Read only with the extra [fast].
-    threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
+    blocks, codes, threads, small: as for `eyespot.indexes.Exact`.
     patience: how many queries may pass before codes are made in memory: 0 makes them with the first, math.inf never.
-    small: galleries of fewer numbers (rows x dim) never use codes; above 2³¹ numbers only those given are used.
 
     A gallery is looked through `window` rows at a time, so that memory beside the lengths does not grow with it.
     """

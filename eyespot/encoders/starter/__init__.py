@@ -50,7 +50,6 @@ class Starter(PictureEncoder):
         self.data = data
         made = json.loads((data / "manifest.json").read_text())
         self.space = Space("starter", REVISION, made["digest"], made["preprocessing"], made["dim"])
-        self._latest: tuple[str, Vectors] | None = None  # a text and its vector, for `weakest_match` comes after it
 
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture squashed to (260, 260, 3) uint8; squashing loses no corner of it."""
@@ -75,10 +74,7 @@ class Starter(PictureEncoder):
         for row, text in zip(looks, texts, strict=True):
             for noun in (nouns := visible_nouns(unframed(text), self.lexicon)):
                 row += self.joint["concept_looks"][noun].sum(0) / len(nouns)
-        vectors = unit(np.hstack([meanings, CONCEPT_WEIGHT / LOOK_WEIGHT * looks]))
-        if len(texts) == 1:
-            self._latest = texts[0], vectors[0]
-        return vectors
+        return unit(np.hstack([meanings, CONCEPT_WEIGHT / LOOK_WEIGHT * looks]))
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the text is probably not English, or asks for what no class of ImageNet shows."""
@@ -98,9 +94,7 @@ class Starter(PictureEncoder):
 
     def _ideal_scores(self, text: str) -> Floats:
         """What a text scores with an ideal picture of each class, (n,)."""
-        latest = self._latest
-        vector = latest[1] if latest and latest[0] == text else self.encode_texts([text])[0]
-        return np.asarray(self.ideal_pictures @ vector)
+        return np.asarray(self.ideal_pictures @ self.encode_texts([text])[0])
 
     def heat(self, picture: Image, query: Vectors) -> Heat:
         """What each of 9 × 9 parts of a picture adds to the score of a query (dim,): its class activation map."""
@@ -157,8 +151,7 @@ def likeliest(logits: Floats) -> Floats:
 
 def _product(rows: Floats, basis: Floats) -> Floats:
     """rows @ basis, summed in one order: BLAS would give other last bits with another number of threads."""
-    product: Floats = np.einsum("ij,jk->ik", rows, basis)
-    return product
+    return np.asarray(np.einsum("ij,jk->ik", rows, basis))
 
 
 def unit(rows: NDArray[np.floating]) -> Vectors:

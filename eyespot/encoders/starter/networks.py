@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,8 @@ class TextNetwork:
     def __init__(self, folder: Path) -> None:
         from tokenizers import Tokenizer
 
-        self._known: OrderedDict[str, Floats] = OrderedDict()
+        # A search asks twice, for the text and for its weakest match, and others may search between the two.
+        self._remembered = lru_cache(REMEMBERED)(self._vector)
         self.session = session_of(str(folder / "text.onnx"), several=False)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_truncation(LONGEST_TEXT)
@@ -37,18 +38,11 @@ class TextNetwork:
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Texts to unit vectors (n, 384); each alone, so that no vector depends on its neighbours."""
-        vectors = [np.empty((0, 384), np.float32)]
-        for text in texts:
-            # A search asks twice, for the text and for its weakest match, and others may search between the two.
-            vector = self._known.pop(text, None)
-            if vector is None:
-                ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
-                vector = np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
-            self._known[text] = vector
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-            vectors.append(vector)
-        return np.concatenate(vectors)
+        return np.concatenate([np.empty((0, 384), np.float32), *map(self._remembered, texts)])
+
+    def _vector(self, text: str) -> Floats:
+        ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
+        return np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
 
 
 def session_of(model: str | bytes, several: bool = True) -> InferenceSession:
@@ -105,8 +99,7 @@ def slopes(query: Floats, features: Floats, odds: Floats, joint: dict[str, Any],
     by_meaning = share * _across(meaning, odds @ texts)  # (text dim,)
     by_logit = odds / temperature * (texts @ by_meaning)  # (1000,)
     by_look = share * looks_weight * _across(looks, features @ basis)  # (look dim,)
-    found: Floats = by_logit @ weights + basis @ by_look
-    return found
+    return np.asarray(by_logit @ weights + basis @ by_look)
 
 
 def _across(toward: Floats, vector: Floats) -> Floats:

@@ -1,12 +1,9 @@
 """Near-duplicates: pictures that are copies of each other, resized, recompressed, turned, mirrored or lightly changed.
 
-Two signs are looked at. A perceptual hash has 64 bits for the coarse pattern of light and dark: a copy differs in a
-few of them, another picture in about half (`photos/hashes.py`). The cosine of two embeddings also recognises a copy
-that was cropped, tilted or written on; with a low limit it takes pictures of one thing from one place for copies, too.
+Two signs are looked at: perceptual hashes (`photos/hashes.py`), and the cosine of two embeddings, which also recognises
+a copy that was cropped, tilted or written on; with a low limit it takes pictures of one thing for copies, too.
 
-A shard has the hashes of its pictures in `hashes.u64`: nine plain numbers of 64 bits for each row, little-endian. Eight
-are the hashes of the picture upright, turned and mirrored; the bytes of the ninth are its colours. The highest bits of
-the first two say of what kind it is (`photos/hashes.py`); an older eyespot left them 0.
+In a shard's `hashes.u64` (docs/how/layout.md) the highest bits of the first two numbers say of what kind a picture is.
 """
 
 from __future__ import annotations
@@ -62,9 +59,8 @@ def near_duplicates(hashes: Hashes, vectors: Vectors, how: Near) -> list[Duplica
     """All near-duplicate pairs, in the order of their rows.
 
     `hashes` (pictures, 8) are looked up by quarters, so that few pairs are compared; `vectors` (pictures, dim), of
-    unit length, are multiplied block by block, which takes time with the square of their number (100,000 of 512
-    dimensions: a minute or two) and bounded memory. With a cosine above 1 only hashes count, and `vectors` may be of
-    any number of dimensions, 0 included.
+    unit length, are multiplied block by block, in time with the square of their number (100,000 of 512 dimensions: a
+    minute or two). With a cosine above 1 only hashes count, and `vectors` may have no dimensions.
     """
     if len(hashes) != len(vectors):
         raise UsageError(f"{len(hashes)} pictures have hashes and {len(vectors)} have vectors; give both for all")

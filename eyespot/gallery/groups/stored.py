@@ -196,8 +196,7 @@ class Groups:
     def bursts(self) -> Mask:
         """Whether anything but copies joins the group of each row, (rows,)."""
         copies, first = self._families
-        burst: Mask = np.isin(first, first[copies != first])
-        return burst
+        return np.asarray(np.isin(first, first[copies != first]))
 
     def first(self, rows: Numbers) -> Mask:
         """Which of these rows come before all others of their group, in the order that they have here, (rows,)."""

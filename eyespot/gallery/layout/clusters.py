@@ -1,8 +1,7 @@
 """Where photos crowd on a map: hills of density on a grid of cells, each with the slopes that lead up to it.
 
 As ToMATo does (Chazal et al. 2013): each cell belongs to the summit that the steepest way up leads to, and a summit
-that rises little above the pass to a higher neighbour, or no more than chance makes it, belongs to that one. A grid
-takes a map of millions in a moment.
+that rises little above the pass to a higher neighbour, or no more than chance makes it, belongs to that one.
 """
 
 from __future__ import annotations

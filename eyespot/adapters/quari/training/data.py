@@ -29,16 +29,19 @@ AT_ONCE = 1 << 16  # rows looked over at once
 class Pairs:
     """Texts (n, E), images (m, E), and the row of each text's image (n,); vectors of any length but 0.
 
-    `ids` (m,) name the images; rows of one id are one image. Without ids the same vector is the same image.
+    Without `of` text and image of a row belong together. `ids` (m,) name the images; rows of one id are one image.
+    Without ids the same vector is the same image.
     """
 
     texts: Vectors
     images: Vectors
-    of: Ids
+    of: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     ids: Sequence[str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         shapes = self.texts.shape, self.images.shape
+        if not len(self.of) and shapes[0][:1] == shapes[1][:1]:
+            object.__setattr__(self, "of", np.arange(len(self.texts)))
         if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
             raise UsageError(f"texts and images must be rows of one length, not {shapes[0]} and {shapes[1]}")
         if self.of.shape != shapes[0][:1]:
