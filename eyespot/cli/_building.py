@@ -73,7 +73,7 @@ def rmir_audit(
 def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.files import MAIN
-    from eyespot.curate.recos.making import RecosSteps, galleries_of, notes, place_of, recipe_at, write
+    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, place_of, recipe_at, write
     from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
@@ -92,7 +92,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
     pipe.check(how.limits)
-    done = _carry_out(pipe.steps, pipe.work, how)
+    pipe, done = in_rounds(pipe, lambda steps: _carry_out(steps, pipe.work, how))
     target = SetFolder.of(pipe.out, MAIN, len(RecosSteps(pipe, done).captions()), done, replace=settings.replace)
     place = target.place
     made, counts = write(pipe, done, share=share, target=target)

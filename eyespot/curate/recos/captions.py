@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
 from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
 from eyespot.llms.fences import Fenced, filled, one_line
-from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
+from eyespot.pipelines import Context, Drop, Keep, NoAnswer, Outcome, Prompt, Record
 from eyespot.pipelines.data_card import CardTable
 from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
 from eyespot.types import UsageError, Vectors
@@ -43,7 +44,7 @@ class Discriminability:
 
     k: int = 10
     temperature: float = 0.01
-    eta: float = 0.5
+    eta: float = 0.9
 
     def __post_init__(self) -> None:
         if self.k < 2:
@@ -148,8 +149,13 @@ def template(name: str) -> str:
     return (PROMPTS / f"{name}.md").read_text(encoding="utf-8")
 
 
-def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterator[Outcome]:
-    """A record for each caption, made from the picture's record."""
+def captioned(
+    record: Record, context: Context, writer: CaptionWriter, further: Mapping[str, Sequence[int]]
+) -> Iterator[Outcome]:
+    """A record for each caption, made from the picture's record; `further` has the numbers of others that replace some.
+
+    What was written before is shown to the writer, so that others differ from it.
+    """
     if record["source"] == DRAWN:
         texts = generator_of(record["subtask"]).wording(record["facts"]).usual
         yield from _caption_outcomes({**record, "level": USUAL}, list(texts))
@@ -160,7 +166,14 @@ def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterat
     elif reply.answer.unsuitable or not reply.answer.captions:
         yield Drop(record, UNSUITABLE, reply.answer.unsuitable)
     else:
-        yield from _caption_outcomes(record, reply.answer.captions[:CAPTIONS])
+        texts = reply.answer.captions[:CAPTIONS]
+        asked = replace(writer, template=f"{writer.template}\n{template('further')}")
+        for count in further.get(record["image"], ()):
+            prompt = asked.prompt("caption", record, Captions, count=count, captions=list(enumerate(texts, 1)))
+            with suppress(NoAnswer):  # those before stay, and the next round asks once more
+                again = ask_model(context, prompt, Captions).answer
+                texts += again.captions[:count] if again else []
+        yield from _caption_outcomes(record, texts)
 
 
 def _caption_outcomes(record: Record, texts: list[str]) -> Iterator[Outcome]:

@@ -8,23 +8,34 @@ OUT/set      the set: images.parquet, captions.parquet, images/, README.md, card
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
+from operator import methodcaller
 from pathlib import Path
 from statistics import fmean
 
-from eyespot.curate.recos.captions import DEMONSTRATION, OVER_DETAILED, UNDER_DETAILED, Rewriting, choices, histogram
+from eyespot.curate.recos.captions import (
+    CAPTIONS,
+    DEMONSTRATION,
+    OVER_DETAILED,
+    UNDER_DETAILED,
+    Rewriting,
+    choices,
+    histogram,
+)
 from eyespot.curate.recos.checking import CHANGED, CONFIRMED, TOO_FEW, UNDECIDED, UNSEEN, UNTRUE, is_seen
 from eyespot.curate.recos.files import COLUMNS, MAIN, TABLES, write_set
 from eyespot.curate.recos.pictures import DRAWN
-from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.curate.recos.pipeline import ROUND, RecosPipeline, Round
 from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
 from eyespot.formats.pictures import without_position
-from eyespot.pipelines import Recipe, Record, StepResult, drops, read_recipe
+from eyespot.pipelines import Recipe, Record, Step, StepResult, drops, read_recipe
 from eyespot.pipelines.data_card import (
     CardContent,
     CardTable,
@@ -39,6 +50,7 @@ from eyespot.pipelines.data_card import (
 from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.human_review import DROPPED
 from eyespot.runs.recos import VERSIONS
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 
 # -- the set --------------------------------------------------------------------------------------------------------
@@ -90,6 +102,54 @@ def galleries_of(given: Sequence[str]) -> dict[str, Path]:
             raise UsageError(f"two galleries are called {name!r}; name them apart, as in -g birds=FOLDER")
         galleries[name] = place
     return galleries
+
+
+# -- rounds ---------------------------------------------------------------------------------------------------------
+
+
+TURNS, MOST = 3, 8  # further requests about a picture; and drawn pictures, of which there is no end, for each wanted
+
+
+def in_rounds(
+    pipe: RecosPipeline, carry_out: Callable[[Sequence[Step]], Sequence[StepResult]]
+) -> tuple[RecosPipeline, Sequence[StepResult]]:
+    """The finished steps once each sub-task has the pictures that it wants, or nothing is left to try.
+
+    A round replaces captions that were lost and takes further pictures; what earlier ones asked is not asked again.
+    Rounds make v0; the other versions follow once.
+    """
+    last = next((at for at, one in enumerate(pipe.recipe.steps) if one.step == "pair"), None)
+    while pipe.limit is None and any(it.want is not None for it in pipe.collecting.wanted().values()):
+        further = next_round(RecosSteps(pipe, carry_out(pipe.steps[:last])))
+        if further == pipe.round:
+            break
+        text = json.dumps(asdict(further)).encode()
+        write_whole(pipe.work / ROUND, methodcaller("write", text))
+        pipe = replace(pipe)
+    return pipe, carry_out(pipe.steps)
+
+
+def next_round(made: RecosSteps) -> Round:
+    """What to try next for sub-tasks with fewer pictures than they want; the same round where nothing is left."""
+    lost = [(one.step.name, drop) for one in made.done for drop in drops(one.folder)]
+    finished = Counter(record["image"] for record in made.captions("v0"))
+    there = finished + Counter(drop.record["image"] for _, drop in lost if drop.reason == TOO_FEW)
+    # Of a picture that is unsuitable no caption is asked for again
+    barred = {drop.record["image"] for name, drop in lost if name == "caption" and "number" not in drop.record}
+    taken = [one for one in made.result("collect").records if one["source"] != DRAWN]
+    counts, turns = dict(made.pipe.round.counts), {image: [*of] for image, of in made.pipe.round.captions.items()}
+    for name, wanted, found, left, _ in shortfalls(made):
+        if made.pipe.collecting.wanted()[name].want is None:
+            continue
+        images = {one["image"] for one in taken if one["subtask"] == name} - barred - finished.keys()
+        weak = sorted(image for image in images if len(turns.get(image, ())) < TURNS)
+        for image in weak:
+            turns.setdefault(image, []).append(CAPTIONS - there[image])
+        more = math.ceil((wanted - left - len(weak)) / max(0.25, left / max(1, found)))
+        endless = name in made.pipe.drawing.subtasks and found >= MOST * wanted
+        if more > 0 and found == made.pipe.collecting.counts()[name] and not endless:
+            counts[name] = found + more
+    return Round(counts, turns)
 
 
 # -- the card -------------------------------------------------------------------------------------------------------
@@ -173,7 +233,7 @@ def shortfalls(made: RecosSteps) -> Iterator[tuple[str, int, int, int, str]]:
         for one in drops(result.folder) if result.step.name != "collect" else ():
             if one.record.get("version") == VERSIONS[0] and one.reason != TOO_FEW:
                 lost.setdefault(one.record["subtask"], Counter())[result.step.name, one.reason] += 1
-    for name, wanted in made.pipe.collecting.counts().items():
+    for name, wanted in made.pipe.collecting.goals().items():
         if left[name] < wanted:
             cause = "give the step collect other queries, words or photos"
             if name in lost and left[name] < found[name]:
@@ -206,7 +266,7 @@ def _subtasks(made: RecosSteps) -> CardTable:
     first_records = {record["image"]: record for record in reversed(made.records)}.values()
     counts = Counter((str(record["subtask"]), str(record["version"])) for record in first_records)
     texts = Counter(record["subtask"] for record in made.captions())
-    wanted = made.pipe.collecting.counts()
+    wanted = made.pipe.collecting.goals()
     words_of: dict[str, set[str]] = {}
     for record in made.captions():
         words_of.setdefault(record["subtask"], set()).update(words(record["text"].casefold()))

@@ -256,13 +256,14 @@ def same_words(text: str) -> str:
 
 
 POOL = "left in the pool"
-FURTHER = 4  # times as many hits are read as pictures are wanted, because other sub-tasks have taken some
 
 
 @dataclass(frozen=True)
 class SubtaskPictures:
     """Pictures of a sub-task: `count` of them, from these galleries (none named: all), for which `where` is true.
 
+    `want` is how many the set has: while there are fewer, captions are replaced and further pictures taken, until none
+    is left. `count` is then how many are taken at first.
     With `words` those whose labels contain one of the words (of the sub-task `ocr`: or whose writing does), else the
     results of `queries`. Without both, photos of `ocr` are those in which OCR read something, where a gallery has any.
     `stand_in` says what these pictures stand in for, if they are not what the sub-task means.
@@ -271,6 +272,7 @@ class SubtaskPictures:
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
 
     count: int | None = None
+    want: int | None = None
     queries: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     where: str | None = None
@@ -287,13 +289,23 @@ class Collecting:
     subtasks: Mapping[str, SubtaskPictures] = field(default_factory=dict)
 
     def wanted(self) -> dict[str, SubtaskPictures]:
-        """The wanted pictures of each sub-task; `UsageError` for an unknown sub-task."""
-        usual = {name: SubtaskPictures() for name in names() if not subtask(name).opt_in}
-        return {name: pictures for name, pictures in (dict(self.subtasks) or usual).items() if subtask(name)}
+        """The pictures of each sub-task, with their count; `UsageError` for an unknown sub-task."""
+        found = dict(self.subtasks) or {name: SubtaskPictures() for name in names() if not subtask(name).opt_in}
+        counts = {name: (it.count, it.want, subtask(name).count) for name, it in found.items()}
+        return {name: replace(it, count=next(n for n in counts[name] if n is not None)) for name, it in found.items()}
 
     def counts(self) -> dict[str, int]:
-        """How many pictures of each sub-task are wanted."""
-        return {name: subtask(name).count if it.count is None else it.count for name, it in self.wanted().items()}
+        """How many pictures of each sub-task are taken."""
+        return {name: it.count or 0 for name, it in self.wanted().items()}
+
+    def goals(self) -> dict[str, int]:
+        """How many pictures of each sub-task the set is to have."""
+        return {name: (it.count or 0) if it.want is None else it.want for name, it in self.wanted().items()}
+
+    def taking(self, counts: Mapping[str, int]) -> Collecting:
+        """The same with as many pictures of some sub-tasks."""
+        wanted = {name: replace(it, count=counts.get(name, it.count)) for name, it in self.wanted().items()}
+        return replace(self, subtasks=wanted)
 
     def shared(self, limit: int) -> Collecting:
         """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
@@ -301,14 +313,14 @@ class Collecting:
         while sum(counts.values()) > limit:
             most = max(counts, key=lambda name: counts[name])
             counts[most] -= 1
-        wanted = self.wanted().items()
-        return replace(self, subtasks={name: replace(it, count=counts[name]) for name, it in wanted})
+        return self.taking(counts)
 
 
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
     """Drawn pictures up to the wanted number, the rest left for later versions; and photos."""
     wanted, counts = how.wanted(), how.counts()
     chosen: set[str] = set()
+    most = sum(counts.values())  # hits of a query: other sub-tasks have taken some
     drawn = {record["subtask"]: None for record in records}
     for name in drawn:
         ids = [record["id"] for record in records if record["subtask"] == name and "sibling" not in record]
@@ -319,7 +331,7 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
     for name, pictures in wanted.items():
         if name not in drawn:
             galleries = pictures.galleries or sources.galleries
-            lists = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
+            lists = [_candidates(context, sources, subtask(name), pictures, one, most=most) for one in galleries]
             candidates[name] = list(_alternating(lists))
     taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
     for name, photos in candidates.items():
@@ -332,7 +344,9 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
 # -- photos -----------------------------------------------------------------------------------------------------
 
 
-def _candidates(context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, gallery: str) -> list[Record]:
+def _candidates(
+    context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, gallery: str, *, most: int
+) -> list[Record]:
     """Photos of a gallery for a sub-task: by labels or writing in random order, or by searches, best first."""
     queries = wanted.queries or of.queries
     if wanted.words:
@@ -349,13 +363,11 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
-    count = (of.count if wanted.count is None else wanted.count) * FURTHER
     lists: list[Sequence[Record]] = []
     for query in queries:
         try:
-            hits = (
-                sources.world(gallery).collection(sources.named).search(query, k=count, where=wanted.where, by="look")
-            )
+            collection = sources.world(gallery).collection(sources.named)
+            hits = collection.search(query, k=most, where=wanted.where, by="look")
         except NothingFound:
             continue
         rows = sources.rows(gallery)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,11 +17,21 @@ from eyespot.curate.recos.pictures import Sources
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, Step
 from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import expected
+from eyespot.pipelines.step import digest_of_json
+from eyespot.storage.text_files import json_of
 from eyespot.types import UsageError
 
-REVIEW = "review"
+REVIEW, ROUND = "review", "round.json"  # a folder, and how far the rounds have come for what is wanted
 APART = "-apart"  # the end of the name of the step after `confuse`
 FIRST = ("draw", "render", "collect")
+
+
+@dataclass(frozen=True)
+class Round:
+    """How many pictures of sub-tasks are taken, and how many further captions of a picture are asked for in turn."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    captions: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,13 @@ class RecosPipeline(SetPipeline):
         """Which pictures are collected."""
         declared = next((step for step in self.recipe.steps if step.step == "collect"), None)
         how: pictures.Collecting = declared.fitted(pictures.Collecting) if declared else pictures.Collecting()
-        return how.shared(self.limit) if self.limit is not None else how
+        return how.shared(self.limit) if self.limit is not None else how.taking(self.round.counts)
+
+    @cached_property
+    def round(self) -> Round:
+        """What is tried for the wanted pictures so far."""
+        place = self.work / ROUND
+        return Round(**json_of(place)) if place.exists() and self.limit is None else Round()
 
     @cached_property
     def sources(self) -> Sources:
@@ -66,8 +82,10 @@ class RecosPipeline(SetPipeline):
 
     @cached_property
     def drawing(self) -> pictures.DrawnCounts:
-        """How many pictures are drawn."""
-        return self.recipe.steps[0].fitted(pictures.DrawnCounts)
+        """How many pictures are drawn; of a sub-task with `want` at least as many as are taken."""
+        how: pictures.DrawnCounts = self.recipe.steps[0].fitted(pictures.DrawnCounts)
+        counts = {name: it.count or 0 for name, it in self.collecting.wanted().items() if it.want is not None}
+        return replace(how, subtasks={name: max(count, counts.get(name, 0)) for name, count in how.subtasks.items()})
 
     @cached_property
     def wanted(self) -> tuple[int, int]:
@@ -90,7 +108,8 @@ def draw_step(pipe: RecosPipeline, declared: Declared) -> Step:
         pictures.generator_of(name)
     work = BatchStep(lambda _records, context: pictures.sample_facts(context, how))
     count = 2 * sum(how.subtasks.values())  # with their siblings
-    return declared.made(work, 2, grows=lambda _came: count)
+    settings = declared.settings if how == declared.fitted(pictures.DrawnCounts) else {"subtasks": how.subtasks}
+    return declared.made(work, 2, settings=settings, grows=lambda _came: count)
 
 
 def render_step(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -108,6 +127,8 @@ def collect_step(pipe: RecosPipeline, declared: Declared) -> Step:
     settings = {key: value for key, value in declared.settings.items() if key != "galleries"}
     if pipe.limit is not None:
         settings["trial"] = pipe.limit
+    if pipe.round.counts:
+        settings["taken"] = pipe.round.counts
     more = {"inputs": pipe.sources.digests, "grows": lambda _came: pipe.wanted[0]}
     return declared.made(work, 2, settings=settings, **more)
 
@@ -116,17 +137,21 @@ def caption_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Writes five captions of each picture."""
     how = declared.fitted(Workers)
     by, fields = _writer(pipe, declared, "caption")
-    work = MapStep(lambda record, context: captions.captioned(record, context, by), how.workers)
+    further = pipe.round.captions
+    work = MapStep(lambda record, context: captions.captioned(record, context, by, further), how.workers)
+    fields |= {"inputs": {"further": digest_of_json(further)}} if further else {}
     fields |= {"grows": lambda came: came * CAPTIONS, "asking": pipe.wanted[1]}
     return declared.made(work, **fields)
 
 
-def complete_step(_pipe: RecosPipeline, declared: Declared) -> Step:
+def complete_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Keeps pictures with enough captions of their own."""
     how = declared.fitted(checking.Completing)
-    work = BatchStep(lambda records, context: checking.completed(records, context, how))
+    goals = {name: it.want for name, it in pipe.collecting.wanted().items() if it.want is not None}
+    work = BatchStep(lambda records, context: checking.completed(records, context, how, goals))
     about = f"Keeps pictures of {how.version} with enough captions of their own (at least {how.least})."
-    return declared.made(work, 3, needs=("render",), about=about)
+    more = {"settings": {**declared.settings, "want": goals}} if goals else {}
+    return declared.made(work, 3, needs=("render",), about=about, **more)
 
 
 def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:

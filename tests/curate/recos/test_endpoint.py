@@ -9,7 +9,8 @@ import pytest
 
 from eyespot.curate.recos import making
 from eyespot.curate.recos.making import RecosSteps
-from eyespot.pipelines import drops
+from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.pipelines import drops, read_recipe, run
 from tests.worlds.recos import Rates, Scripted, behind, made, put, recipe
 from tests.worlds.servers import Double
 
@@ -74,3 +75,36 @@ def test_lost_pictures_are_replaced_and_no_caption_is_asked_for_twice(tmp_path: 
     assert f"{gone} of 12 pictures of v0 lost all their captions and are left out with them." in list(
         making.notes(again)
     )
+
+
+def test_what_is_wanted_is_reached_or_the_gap_is_named(tmp_path: Path, gallery: Path) -> None:
+    """Lost captions are replaced, then further photos are taken; a drawn sub-task is drawn on."""
+    script, out = Scripted(Rates(abstains=0.3, repeats=0.5)), tmp_path / "out"
+    lines = '[steps.subtasks.colour]\nwant = 5\nwords = ["red", "blue", "green", "white"]\n'
+    lines += "[steps.subtasks.numerical]\nwant = 3\n"
+    settings = {"draw": "subtasks = { numerical = 1 }", "complete": "least = 5"}
+    settings["collect"] = f'galleries = {{ own = "{gallery}" }}\n{lines}'
+    with Double(then=script) as server:
+        place = recipe(tmp_path, gallery, behind(server.url), **settings)
+        found = in_rounds(place, out)
+        first, ran_again = found.captions("v0"), [one.ran for one in in_rounds(place, out).done]
+        prompts = Counter(put(seen) for seen in server.seen if '"Captions"' in str(seen.body).replace("'", '"'))
+        settings["collect"] = settings["collect"].replace("want = 5", "want = 30")
+        more = in_rounds(recipe(tmp_path, gallery, behind(server.url), **settings), out)
+
+    assert Counter(one["subtask"] for one in {one["image"]: one for one in first}.values()) == {
+        "colour": 5,
+        "numerical": 3,
+    }
+    assert set(Counter(one["image"] for one in first).values()) == {5}
+    replaced = {one["image"] for one in first if one["number"] > 5}
+    assert replaced and replaced <= set(found.pipe.round.captions)
+    assert set(prompts.values()) == {1} and not any(ran_again)
+    ((name, wanted, taken, left, cause),) = making.shortfalls(more)
+    assert (name, wanted, taken) == ("colour", 30, 19) and 5 < left < 19 and "step" in cause
+    assert any(note.startswith(f"Sub-task colour: {left} of 30 pictures") for note in making.notes(more))
+
+
+def in_rounds(place: Path, out: Path) -> RecosSteps:
+    pipe = RecosPipeline(read_recipe(place), out)
+    return RecosSteps(*making.in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running())))

@@ -111,7 +111,7 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
     texts |= {"b/1": "red"}  # said of a as well
     texts |= {"c/2": "green.", "c/3": "Light green."}  # its own, twice
     how = checking.Completing(2)
-    work = BatchStep(lambda found, context: checking.completed(found, context, how))
+    work = BatchStep(lambda found, context: checking.completed(found, context, how, {}))
     records = [caption(id, text) for id, text in sorted(texts.items())]
 
     assert sorted(through(records, Step("complete", work, needs=("render",)), tmp_path)) == [
