@@ -23,12 +23,14 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     from eyespot.curate.rmir.files import MAIN
     from eyespot.curate.rmir.making import AUDIT, in_rounds, notes, summary, write_set
     from eyespot.curate.rmir.pipeline import RmirPipeline
+    from eyespot.curate.rmir.questions import DOMAINS
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
     from eyespot.pipelines import plan, read_recipe
 
-    out = settings.out
-    pipe = RmirPipeline(read_recipe(settings.recipe), out, settings.gallery, settings.limit)
+    if (place := _recipe_place(settings, DOMAINS)) is None or (out := settings.out) is None:
+        return
+    pipe = RmirPipeline(read_recipe(place), out, settings.gallery, settings.limit)
     how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
@@ -37,12 +39,11 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     made = in_rounds(pipe, lambda one: _carry_out(one.steps, one.work, how))
     share = (as_it_is if settings.positions else without_position) if settings.pictures else None
     target = SetFolder.of(out, MAIN, len(made.queries), made.done, replace=settings.replace)
-    place = target.place
     cases = write_set(made, out, share=share, verdicts=settings.audit, target=target)
     warn_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(out / AUDIT / name for name in cases)
-    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
-    _tell_done(made.done, json, out=str(place), audit=cases, **summary(made))
+    print_summary(f"the set is in {target.place}; look at {target.place / 'card.html'}")
+    _tell_done(made.done, json, out=str(target.place), audit=cases, **summary(made))
 
 
 def rmir_audit(
@@ -72,21 +73,18 @@ def rmir_audit(
 
 def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
+    from eyespot.curate.recos.captions import DOMAINS
     from eyespot.curate.recos.files import MAIN
-    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, place_of, recipe_at, write
+    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, write
     from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
-    from eyespot.pipelines import plan
-    from eyespot.storage.text_files import text_of
+    from eyespot.pipelines import plan, read_recipe
 
-    if settings.show:
-        print_line(text_of(place_of(settings.recipe)).rstrip())
+    if (recipe := _recipe_place(settings, DOMAINS)) is None or settings.out is None:
         return
-    if settings.out is None:
-        raise UsageError("the set needs a folder; name one with --out")
     share = as_it_is if settings.positions else without_position
-    pipe = RecosPipeline(recipe_at(settings.recipe), settings.out, galleries_of(settings.gallery), settings.limit)
+    pipe = RecosPipeline(read_recipe(recipe), settings.out, galleries_of(settings.gallery), settings.limit)
     how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
@@ -94,12 +92,24 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     pipe.check(how.limits)
     pipe, done = in_rounds(pipe, lambda steps: _carry_out(steps, pipe.work, how))
     target = SetFolder.of(pipe.out, MAIN, len(RecosSteps(pipe, done).captions()), done, replace=settings.replace)
-    place = target.place
     made, counts = write(pipe, done, share=share, target=target)
     warn_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(pipe.queues())
-    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
-    _tell_done(done, json, out=str(place), versions=counts)
+    print_summary(f"the set is in {target.place}; look at {target.place / 'card.html'}")
+    _tell_done(done, json, out=str(target.place), versions=counts)
+
+
+def _recipe_place(settings: RecipeSettings, domains: Path) -> Path | None:
+    """The recipe's file; None if it was only to be printed. `UsageError` without a folder for the set."""
+    from eyespot.curate._world import domain_recipe
+    from eyespot.storage.text_files import text_of
+
+    place = domain_recipe(settings.recipe, domains)
+    if settings.show:
+        print_line(text_of(place).rstrip())
+    elif settings.out is None:
+        raise UsageError("the set needs a folder; name one with --out")
+    return None if settings.show else place
 
 
 # -- running a pipeline ---------------------------------------------------------------------------------------------

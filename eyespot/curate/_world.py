@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import View
+from eyespot.llms.fences import filled
 from eyespot.parallel import batches
 from eyespot.photos.hashes import picture_hashes
 from eyespot.photos.pictures import BadPicture
@@ -132,6 +133,12 @@ class SetPipeline:
         Models(self.clients).check(self.recipe.models, limits or self.recipe.limits)
 
 
+def domain_recipe(given: Path, domains: Path) -> Path:
+    """The file of a recipe: this one or, under the name of one, a domain of the package."""
+    shipped = domains / f"{given}.toml"
+    return shipped if shipped.exists() and not given.exists() else given
+
+
 @dataclass(frozen=True)
 class NoSettings:
     """A step without settings."""
@@ -144,12 +151,15 @@ class Workers:
     workers: int = 8
 
 
-def one_model(declared: Declared, ours: str) -> tuple[Mapping[str, Any], str, dict[str, Any]]:
-    """The one model of a step, its prompt (that of the recipe, or else ours), and the fields that depend on them."""
+def one_model(declared: Declared, ours: str, **words: str) -> tuple[Mapping[str, Any], str, dict[str, Any]]:
+    """The one model of a step, its prompt (that of the recipe, or else ours), and the fields that depend on them.
+
+    `words` fill gaps of the prompt that are the same for all records.
+    """
     if len(declared.models) != 1:
         raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
     (model,) = declared.models.values()
-    text = template(declared, ours)
+    text = filled(template(declared, ours), {}, **words)
     # The number of requests at the same time changes no result
     settings = {key: value for key, value in declared.settings.items() if key != "workers"}
     return model, text, {"prompts": {PROMPT: text}, "settings": settings, "expects": expected(model, 1, text)}

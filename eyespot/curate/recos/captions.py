@@ -25,12 +25,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.curate._world import Workers
 from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
-from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
+from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE
 from eyespot.llms.fences import Fenced, filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, NoAnswer, Outcome, Prompt, Record
 from eyespot.pipelines.data_card import CardTable
 from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError, Vectors
 
 Reals = NDArray[np.float64]
@@ -111,7 +113,8 @@ def histogram(first: Sequence[float], rewritten: Sequence[float], how: Discrimin
 CAPTIONS = 5
 UNSUITABLE, DECLINED, EMPTY, REPEATED = "unsuitable", "declined", "empty caption", "repeated caption"
 DEMONSTRATION = "demonstration"
-PROMPTS = Path(__file__).parent / "prompts"
+DOMAINS = Path(__file__).parent / "domains"
+EVERYDAY = {step["step"]: step for step in toml_of(DOMAINS / "everyday.toml")["steps"]}  # what a recipe does not say
 
 
 class Captions(AnswerForm):
@@ -131,7 +134,7 @@ class CaptionWriter:
 
     def prompt(self, task: str, record: Record, form: type[AnswerForm], **fields: Any) -> Prompt:
         """The prompt about a record's picture; `fields` fill the template, captions as texts of others."""
-        about = subtask(record["subtask"])
+        about = self.sources.subtask(record["subtask"])
         words = {"subtask": about.name, "about": about.about, "attributes": ", ".join(about.attributes), **fields}
         picture = PromptPicture(record["image"], str(self.sources.place(record)))
         known = {}
@@ -144,13 +147,15 @@ class CaptionWriter:
         return prompt_of(self.model, filled(self.template, captions, **words), form, [picture], **known)
 
 
-def template(name: str) -> str:
-    """A prompt of the package."""
-    return (PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+@dataclass(frozen=True)
+class Captioning(Workers):
+    """How many pictures are captioned at once, and what is added to the prompt where further captions are written."""
+
+    further: str = EVERYDAY["caption"]["further"]
 
 
 def captioned(
-    record: Record, context: Context, writer: CaptionWriter, further: Mapping[str, Sequence[int]]
+    record: Record, context: Context, writer: CaptionWriter, how: Captioning, further: Mapping[str, Sequence[int]]
 ) -> Iterator[Outcome]:
     """A record for each caption, made from the picture's record; `further` has the numbers of others that replace some.
 
@@ -167,7 +172,7 @@ def captioned(
         yield Drop(record, UNSUITABLE, reply.answer.unsuitable)
     else:
         texts = reply.answer.captions[:CAPTIONS]
-        asked = replace(writer, template=f"{writer.template}\n{template('further')}")
+        asked = replace(writer, template=f"{writer.template}\n{how.further}")
         for count in further.get(record["image"], ()):
             prompt = asked.prompt("caption", record, Captions, count=count, captions=list(enumerate(texts, 1)))
             with suppress(NoAnswer):  # those before stay, and the next round asks once more

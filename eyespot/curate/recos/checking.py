@@ -12,7 +12,6 @@ from typing import Any, Literal
 from eyespot.curate.recos.captions import CAPTIONS, DECLINED, REPEATED, CaptionWriter
 from eyespot.curate.recos.confusing import changed
 from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, Sources, same_words, wordings
-from eyespot.curate.recos.subtasks import subtask
 from eyespot.llms.fences import filled
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
@@ -105,7 +104,7 @@ def verified(record: Record, context: Context, judge: CaptionWriter, how: Verify
     if record["version"] == "v1":
         other = {**record, "path": record["of_path"]}
         shown.append(PromptPicture(record["of"], str(judge.sources.place(other))))
-    about = subtask(record["subtask"])
+    about = judge.sources.subtask(record["subtask"])
     words = filled(judge.template, {"caption": record["text"]}, subtask=about.name, about=about.about)
     reply = ask_model(context, prompt_of(judge.model, words, CaptionVerdict, shown), CaptionVerdict)
     if reply.answer is None:

@@ -32,10 +32,10 @@ from eyespot.curate.recos.checking import CHANGED, CONFIRMED, TOO_FEW, UNDECIDED
 from eyespot.curate.recos.files import COLUMNS, MAIN, TABLES, write_set
 from eyespot.curate.recos.pictures import DRAWN
 from eyespot.curate.recos.pipeline import ROUND, RecosPipeline, Round
-from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.curate.recos.subtasks import names
 from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
 from eyespot.formats.pictures import without_position
-from eyespot.pipelines import Recipe, Record, Step, StepResult, drops, read_recipe
+from eyespot.pipelines import Record, Step, StepResult, drops
 from eyespot.pipelines.data_card import (
     CardContent,
     CardTable,
@@ -54,19 +54,6 @@ from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 
 # -- the set --------------------------------------------------------------------------------------------------------
-
-
-SHIPPED = Path(__file__).parent / "demonstration.toml"
-
-
-def recipe_at(place: Path) -> Recipe:
-    """The recipe in a file, or the package's under the name `demonstration`; `UsageError` if there is none."""
-    return read_recipe(place_of(place))
-
-
-def place_of(recipe: Path) -> Path:
-    """The file of a recipe: this one, or the package's."""
-    return SHIPPED if str(recipe) == DEMONSTRATION and not recipe.exists() else recipe
 
 
 def write(
@@ -205,7 +192,7 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield "A demonstration: captions were written by rules from labels. Measure nothing with this set."
     stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
-    yield from _writing_notes(made.records)
+    yield from _writing_notes(made.pipe, made.records)
     # Captions that only a model or a rule has checked
     captions = made.captions()
     if unseen := [record for record in captions if not is_seen(record)]:
@@ -249,11 +236,15 @@ SETTINGS = {
 }
 
 
-def _writing_notes(records: Iterable[Record]) -> Iterator[str]:
+def _writing_notes(pipe: RecosPipeline, records: Iterable[Record]) -> Iterator[str]:
     """By which program the writing in photos was read, which misreads at times."""
     readers: dict[tuple[str, str], set[str]] = {}
     for record in records:
-        if subtask(record["subtask"]).of_writing and record["version"] == VERSIONS[0] and record.get("writing"):
+        if (
+            pipe.sources.subtask(record["subtask"]).of_writing
+            and record["version"] == VERSIONS[0]
+            and record.get("writing")
+        ):
             readers.setdefault((record["subtask"], record["read_by"]), set()).add(record["image"])
     for (name, reader), images in sorted(readers.items()):
         yield f"Sub-task {name}: the text of {len(images):,} photos was read by OCR ({reader}), which misreads some."
@@ -272,7 +263,7 @@ def _subtasks(made: RecosSteps) -> CardTable:
         words_of.setdefault(record["subtask"], set()).update(words(record["text"].casefold()))
     rows: list[list[str | int]] = [
         [name, wanted.get(name, 0), *(counts[name, v] for v in VERSIONS), texts[name], len(words_of.get(name, ()))]
-        for name in names()
+        for name in dict.fromkeys([*names(), *wanted])
         if name in wanted or texts[name]
     ]
     sums = [sum(column) for column in zip(*(row[1:6] for row in rows), strict=True)] or [0] * 5
@@ -352,7 +343,7 @@ def _measurements(made: RecosSteps) -> Iterator[CardTable]:
 def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
     """A picture of each sub-task with the pictures that it is confused with."""
     place = made.pipe.sources.place
-    for name in names():
+    for name in dict.fromkeys([*names(), *made.pipe.collecting.wanted()]):
         captions = [record for record in made.captions("v0") if record["subtask"] == name]
         twins = {record["of"]: record for record in made.captions("v1") if record["subtask"] == name}
         chosen = next((record for record in captions if record["image"] in twins), captions[0] if captions else None)

@@ -22,7 +22,7 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.curate._world import PhotoWorld
-from eyespot.curate.recos.subtasks import Generator, Subtask, names, subtask
+from eyespot.curate.recos.subtasks import OWN, Generator, Subtask, names, subtask, subtasks
 from eyespot.curate.set_folder import attributions
 from eyespot.formats.exporting import names_owner
 from eyespot.gallery import filters
@@ -62,6 +62,7 @@ class Sources:
     work: Path
     galleries: Mapping[str, Path]
     named: str | None = None  # the encoder; None: the one that the first gallery was indexed with
+    subtasks: Mapping[str, Subtask] = field(default_factory=dict)  # those of which the recipe says something
     _lock: Lock = field(default_factory=Lock, repr=False)
     _worlds: dict[str, PhotoWorld] = field(default_factory=dict, repr=False)
     _rows: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
@@ -69,6 +70,10 @@ class Sources:
     def __post_init__(self) -> None:
         if DRAWN in self.galleries:
             raise UsageError(f"a gallery cannot be called {DRAWN!r}, which drawn pictures are; name it otherwise")
+
+    def subtask(self, name: str) -> Subtask:
+        """The sub-task of this name, as the recipe has it."""
+        return self.subtasks.get(name) or subtask(name)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -263,7 +268,8 @@ class SubtaskPictures:
     """Pictures of a sub-task: `count` of them, from these galleries (none named: all), for which `where` is true.
 
     `want` is how many the set has: while there are fewer, captions are replaced and further pictures taken, until none
-    is left. `count` is then how many are taken at first.
+    is left. `count` is then how many are taken at first. `about` and `attributes` say what captions
+    tell and what a confusing one may change; with both a sub-task may be the recipe's own.
     With `words` those whose labels contain one of the words (of the sub-task `ocr`: or whose writing does), else the
     results of `queries`. Without both, photos of `ocr` are those in which OCR read something, where a gallery has any.
     `stand_in` says what these pictures stand in for, if they are not what the sub-task means.
@@ -273,6 +279,8 @@ class SubtaskPictures:
 
     count: int | None = None
     want: int | None = None
+    about: str = ""
+    attributes: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     where: str | None = None
@@ -291,8 +299,16 @@ class Collecting:
     def wanted(self) -> dict[str, SubtaskPictures]:
         """The pictures of each sub-task, with their count; `UsageError` for an unknown sub-task."""
         found = dict(self.subtasks) or {name: SubtaskPictures() for name in names() if not subtask(name).opt_in}
-        counts = {name: (it.count, it.want, subtask(name).count) for name, it in found.items()}
+        counts = {name: (it.count, it.want, self.described(name).count) for name, it in found.items()}
         return {name: replace(it, count=next(n for n in counts[name] if n is not None)) for name, it in found.items()}
+
+    def described(self, name: str) -> Subtask:
+        """A sub-task as the recipe has it; `UsageError` for an unknown one that the recipe does not describe."""
+        it = self.subtasks.get(name, SubtaskPictures())
+        own = {"about": it.about, "attributes": it.attributes}
+        if name not in subtasks() and all(own.values()):
+            return Subtask(name, OWN, 50, it.about, it.attributes)
+        return replace(subtask(name), **{key: value for key, value in own.items() if value})
 
     def counts(self) -> dict[str, int]:
         """How many pictures of each sub-task are taken."""
@@ -331,7 +347,7 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
     for name, pictures in wanted.items():
         if name not in drawn:
             galleries = pictures.galleries or sources.galleries
-            lists = [_candidates(context, sources, subtask(name), pictures, one, most=most) for one in galleries]
+            lists = [_candidates(context, sources, how.described(name), pictures, one, most=most) for one in galleries]
             candidates[name] = list(_alternating(lists))
     taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
     for name, photos in candidates.items():

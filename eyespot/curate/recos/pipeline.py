@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eyespot.curate._world import NoSettings, SetPipeline, Workers, one_model
+from eyespot.curate._world import NoSettings, SetPipeline, one_model
 from eyespot.curate.recos import captions, checking, confusing, pictures
 from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
@@ -78,7 +78,8 @@ class RecosPipeline(SetPipeline):
     def sources(self) -> Sources:
         """The galleries; `UsageError` for one that is missing."""
         named = {name: self.recipe.folder / path for name, path in self.collecting.galleries.items()}
-        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder)
+        own = {name: self.collecting.described(name) for name in self.collecting.subtasks}
+        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder, own)
 
     @cached_property
     def drawing(self) -> pictures.DrawnCounts:
@@ -135,10 +136,10 @@ def collect_step(pipe: RecosPipeline, declared: Declared) -> Step:
 
 def caption_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Writes five captions of each picture."""
-    how = declared.fitted(Workers)
-    by, fields = _writer(pipe, declared, "caption")
+    how = declared.fitted(captions.Captioning)
+    by, fields = _writer(pipe, declared)
     further = pipe.round.captions
-    work = MapStep(lambda record, context: captions.captioned(record, context, by, further), how.workers)
+    work = MapStep(lambda record, context: captions.captioned(record, context, by, how, further), how.workers)
     fields |= {"inputs": {"further": digest_of_json(further)}} if further else {}
     fields |= {"grows": lambda came: came * CAPTIONS, "asking": pipe.wanted[1]}
     return declared.made(work, **fields)
@@ -157,7 +158,7 @@ def complete_step(pipe: RecosPipeline, declared: Declared) -> Step:
 def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Measures dis(t) of each caption, and rewrites those that say too much or too little."""
     how: captions.Rewriting = declared.fitted(captions.Rewriting)
-    by, fields = _writer(pipe, declared, "rewrite")
+    by, fields = _writer(pipe, declared)
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
     work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)
@@ -168,7 +169,7 @@ def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
 def verify_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Shows a model each caption of a photo with its picture, and drops what is not true of it."""
     how = declared.fitted(checking.Verifying)
-    by, fields = _writer(pipe, declared, "verify")
+    by, fields = _writer(pipe, declared)
     if str(by.model.get("use")).partition(":")[0] == DEMONSTRATION:
         raise UsageError("the step verify needs a model that sees pictures; the demonstration works from labels alone")
     pictures = 1 if how.version == "v0" else 2
@@ -206,7 +207,7 @@ def pair_step(pipe: RecosPipeline, declared: Declared) -> Step:
 def confuse_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Makes captions of these from the first ones with the fewest words changed."""
     how = declared.fitted(confusing.Confusing)
-    by, fields = _writer(pipe, declared, "confuse")
+    by, fields = _writer(pipe, declared)
     work = MapStep(lambda record, context: confusing.confused(record, context, by, how), how.workers)
     fields |= {"grows": lambda came: came + pipe.wanted[0] * (CAPTIONS - 1), "asking": pipe.wanted[1]}
     return declared.made(work, 2, **fields)
@@ -241,7 +242,11 @@ MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
 }
 
 
-def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[captions.CaptionWriter, dict[str, Any]]:
+def _writer(pipe: RecosPipeline, declared: Declared) -> tuple[captions.CaptionWriter, dict[str, Any]]:
     """The model that writes in a step, and the fields of the step that depend on it."""
-    model, text, fields = one_model(declared, captions.template(prompt))
+    model, text, fields = one_model(declared, captions.EVERYDAY[declared.step]["prompt"])
+    told = {
+        name: [it.about, it.attributes] for name, it in pipe.collecting.subtasks.items() if it.about or it.attributes
+    }
+    fields["settings"] = {**fields["settings"], **({"subtasks": told} if told else {})}
     return captions.CaptionWriter(model, text, pipe.sources), fields

@@ -53,6 +53,11 @@ class FinishedSteps:
         return list(self.records("split"))
 
     @cached_property
+    def kinds(self) -> list[str]:
+        """The kinds of questions."""
+        return list(self.pipe.settings("questions").kinds)
+
+    @cached_property
     def triplets(self) -> list[Record]:
         """Every triplet that was voted on, those on which a judge was silent among them, without controls."""
         found = (*voted_on(self.records("judged")), *self.pooled.values())

@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms, sample
-from eyespot.curate.recos.captions import Rewriting
-from eyespot.curate.recos.making import RecosSteps, galleries_of, quality_checks, recipe_at, write
+from eyespot.curate.recos.captions import DOMAINS, Rewriting
+from eyespot.curate.recos.making import RecosSteps, galleries_of, quality_checks, write
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import drops, plan as plan_of, read_recipe, run
@@ -157,8 +157,8 @@ def test_the_verb_says_what_became_of_records(copied: Path, tmp_path: Path, gall
 def test_the_recipe_of_the_demonstration_is_shown_and_can_be_read(tmp_path: Path) -> None:
     shown = run_eyespot("build", "recos", "demonstration", "--show", cwd=tmp_path)
     (tmp_path / "mine.toml").write_text(shown.stdout, encoding="utf-8")
-    assert recipe_at(tmp_path / "mine.toml").steps == recipe_at(Path("demonstration")).steps
-    assert len(recipe_at(Path("demonstration")).steps) == 16
+    assert read_recipe(tmp_path / "mine.toml").steps == read_recipe(DOMAINS / "demonstration.toml").steps
+    assert len(read_recipe(DOMAINS / "demonstration.toml").steps) == 16
 
 
 def test_galleries_and_a_folder_are_named_on_the_command_line() -> None:

@@ -188,7 +188,10 @@ def test_words_that_are_changed_are_counted(one: str, other: str, edits: int) ->
 def test_a_confusing_caption_changes_little_and_says_what(number: int, text: str, attribute: str, reason: str) -> None:
     original = {1: "A red bus near a tree."}.get(number, "")
     fields = {"text": text.strip(), "attribute": attribute, "edits": confusing.changed(original, text)}
-    assert confusing.fault_of({**fields, "original": original, "subtask": "colour"}, confusing.Confusing()) == reason
+    assert (
+        confusing.fault_of({**fields, "original": original, "subtask": "colour"}, confusing.Confusing(), ["colour"])
+        == reason
+    )
 
 
 @pytest.mark.long

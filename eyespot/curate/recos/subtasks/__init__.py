@@ -116,7 +116,7 @@ def kind_fields(kind: str) -> dict[str, str]:
     return {"kind": kind, "a_kind": f"{article} {kind}", "A_kind": f"{article.capitalize()} {kind}"}
 
 
-COARSE, FINE, COGNITIVE = "coarse", "fine", "cognitive"
+COARSE, FINE, COGNITIVE, OWN = "coarse", "fine", "cognitive", "own"  # of a recipe
 TABLE: Mapping[str, Any] = toml_of(Path(__file__).with_name("subtasks.toml"))
 FILES, GUESTS = "curate.recos.subtasks", "recos_subtasks"  # rooms: this folder, and what other packages add
 
@@ -159,7 +159,7 @@ def names() -> list[str]:
 def subtask(name: str) -> Subtask:
     """The sub-task of this name; `UsageError` if there is none."""
     if name not in subtasks():
-        raise UsageError(f"no sub-task {name!r}; there are: {', '.join(names())}")
+        raise UsageError(f"no sub-task {name!r}; there are {', '.join(names())}, or give it about and attributes")
     return subtasks()[name]
 
 
