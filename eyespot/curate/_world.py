@@ -22,7 +22,7 @@ from eyespot.photos.hashes import picture_hashes
 from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import picture_of
 from eyespot.pipelines import Client, CostLimits, Declared, Recipe, RunOptions
-from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of, template
+from eyespot.pipelines.prompts import PROMPT, Models, expected, template
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.storage.atomic import write_whole
@@ -124,19 +124,16 @@ class SetPipeline:
         """The folder of the steps."""
         return self.out / "work"
 
-    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
-        """How they are run: by the recipe's models, within its budget or another."""
-        return options_of(self.recipe, self.clients, limits, retry_failed=retry_failed)
+    def running(
+        self, limits: CostLimits | None = None, retry_failed: bool = False, note: Callable[[str], None] = lambda _: None
+    ) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another; `note` gets what these refuse."""
+        recipe, models = self.recipe, Models(self.clients, strict=self.recipe.strict, note=note)
+        return RunOptions(recipe.seed, limits or recipe.limits, models, retry_failed=retry_failed, strict=recipe.strict)
 
     def check(self, limits: CostLimits | None = None) -> None:
         """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
         Models(self.clients).check(self.recipe.models, limits or self.recipe.limits)
-
-
-def domain_recipe(given: Path, domains: Path) -> Path:
-    """The file of a recipe: this one or, under the name of one, a domain of the package."""
-    shipped = domains / f"{given}.toml"
-    return shipped if shipped.exists() and not given.exists() else given
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,7 @@
 """The steps `caption` and `discriminate`: five captions of each picture, rewritten where dis(t) says so.
 
-A model writes them or, for drawn pictures, their generator. A caption that says too much or too little is written again
-for some rounds. dis(t) of ReCoS (section 3.2) is the entropy of the softmax over the cosines of a caption t with the k
-images nearest to it, its own left out. It is 0 where one other image alone fits the caption, and log k where all k fit
-alike. Low values come with captions that say too much, high ones with captions that say too little.
-
-The paper takes the softmax of raw cosines, temperature 1. Cosines of the k nearest images lie close together, and
-where they lie within s of each other the entropy is at least log k - s²/8 (at temperature T: log k - (s/T)²/8).
-With s = 0.1 and k = 10 this is 2.3013 of 2.3026, whatever the caption says: no η separates anything. So the temperature
-is a setting here, 0.01 by default as CLIP scales its own cosines, and two tables show where values lie before η is
-chosen.
+dis(t) (ReCoS, section 3.2) is the entropy of the softmax over the cosines of a caption with the k images nearest to it.
+The paper's temperature is 1; docs/research/recos.md says why it is a setting here.
 """
 
 from __future__ import annotations

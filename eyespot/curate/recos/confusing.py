@@ -1,9 +1,6 @@
 """The steps of v1, `pair` and `confuse`, and of v2, `expand` and `distinct`.
 
-`pair` finds for each picture the most similar one of its source, and `confuse` writes its captions: the first picture's
-with the fewest words changed, an important attribute swapped for that of the new picture. Each has the number of
-changed words and the swapped attribute. `expand` adds pictures like those of v1, without captions; `distinct` removes
-near-duplicates.
+`confuse` writes a similar picture's captions: the first one's with the fewest words changed, one attribute swapped.
 """
 
 from __future__ import annotations

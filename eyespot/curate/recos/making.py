@@ -1,9 +1,6 @@
 """From a recipe to a set in a folder with its card, as `eyespot eval recos` reads it.
 
-OUT/work     the steps with their records and dropped records, drawn pictures, answers, cost
-OUT/review   the captions that a person checks, and their decisions
-OUT/set      the set: images.parquet, captions.parquet, images/, README.md, card.html; replaced as a whole, unless the
-             new one has lost records
+OUT/work has the steps, OUT/review what a person checks, OUT/set the set, replaced as a whole unless records were lost.
 """
 
 from __future__ import annotations
@@ -172,12 +169,15 @@ class RecosSteps:
 
     def card_content(self) -> CardContent:
         """The parts of its card that cannot be counted from the steps."""
-        tables = (_subtasks(self), _reviews(self), _changes(self), *_measurements(self))
+        tables, goals = (
+            (_subtasks(self), _reviews(self), _changes(self), *_measurements(self)),
+            self.pipe.collecting.goals(),
+        )
         return content_of(
             self.pipe.recipe,
             answers(self),
             CITATION,
-            texts={f"captions of {name}": [r["text"] for r in self.captions(name)] for name in VERSIONS[:2]},
+            texts={f"captions, {name}": [r["text"] for r in self.captions() if r["subtask"] == name] for name in goals},
             samples=list(_samples(self)),
             tables=[table for table in tables if table.rows],
             notes=list(notes(self)),

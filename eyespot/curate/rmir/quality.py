@@ -1,11 +1,6 @@
 """Checks that open the card of an RMIR set: its size, shortcuts, leaks, its judges, and what a person found.
 
-Whether a set can be answered without reasoning over both, by the question alone or the picture alone, the paper leaves
-open. An encoder that knows words and pictures ranks the pool by each; where one half alone finds the targets about as
-well as both together, nothing has to be reasoned.
-
-Judges that agree at random, with each other or alone, give verdicts that have nothing to do with the pictures; so they
-are tried on controls, which cannot answer, as well as compared with one another.
+Where one half of a query alone finds the targets about as well as both together, nothing has to be reasoned.
 """
 
 from __future__ import annotations

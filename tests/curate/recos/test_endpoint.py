@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from eyespot.curate.recos import making
+from eyespot.curate.recos import making, subtasks
+from eyespot.curate.recos.captions import DOMAINS
 from eyespot.curate.recos.making import RecosSteps
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.pipelines import drops, read_recipe, run
@@ -108,3 +111,36 @@ def test_what_is_wanted_is_reached_or_the_gap_is_named(tmp_path: Path, gallery: 
 def in_rounds(place: Path, out: Path) -> RecosSteps:
     pipe = RecosPipeline(read_recipe(place), out)
     return RecosSteps(*making.in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running())))
+
+
+@pytest.mark.skipif(find_spec("harper") is None, reason="harper is not installed")
+@pytest.mark.parametrize("domain", ["everyday", "plants"])
+def test_a_domain_of_the_package_runs_to_the_end(domain: str, tmp_path: Path, gallery: Path) -> None:
+    """Sub-tasks are those of the file, also ones that the package does not know; a model checks every caption."""
+    text, place = (DOMAINS / f"{domain}.toml").read_text(encoding="utf-8"), tmp_path / "mine.toml"
+    with Double(then=Scripted(Rates(untrue=0.2))) as server:
+        models = [f'{name} = {{ use = "openai:{name}", url = "{server.url}" }}' for name in ("writer", "judge")]
+        text = re.sub(r"(?s)\[models\].*?\n\n", "\n".join(["[models]", *models, "\n"]), text)
+        place.write_text(re.sub("= (150|60)", "= 4", text), encoding="utf-8")
+        photos = [name for name, it in read_recipe(place).steps[2].settings["subtasks"].items() if "queries" in it]
+        pipe = RecosPipeline(read_recipe(place), tmp_path / "out", {"own": gallery}, limit=15)
+        found = RecosSteps(*making.in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running())))
+
+    forms = [
+        (seen.body["response_format"]["json_schema"]["name"], str(seen.body["messages"][0])) for seen in server.seen
+    ]
+    said = [text for form, text in forms if form == "Captions"]
+    settings = found.pipe.recipe.steps[2].settings["subtasks"]
+    assert said and {one["subtask"] for one in found.result("collect").records} <= set(settings)
+    assert [text for text in said if not any(settings[name]["about"] in text for name in photos)] == []
+    assert found.result("verify").counts.dropped["not true of its picture"] > 0 and found.captions("v1")
+    assert {one["attribute"] for one in found.captions("v1")} <= {
+        it for one in settings.values() for it in one["attributes"]
+    }
+
+
+def test_the_everyday_domain_says_what_the_package_knows() -> None:
+    (collect,) = [step for step in read_recipe(DOMAINS / "everyday.toml").steps if step.step == "collect"]
+    for name, told in collect.settings["subtasks"].items():
+        known = subtasks.subtask(name)
+        assert (told["about"], tuple(told["attributes"])) == (known.about, known.attributes)

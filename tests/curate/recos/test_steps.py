@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from eyespot.curate.recos import captions, checking, confusing
-from eyespot.curate.recos.captions import Captions, CaptionWriter, Discriminability, Rewriting, template
+from eyespot.curate.recos.captions import EVERYDAY, Captions, CaptionWriter, Discriminability, Rewriting
 from eyespot.curate.recos.checking import CaptionVerdict, confirm
 from eyespot.curate.recos.making import notes
 from eyespot.curate.recos.pictures import Collecting, Sources, SubtaskPictures, labels_of, writing_of
@@ -228,8 +228,11 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them_and_a_prompt_may_
     def prompt(use: str, words: str) -> Any:
         return CaptionWriter({"use": use}, words, Sources(tmp_path, {})).prompt("caption", record, Captions, count=5)
 
-    usual = prompt("openai:m", template("caption"))
-    assert ["heron" in str(one) for one in (usual, prompt("demonstration", template("caption")))] == [False, True]
+    usual = prompt("openai:m", EVERYDAY["caption"]["prompt"])
+    assert ["heron" in str(one) for one in (usual, prompt("demonstration", EVERYDAY["caption"]["prompt"]))] == [
+        False,
+        True,
+    ]
     assert "Write 5 captions" in usual["words"] and "about colour" in usual["words"]
     assert prompt("openai:m", mine)["words"] == 'Write 5, as in {"captions": ["A {colour} bus."]}'
 
@@ -256,7 +259,7 @@ def test_a_judge_leaves_at_most_three_of_a_hundred_planted_faults(tmp_path: Path
         records.append(caption(f"p{at}/1", f"{fault} bird {named}.", **more))
     drawn = caption("drawn/1", "A sum of p3.", path="d.jpg", source="drawn", version=version)
     other = caption("other/1", "false bird", version="v1" if version == "v0" else "v0")
-    judge = CaptionWriter({"use": "script"}, template("verify"), Sources(tmp_path, {}))
+    judge = CaptionWriter({"use": "script"}, EVERYDAY["verify"]["prompt"], Sources(tmp_path, {}))
     work = MapStep(lambda record, context: checking.verified(record, context, judge, checking.Verifying(version)))
 
     options = RunOptions(client=judge_by_truth)
