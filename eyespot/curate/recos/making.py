@@ -45,7 +45,7 @@ from eyespot.pipelines.data_card import (
     wilson,
 )
 from eyespot.pipelines.data_card.content import words
-from eyespot.pipelines.human_review import DROPPED
+from eyespot.pipelines.human_review import AWAITS, DROPPED
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
@@ -114,8 +114,13 @@ def in_rounds(
 
 
 def next_round(made: RecosSteps) -> Round:
-    """What to try next for sub-tasks with fewer pictures than they want; the same round where nothing is left."""
+    """What to try next for sub-tasks with fewer pictures than they want; the same round where nothing is left.
+
+    Nothing is tried while captions wait for a person.
+    """
     lost = [(one.step.name, drop) for one in made.done for drop in drops(one.folder)]
+    if any(drop.reason == AWAITS for _, drop in lost):
+        return made.pipe.round
     finished = Counter(record["image"] for record in made.captions("v0"))
     there = finished + Counter(drop.record["image"] for _, drop in lost if drop.reason == TOO_FEW)
     # Of a picture that is unsuitable no caption is asked for again

@@ -305,7 +305,7 @@ class Collecting:
     def described(self, name: str) -> Subtask:
         """A sub-task as the recipe has it; `UsageError` for an unknown one that the recipe does not describe."""
         it = self.subtasks.get(name, SubtaskPictures())
-        own = {"about": it.about, "attributes": it.attributes}
+        own: dict[str, Any] = {"about": it.about, "attributes": it.attributes}
         if name not in subtasks() and all(own.values()):
             return Subtask(name, OWN, 50, it.about, it.attributes)
         return replace(subtask(name), **{key: value for key, value in own.items() if value})
