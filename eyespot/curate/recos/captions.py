@@ -164,9 +164,9 @@ def captioned(
         yield Drop(record, UNSUITABLE, reply.answer.unsuitable)
     else:
         texts = reply.answer.captions[:CAPTIONS]
-        asked = replace(writer, template=f"{writer.template}\n{how.further}")
+        rewriter = replace(writer, template=f"{writer.template}\n{how.further}")
         for count in further.get(record["image"], ()):
-            prompt = asked.prompt("caption", record, Captions, count=count, captions=list(enumerate(texts, 1)))
+            prompt = rewriter.prompt("caption", record, Captions, count=count, captions=list(enumerate(texts, 1)))
             with suppress(NoAnswer):  # those before stay, and the next round asks once more
                 again = ask_model(context, prompt, Captions).answer
                 texts += again.captions[:count] if again else []

@@ -14,6 +14,7 @@ from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
 from eyespot.curate.recos.demonstration import writer
 from eyespot.curate.recos.pictures import Sources
+from eyespot.curate.recos.subtasks import Collecting
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, Step
 from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import expected
@@ -62,10 +63,10 @@ class RecosPipeline(SetPipeline):
         return steps
 
     @cached_property
-    def collecting(self) -> pictures.Collecting:
+    def collecting(self) -> Collecting:
         """Which pictures are collected."""
         declared = next((step for step in self.recipe.steps if step.step == "collect"), None)
-        how: pictures.Collecting = declared.fitted(pictures.Collecting) if declared else pictures.Collecting()
+        how: Collecting = declared.fitted(Collecting) if declared else Collecting()
         return how.shared(self.limit) if self.limit is not None else how.taking(self.round.counts)
 
     @cached_property
@@ -78,8 +79,8 @@ class RecosPipeline(SetPipeline):
     def sources(self) -> Sources:
         """The galleries; `UsageError` for one that is missing."""
         named = {name: self.recipe.folder / path for name, path in self.collecting.galleries.items()}
-        own = {name: self.collecting.described(name) for name in self.collecting.subtasks}
-        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder, own)
+        described = {name: self.collecting.described(name) for name in self.collecting.subtasks}
+        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder, described)
 
     @cached_property
     def drawing(self) -> pictures.DrawnCounts:
@@ -245,8 +246,7 @@ MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
 def _writer(pipe: RecosPipeline, declared: Declared) -> tuple[captions.CaptionWriter, dict[str, Any]]:
     """The model that writes in a step, and the fields of the step that depend on it."""
     model, text, fields = one_model(declared, captions.EVERYDAY[declared.step]["prompt"])
-    told = {
-        name: [it.about, it.attributes] for name, it in pipe.collecting.subtasks.items() if it.about or it.attributes
-    }
-    fields["settings"] = {**fields["settings"], **({"subtasks": told} if told else {})}
+    tables = pipe.collecting.subtasks.items()
+    if texts := {name: [it.about, it.attributes] for name, it in tables if it.about or it.attributes}:
+        fields["settings"] = {**fields["settings"], "subtasks": texts}
     return captions.CaptionWriter(model, text, pipe.sources), fields

@@ -186,8 +186,8 @@ def check(query: Record, context: Context, model: Mapping[str, Any], template: s
     reply = ask_model(context, prompt_of(model, text, how.form, shown, **more), how.form)
     if reply.answer is None:
         return Drop(query, DECLINED, reply.declined)
-    said: dict[str, Any] = dict(reply.answer)
-    failing, fits = {name: said[name].why for name in how.rules if not said[name].holds}, said["fits"]
+    fields: dict[str, Any] = dict(reply.answer)
+    failing, fits = {name: fields[name].why for name in how.rules if not fields[name].holds}, fields["fits"]
     record = {**query, "failing": failing}
     if fits == bool(failing):
         return Drop(record, AT_ODDS, f"fits: {fits}; failing: {', '.join(failing) or 'nothing'}")

@@ -19,8 +19,8 @@ from eyespot.curate.recos import captions, checking, confusing
 from eyespot.curate.recos.captions import EVERYDAY, Captions, CaptionWriter, Discriminability, Rewriting
 from eyespot.curate.recos.checking import CaptionVerdict, confirm
 from eyespot.curate.recos.making import notes
-from eyespot.curate.recos.pictures import Collecting, Sources, SubtaskPictures, labels_of, writing_of
-from eyespot.curate.recos.subtasks import token_edits
+from eyespot.curate.recos.pictures import Sources, labels_of, writing_of
+from eyespot.curate.recos.subtasks import Collecting, SubtaskPictures, token_edits
 from eyespot.pipelines import BatchStep, Drop, Keep, MapStep, Prompt, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.human_review import Queue
 from eyespot.pipelines.outcomes import Added
