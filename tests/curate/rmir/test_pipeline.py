@@ -322,6 +322,7 @@ def test_the_split_is_told_anew_when_a_judge_that_failed_answers(tmp_path: Path)
 def test_a_domain_is_shown_with_its_prompts_and_can_be_read(tmp_path: Path) -> None:
     shown = run_eyespot("build", "rmir", "plants", "--show", cwd=tmp_path)
     (tmp_path / "mine.toml").write_text(shown.stdout, encoding="utf-8")
-    mine, ours = read_recipe(tmp_path / "mine.toml"), read_recipe(DOMAINS / "plants.toml")
-    assert mine.steps == ours.steps and "{kinds}" in mine.steps[2].prompts["prompt"]
+    mine, ours = (read_recipe(place).steps for place in (tmp_path / "mine.toml", DOMAINS / "plants.toml"))
+    assert [(one.settings, one.prompts) for one in mine] == [(one.settings, one.prompts) for one in ours]
+    assert "{kinds}" in mine[2].prompts["prompt"]
     refuses("build", "rmir", "plants")
