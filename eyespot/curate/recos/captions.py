@@ -233,7 +233,7 @@ class CaptionPool:
                 rows: Mapping[str, int] = {one["image"]: row for row, one in enumerate(records)}
                 self._pool = rows, self.sources.vectors(records)
             rows, vectors = self._pool
-        cosines = vectors @ self.sources.texts([text])[0]  # (pictures,)
+        cosines = vectors @ self.sources.text(text)  # (pictures,)
         others = np.delete(cosines, rows[record["image"]])
         nearest = np.sort(np.partition(others, -self.how.k)[-self.how.k :])[::-1]
         dis = float(entropies(nearest[None], self.how.temperature)[0])

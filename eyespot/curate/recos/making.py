@@ -25,7 +25,7 @@ from eyespot.curate.recos.captions import (
     choices,
     histogram,
 )
-from eyespot.curate.recos.checking import CHANGED, CONFIRMED, TOO_FEW, UNDECIDED, UNSEEN, UNTRUE, is_seen
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SURPLUS, TOO_FEW, UNDECIDED, UNSEEN, UNTRUE, is_seen
 from eyespot.curate.recos.files import COLUMNS, MAIN, TABLES, write_set
 from eyespot.curate.recos.pictures import DRAWN
 from eyespot.curate.recos.pipeline import ROUND, RecosPipeline, Round
@@ -206,12 +206,13 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
     for name, wanted, found, left, cause in shortfalls(made):
         yield f"Sub-task {name}: {left} of {wanted} pictures have captions, and {found} were found; {cause}."
-    # Pictures whose captions were all dropped: the steps count captions only
+    # Pictures whose captions were all dropped, and not because enough were there: the steps count captions only
+    surplus = {drop.record["image"] for one in made.done for drop in drops(one.folder) if drop.reason == SURPLUS}
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
         records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
         came = {record["image"] for record in records}
-        lost = len(came - {record["image"] for record in made.captions(version)})
+        lost = len(came - surplus - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 

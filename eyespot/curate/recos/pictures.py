@@ -1,8 +1,7 @@
 """The steps `draw`, `render` and `collect`: pictures of each sub-task, drawn, or photos by searches and labels.
 
-`draw` chooses facts whose answers differ, `render` draws them. Each gallery of photos is a source of pictures, and one
-of drawn pictures grows while the steps run. Confusing and additional pictures come from the same source as the
-original. All sources are searched in the same space of vectors.
+Each gallery of photos is a source of pictures, and one of drawn pictures grows while the steps run. Confusing and
+additional pictures come from the source of the original.
 """
 
 from __future__ import annotations
@@ -63,6 +62,7 @@ class Sources:
     galleries: Mapping[str, Path]
     named: str | None = None  # the encoder; None: the one that the first gallery was indexed with
     subtasks: Mapping[str, Subtask] = field(default_factory=dict)  # those of which the recipe says something
+    captions: dict[str, Vectors] = field(default_factory=dict, repr=False)  # their vectors, which rounds share
     _lock: Lock = field(default_factory=Lock, repr=False)
     _worlds: dict[str, PhotoWorld] = field(default_factory=dict, repr=False)
     _rows: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
@@ -118,11 +118,13 @@ class Sources:
                 self._rows[name] = world.rows(self.named)
             return self._rows[name]
 
-    def texts(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of captions, (texts, dim)."""
+    def text(self, text: str) -> Vectors:
+        """The unit vector of a caption, (dim,)."""
         encoder = self.encoder
         with self._lock:  # encoders are called from one thread at a time
-            return encoder.encode_texts(list(texts))
+            if text not in self.captions:
+                self.captions[text] = encoder.encode_texts([text])[0]
+            return self.captions[text]
 
     def vectors(self, records: Iterable[Record]) -> Vectors:
         """Unit vectors of the pictures of records, (records, dim)."""

@@ -20,7 +20,7 @@ from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import expected
 from eyespot.pipelines.step import digest_of_json
 from eyespot.storage.text_files import json_of
-from eyespot.types import UsageError
+from eyespot.types import UsageError, Vectors
 
 REVIEW, ROUND = "review", "round.json"  # a folder, and how far the rounds have come for what is wanted
 APART = "-apart"  # the end of the name of the step after `confuse`
@@ -46,6 +46,7 @@ class RecosPipeline(SetPipeline):
 
     galleries: Mapping[str, Path] = field(default_factory=dict)
     limit: int | None = None
+    captions: dict[str, Vectors] = field(default_factory=dict, repr=False, compare=False)  # vectors that rounds share
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -80,7 +81,7 @@ class RecosPipeline(SetPipeline):
         """The galleries; `UsageError` for one that is missing."""
         named = {name: self.recipe.folder / path for name, path in self.collecting.galleries.items()}
         described = {name: self.collecting.described(name) for name in self.collecting.subtasks}
-        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder, described)
+        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder, described, self.captions)
 
     @cached_property
     def drawing(self) -> pictures.DrawnCounts:

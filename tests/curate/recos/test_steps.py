@@ -126,6 +126,33 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
     ]
 
 
+def test_a_picture_has_five_captions_and_a_sub_task_no_more_pictures_than_it_wants(tmp_path: Path) -> None:
+    """The first ones; captions of v1 follow from those of v0, and are not counted by sub-task."""
+    texts = {f"{image}/{number}": f"{image} {number}." for image in "abc" for number in range(1, 8)}
+    records = [{**caption(id, text), "subtask": "colour"} for id, text in texts.items()]
+    work = BatchStep(lambda found, context: checking.completed(found, context, checking.Completing(), {"colour": 2}))
+    found = dict(through(records, Step("complete", work, needs=("render",)), tmp_path))
+
+    assert [id for id, why in found.items() if not why] == [
+        f"{image}/{number}" for image in "ab" for number in range(1, 6)
+    ]
+    assert {why for why in found.values() if why} == {checking.SURPLUS}
+
+
+def test_a_sub_task_of_a_recipe_has_what_it_depends_on_and_what_may_change() -> None:
+    lesion = SubtaskPictures(want=3, about="Says where it lies.", attributes=("place",))
+    colour = SubtaskPictures(about="Names the shade.")
+    how = Collecting(subtasks={"lesion": lesion, "colour": colour, "scene": SubtaskPictures(4, want=2)})
+
+    assert how.counts() == {"lesion": 3, "colour": 50, "scene": 4}
+    assert how.goals() == {"lesion": 3, "colour": 50, "scene": 2}
+    assert how.taking({"lesion": 9}).counts()["lesion"] == 9 and how.taking({"lesion": 9}).goals() == how.goals()
+    assert (how.described("lesion").about, how.described("lesion").attributes) == (lesion.about, ("place",))
+    assert (how.described("colour").about, how.described("colour").attributes) == ("Names the shade.", ("colour",))
+    with raises(UsageError):
+        Collecting(subtasks={"lesion": SubtaskPictures(about="Says where it lies.")}).wanted()
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [("A red bus stands near a tree.", ""), ("A red bus stands near the the tree.", "the the"), ("An bus.", "An")],
