@@ -1,10 +1,7 @@
 """`eyespot search` asks a server of the gallery that runs here, which has everything loaded: in a tenth of the time.
 
-Only what a server answers in the very same bytes is asked of it: plain options, no files. For all else, and whenever
-anything is unclear, the search runs as if there were no server. This module imports nothing that takes time.
-
-A server leaves a note in the user's folder for states, in a file that only this user may read: its port, and a token
-for this run. It holds a lock on the note as long as it lives, so nobody who took its port later is ever asked.
+Only what a server answers in the very same bytes is asked of it: plain options, no files. Its port and a token lie in a
+file that only this user may read, and that it locks while it lives. This module imports nothing that takes time.
 """
 
 from __future__ import annotations
@@ -175,8 +172,7 @@ def note_of(gallery: str) -> ServerNote | None:
 def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
     """A block during which searches on this machine find the server; False where they do not.
 
-    They do not where another server of this gallery runs, where settings in the environment would change what it says,
-    or where no folder for states may be written.
+    They do not where another server runs, settings in the environment would change it, or nothing may be written.
     """
     settings = {name for name in os.environ if name.startswith("EYESPOT_")} - {"EYESPOT_GALLERY"}
     handle, place = None, _place(gallery)

@@ -15,7 +15,8 @@ from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.pipelines import CostLimits, PlannedStep, RunOptions, Step, StepResult
+    from eyespot.curate.set_folder import SetFolder
+    from eyespot.pipelines import CostLimits, PlannedStep, Recipe, RunOptions, Step, StepResult
 
 
 def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
@@ -23,13 +24,16 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     from eyespot.curate.rmir.files import MAIN
     from eyespot.curate.rmir.making import AUDIT, in_rounds, notes, summary, write_set
     from eyespot.curate.rmir.pipeline import RmirPipeline
+    from eyespot.curate.rmir.questions import DOMAINS
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
-    from eyespot.pipelines import plan, read_recipe
+    from eyespot.pipelines import plan
 
-    out = settings.out
-    pipe = RmirPipeline(read_recipe(settings.recipe), out, settings.gallery, settings.limit)
-    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed)
+    if (given := _recipe(settings, DOMAINS)) is None:
+        return
+    recipe, out = given
+    pipe = RmirPipeline(recipe, out, settings.gallery, settings.limit)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
@@ -37,12 +41,9 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     made = in_rounds(pipe, lambda one: _carry_out(one.steps, one.work, how))
     share = (as_it_is if settings.positions else without_position) if settings.pictures else None
     target = SetFolder.of(out, MAIN, len(made.queries), made.done, replace=settings.replace)
-    place = target.place
     cases = write_set(made, out, share=share, verdicts=settings.audit, target=target)
-    warn_all(filter(None, [*notes(made), target.note]))
-    tell_lapsed(out / AUDIT / name for name in cases)
-    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
-    _tell_done(made.done, json, out=str(place), audit=cases, **summary(made))
+    _tell_set(target, notes(made), (out / AUDIT / name for name in cases))
+    _tell_done(made.done, json, out=str(target.place), audit=cases, **summary(made))
 
 
 def rmir_audit(
@@ -55,54 +56,61 @@ def rmir_audit(
 
     panel, (verdicts, last) = read_panel(out / AUDIT), (said_in(out / AUDIT / name) for name in (VERDICTS, LAST))
     checks, groups = agreed(panel, verdicts), compared(panel, last)
-    lines = []
-    for check in checks:
-        interval = f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})"
-        lines.append(f"{check.verdict:<9} {check.kind:<10} {check.agreed} of {check.cases} right, {interval}")
+    shares = [f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})" for check in checks]
+    counts = [f"{check.verdict:<9} {check.kind:<10} {check.agreed} of {check.cases} right" for check in checks]
     lower = "too few decisions to compare reliability by them"
     if groups:
-        counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
         statistics = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
-        lower = f"{counts}: reliability is {groups.difference:.2f} lower before the accepted ({statistics})"
+        both = f"{groups.accepted} accepted, {groups.rejected} rejected"
+        lower = f"{both}: reliability is {groups.difference:.2f} lower before the accepted ({statistics})"
     rows = [{**check._asdict(), "share": check.share} for check in checks]
     people = Queue(out / AUDIT / VERDICTS).agreement()
     fields = {"agreement": rows, "people": people, "last_hits": groups and groups._asdict()}
-    print_result(fields, [*lines, f"last hits  {lower}"], json)
+    print_result(fields, [*map(", ".join, zip(counts, shares, strict=True)), f"last hits  {lower}"], json)
 
 
 def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
+    from eyespot.curate.recos.captions import DOMAINS
     from eyespot.curate.recos.files import MAIN
-    from eyespot.curate.recos.making import RecosSteps, galleries_of, notes, place_of, recipe_at, write
+    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, write
     from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
     from eyespot.pipelines import plan
-    from eyespot.storage.text_files import text_of
 
-    if settings.show:
-        print_line(text_of(place_of(settings.recipe)).rstrip())
+    if (given := _recipe(settings, DOMAINS)) is None:
         return
-    if settings.out is None:
-        raise UsageError("the set needs a folder; name one with --out")
     share = as_it_is if settings.positions else without_position
-    pipe = RecosPipeline(recipe_at(settings.recipe), settings.out, galleries_of(settings.gallery), settings.limit)
-    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed)
+    pipe = RecosPipeline(*given, galleries_of(settings.gallery), settings.limit)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
     pipe.check(how.limits)
-    done = _carry_out(pipe.steps, pipe.work, how)
+    pipe, done = in_rounds(pipe, lambda steps: _carry_out(steps, pipe.work, how))
     target = SetFolder.of(pipe.out, MAIN, len(RecosSteps(pipe, done).captions()), done, replace=settings.replace)
-    place = target.place
     made, counts = write(pipe, done, share=share, target=target)
-    warn_all(filter(None, [*notes(made), target.note]))
-    tell_lapsed(pipe.queues())
-    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
-    _tell_done(done, json, out=str(place), versions=counts)
+    _tell_set(target, notes(made), pipe.queues())
+    _tell_done(done, json, out=str(target.place), versions=counts)
 
 
 # -- running a pipeline ---------------------------------------------------------------------------------------------
+
+
+def _recipe(settings: RecipeSettings, domains: Path) -> tuple[Recipe, Path] | None:
+    """The recipe, or the domain of its name, and the set's folder; None if it was only to be printed."""
+    from eyespot.pipelines import read_recipe
+    from eyespot.storage.text_files import text_of
+
+    shipped = domains / f"{settings.recipe}.toml"
+    place = shipped if shipped.exists() and not settings.recipe.exists() else settings.recipe
+    if settings.show:
+        print_line(text_of(place).rstrip())
+        return None
+    if settings.out is None:
+        raise UsageError("the set needs a folder; name one with --out")
+    return read_recipe(place), settings.out
 
 
 def _limits(recipe: CostLimits, settings: RecipeSettings) -> CostLimits:
@@ -114,13 +122,9 @@ def _limits(recipe: CostLimits, settings: RecipeSettings) -> CostLimits:
 def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[StepResult]:
     """Run the steps with a bar on a terminal; ends with exit code 3 once the budget is spent."""
     from eyespot.pipelines import run
-    from eyespot.pipelines.prompts import Models
 
-    client = options.client
-    if isinstance(client, Models):
-        client = dataclasses.replace(client, note=warn)
     with progress_bar("records") as tell:
-        return run(steps, work, dataclasses.replace(options, tell=tell, client=client))
+        return run(steps, work, dataclasses.replace(options, tell=tell))
 
 
 def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
@@ -141,6 +145,13 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
     print_result({"steps": steps}, lines, json)
 
 
+def _tell_set(target: SetFolder, notes: Iterable[str], queues: Iterable[Path]) -> None:
+    """Where a set is, and what its user should know."""
+    warn_all(filter(None, [*notes, target.note]))
+    tell_lapsed(queues)
+    print_summary(f"the set is in {target.place}; look at {target.place / 'card.html'}")
+
+
 def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
     """What each step did, as lines or as JSON with `more`; exit code 3 if records failed in the last run of a step."""
     steps, lines = [], []
@@ -148,13 +159,7 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
         counts = result.counts
         cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent._asdict()}
         fields = {"name": result.step.name, "ran": result.ran, "folder": str(result.folder), **counts._asdict()}
-        answers = []  # with their provenance; null where none is recorded
-        for origin in result.origins:
-            known = origin.provenance
-            changes = None if known is None else [change._asdict() for change in known.changes]
-            facts = {"served": None if known is None else known.served, "changes": changes}
-            answers.append({"model": origin.model, "count": origin.answers, **facts})
-        steps.append({**fields, **cost, "answers": answers})
+        steps.append({**fields, **cost, "answers": [origin.as_json() for origin in result.origins]})
         dropped = "".join(f"; {count:,} {reason}" for reason, count in counts.dropped.items())
         line = f"{counts.came:,} in, {counts.added:,} added, {counts.kept:,} kept{dropped}"
         lines.append(f"{result.step.name:<16} {line}")

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import View
+from eyespot.llms.fences import filled
 from eyespot.parallel import batches
 from eyespot.photos.hashes import picture_hashes
 from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import picture_of
 from eyespot.pipelines import Client, CostLimits, Declared, Recipe, RunOptions
-from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of, template
+from eyespot.pipelines.prompts import PROMPT, Models, expected, template
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.storage.atomic import write_whole
@@ -123,9 +124,12 @@ class SetPipeline:
         """The folder of the steps."""
         return self.out / "work"
 
-    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
-        """How they are run: by the recipe's models, within its budget or another."""
-        return options_of(self.recipe, self.clients, limits, retry_failed=retry_failed)
+    def running(
+        self, limits: CostLimits | None = None, retry_failed: bool = False, note: Callable[[str], None] = lambda _: None
+    ) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another; `note` gets what these refuse."""
+        recipe, models = self.recipe, Models(self.clients, strict=self.recipe.strict, note=note)
+        return RunOptions(recipe.seed, limits or recipe.limits, models, retry_failed=retry_failed, strict=recipe.strict)
 
     def check(self, limits: CostLimits | None = None) -> None:
         """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
@@ -144,12 +148,15 @@ class Workers:
     workers: int = 8
 
 
-def one_model(declared: Declared, ours: str) -> tuple[Mapping[str, Any], str, dict[str, Any]]:
-    """The one model of a step, its prompt (that of the recipe, or else ours), and the fields that depend on them."""
+def one_model(declared: Declared, ours: str, **words: str) -> tuple[Mapping[str, Any], str, dict[str, Any]]:
+    """The one model of a step, its prompt (that of the recipe, or else ours), and the fields that depend on them.
+
+    `words` fill gaps of the prompt that are the same for all records.
+    """
     if len(declared.models) != 1:
         raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
     (model,) = declared.models.values()
-    text = template(declared, ours)
+    text = filled(template(declared, ours), {}, **words)
     # The number of requests at the same time changes no result
     settings = {key: value for key, value in declared.settings.items() if key != "workers"}
     return model, text, {"prompts": {PROMPT: text}, "settings": settings, "expects": expected(model, 1, text)}

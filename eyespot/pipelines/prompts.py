@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -30,8 +30,6 @@ from eyespot.pipelines import (
     Declared,
     NoAnswer,
     Prompt,
-    Recipe,
-    RunOptions,
     Spent,
 )
 from eyespot.types import Tokens, UsageError
@@ -106,21 +104,12 @@ def ask_model(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnsw
     return ModelAnswer(form.model_validate(answer))
 
 
-def options_of(
-    recipe: Recipe, others: Mapping[str, Client], limits: CostLimits | None = None, *, retry_failed: bool = False
-) -> RunOptions:
-    """How a recipe's steps are run: by its models and `others`, within its budget or another."""
-    models = Models(others, strict=recipe.strict)
-    limits = limits or recipe.limits
-    return RunOptions(recipe.seed, limits, models, retry_failed=retry_failed, strict=recipe.strict)
-
-
-def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1) -> Spent:
-    """What `count` such questions are likely to cost; what runs offline costs nothing."""
+def expected(model: Mapping[str, Any], pictures: int, words: str) -> Spent:
+    """What such a question is likely to cost; what runs offline costs nothing."""
     use = str(model.get("use", ""))
     if not llms.is_language_model(use):
         return Spent()
-    return _tokens(model, pictures, len(words)).cost(count, read_prices().of(use.partition(":")[2]))
+    return _tokens(model, pictures, len(words)).cost(1, read_prices().of(use.partition(":")[2]))
 
 
 def _tokens(model: Mapping[str, Any], pictures: int, letters: int) -> Tokens:
@@ -159,8 +148,8 @@ class Models:
         letters = len(words.encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))  # the form is sent, too
         likely = _tokens(prompt, len(prompt["pictures"]), letters).cost(1, model.price)
         try:
-            encode = JpegEncoder(picture_of, _side(prompt))
-            pictures = [encode(Path(path)) for path in prompt["_pictures"]]
+            shown = zip(prompt["pictures"], prompt["_pictures"], strict=True)
+            pictures = [_jpeg(id, Path(path), _side(prompt)) for id, path in shown]
             messages = [text_message("system", prompt["system"])] if "system" in prompt else []
             messages.append(image_message(pictures, words, text_first=True))
             meter.expect(str(prompt["use"]), likely)
@@ -214,6 +203,12 @@ class Models:
             # The budget reserves what the recipe's limit allows, so that limit is not raised
             opened = llms.load(use, prices=self.prices, strict=self.strict, raise_token_limit=False, **way)
             return self._opened.setdefault(key, opened)
+
+
+@lru_cache(maxsize=256)
+def _jpeg(_id: str, path: Path, side: int) -> str:
+    """A picture's data, which many requests show: some 50 MB of them are kept."""
+    return JpegEncoder(picture_of, side)(path)
 
 
 def _check(use: str, name: str, value: object) -> None:

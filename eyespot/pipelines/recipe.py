@@ -117,7 +117,7 @@ class _StepTable(BaseModel, extra="allow", strict=True):
 
     step: str = Field(min_length=1)
     name: str = ""
-    prompt: str | None = None  # `prompt = "FILE"`, or several under names: `prompts = {ask = "FILE", …}`
+    prompt: str | None = None  # a file, or a text of several lines; several under names: `prompts = {ask = "FILE", …}`
     prompts: dict[str, str] = {}
     model: str | None = None  # `model = "NAME"`, or a list of names
     models: list[str] = []
@@ -141,14 +141,16 @@ def _declared(path: Path, number: int, read: _StepTable, models: Mapping[str, An
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         refuse(path, f"steps {number} models", f"name {twice!r} twice; name it once")
-    for file in prompts.values():  # they go to models, so a recipe of others names no secret
+    for file in (
+        name for name in prompts.values() if "\n" not in name
+    ):  # they go to models, so a recipe of others names no secret
         if "\0" in file or not (path.parent / file).resolve().is_relative_to(path.parent.resolve()):
             refuse(path, f"prompt {file!r}", "is no file beside the recipe; copy it there")
     return Declared(
         read.step,
         read.name or read.step,
         read.model_extra or {},
-        {name: text_of(path.parent / file, SMALL) for name, file in prompts.items()},
+        {name: file if "\n" in file else text_of(path.parent / file, SMALL) for name, file in prompts.items()},
         {name: _model(path, name, models) for name in names},
         {name: path.parent / place for name, place in read.inputs.items()},
     )

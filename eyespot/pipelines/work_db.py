@@ -68,6 +68,12 @@ class Origin(NamedTuple):
     provenance: Provenance | None
     answers: int
 
+    def as_json(self) -> dict[str, Any]:
+        """Its fields; null where no provenance is recorded."""
+        served, changes = self.provenance or (None, None)
+        every = None if changes is None else [change._asdict() for change in changes]
+        return {"model": self.model, "count": self.answers, "served": served, "changes": every}
+
 
 class StepKey(NamedTuple):
     """The key of a step's outcomes: its name, and the digest of all that its results depend on."""

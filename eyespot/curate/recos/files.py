@@ -1,9 +1,6 @@
 """A ReCoS set on disk, as `eyespot eval recos` and `datasets` read it.
 
-images    image, subtask, version, path, source, stand_in, of (the picture that it resembles), licence, author, url
-captions  id, image, text, version, dis, rounds, attribute, edits, original (the caption it was made from),
-          review (confirmed: a person accepted it; changed: a person rewrote it, so that its dis and rounds are
-          unknown; unseen: no person decided on it)
+`review` of a caption: a person accepted it (confirmed) or rewrote it (changed), or nobody decided on it (unseen).
 
 `hub/images.parquet` is the table of images with the pictures inside: `datasets` does not follow a path in a table.
 """
@@ -33,7 +30,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 SHOWN, MAIN = "hub/images.parquet", "captions.parquet"
 TABLES = {"captions": {"whole": MAIN}, "images": {"whole": SHOWN}}
-"""As `datasets` loads them."""
 AT_ONCE = 64  # pictures in memory
 
 

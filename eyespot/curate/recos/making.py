@@ -1,30 +1,38 @@
 """From a recipe to a set in a folder with its card, as `eyespot eval recos` reads it.
 
-OUT/work     the steps with their records and dropped records, drawn pictures, answers, cost
-OUT/review   the captions that a person checks, and their decisions
-OUT/set      the set: images.parquet, captions.parquet, images/, README.md, card.html; replaced as a whole, unless the
-             new one has lost records
+OUT/work has the steps, OUT/review what a person checks, OUT/set the set, replaced as a whole unless records were lost.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
+from operator import methodcaller
 from pathlib import Path
 from statistics import fmean
 
-from eyespot.curate.recos.captions import DEMONSTRATION, OVER_DETAILED, UNDER_DETAILED, Rewriting, choices, histogram
-from eyespot.curate.recos.checking import CHANGED, CONFIRMED, TOO_FEW, UNDECIDED, UNSEEN, UNTRUE, is_seen
+from eyespot.curate.recos.captions import (
+    CAPTIONS,
+    DEMONSTRATION,
+    OVER_DETAILED,
+    UNDER_DETAILED,
+    Rewriting,
+    choices,
+    histogram,
+)
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SURPLUS, TOO_FEW, UNDECIDED, UNSEEN, UNTRUE, is_seen
 from eyespot.curate.recos.files import COLUMNS, MAIN, TABLES, write_set
 from eyespot.curate.recos.pictures import DRAWN
-from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.curate.recos.pipeline import ROUND, RecosPipeline, Round
+from eyespot.curate.recos.subtasks import names
 from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
 from eyespot.formats.pictures import without_position
-from eyespot.pipelines import Recipe, Record, StepResult, drops, read_recipe
+from eyespot.pipelines import Record, Step, StepResult, drops
 from eyespot.pipelines.data_card import (
     CardContent,
     CardTable,
@@ -37,24 +45,12 @@ from eyespot.pipelines.data_card import (
     wilson,
 )
 from eyespot.pipelines.data_card.content import words
-from eyespot.pipelines.human_review import DROPPED
+from eyespot.pipelines.human_review import AWAITS, DROPPED
 from eyespot.runs.recos import VERSIONS
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 
 # -- the set --------------------------------------------------------------------------------------------------------
-
-
-SHIPPED = Path(__file__).parent / "demonstration.toml"
-
-
-def recipe_at(place: Path) -> Recipe:
-    """The recipe in a file, or the package's under the name `demonstration`; `UsageError` if there is none."""
-    return read_recipe(place_of(place))
-
-
-def place_of(recipe: Path) -> Path:
-    """The file of a recipe: this one, or the package's."""
-    return SHIPPED if str(recipe) == DEMONSTRATION and not recipe.exists() else recipe
 
 
 def write(
@@ -92,6 +88,59 @@ def galleries_of(given: Sequence[str]) -> dict[str, Path]:
     return galleries
 
 
+# -- rounds ---------------------------------------------------------------------------------------------------------
+
+
+TURNS, MOST = 3, 8  # further requests about a picture; and drawn pictures, of which there is no end, for each wanted
+
+
+def in_rounds(
+    pipe: RecosPipeline, carry_out: Callable[[Sequence[Step]], Sequence[StepResult]]
+) -> tuple[RecosPipeline, Sequence[StepResult]]:
+    """The finished steps once each sub-task has the pictures that it wants, or nothing is left to try.
+
+    A round replaces captions that were lost and takes further pictures; what earlier ones asked is not asked again.
+    Rounds make v0; the other versions follow once.
+    """
+    last = next((at for at, one in enumerate(pipe.recipe.steps) if one.step == "pair"), None)
+    while pipe.limit is None and any(it.want is not None for it in pipe.collecting.wanted().values()):
+        further = next_round(RecosSteps(pipe, carry_out(pipe.steps[:last])))
+        if further == pipe.round:
+            break
+        text = json.dumps(asdict(further)).encode()
+        write_whole(pipe.work / ROUND, methodcaller("write", text))
+        pipe = replace(pipe)
+    return pipe, carry_out(pipe.steps)
+
+
+def next_round(made: RecosSteps) -> Round:
+    """What to try next for sub-tasks with fewer pictures than they want; the same round where nothing is left.
+
+    Nothing is tried while captions wait for a person.
+    """
+    lost = [(one.step.name, drop) for one in made.done for drop in drops(one.folder)]
+    if any(drop.reason == AWAITS for _, drop in lost):
+        return made.pipe.round
+    finished = Counter(record["image"] for record in made.captions("v0"))
+    there = finished + Counter(drop.record["image"] for _, drop in lost if drop.reason == TOO_FEW)
+    # Of a picture that is unsuitable no caption is asked for again
+    barred = {drop.record["image"] for name, drop in lost if name == "caption" and "number" not in drop.record}
+    taken = [one for one in made.result("collect").records if one["source"] != DRAWN]
+    counts, turns = dict(made.pipe.round.counts), {image: [*of] for image, of in made.pipe.round.captions.items()}
+    for name, wanted, found, left, _ in shortfalls(made):
+        if made.pipe.collecting.wanted()[name].want is None:
+            continue
+        images = {one["image"] for one in taken if one["subtask"] == name} - barred - finished.keys()
+        weak = sorted(image for image in images if len(turns.get(image, ())) < TURNS)
+        for image in weak:
+            turns.setdefault(image, []).append(CAPTIONS - there[image])
+        more = math.ceil((wanted - left - len(weak)) / max(0.25, left / max(1, found)))
+        endless = name in made.pipe.drawing.subtasks and found >= MOST * wanted
+        if more > 0 and found == made.pipe.collecting.counts()[name] and not endless:
+            counts[name] = found + more
+    return Round(counts, turns)
+
+
 # -- the card -------------------------------------------------------------------------------------------------------
 
 
@@ -125,12 +174,15 @@ class RecosSteps:
 
     def card_content(self) -> CardContent:
         """The parts of its card that cannot be counted from the steps."""
-        tables = (_subtasks(self), _reviews(self), _changes(self), *_measurements(self))
+        tables, goals = (
+            (_subtasks(self), _reviews(self), _changes(self), *_measurements(self)),
+            self.pipe.collecting.goals(),
+        )
         return content_of(
             self.pipe.recipe,
             answers(self),
             CITATION,
-            texts={f"captions of {name}": [r["text"] for r in self.captions(name)] for name in VERSIONS[:2]},
+            texts={f"captions, {name}": [r["text"] for r in self.captions() if r["subtask"] == name] for name in goals},
             samples=list(_samples(self)),
             tables=[table for table in tables if table.rows],
             notes=list(notes(self)),
@@ -145,7 +197,7 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield "A demonstration: captions were written by rules from labels. Measure nothing with this set."
     stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
-    yield from _writing_notes(made.records)
+    yield from _writing_notes(made.pipe, made.records)
     # Captions that only a model or a rule has checked
     captions = made.captions()
     if unseen := [record for record in captions if not is_seen(record)]:
@@ -154,12 +206,13 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
     for name, wanted, found, left, cause in shortfalls(made):
         yield f"Sub-task {name}: {left} of {wanted} pictures have captions, and {found} were found; {cause}."
-    # Pictures whose captions were all dropped: the steps count captions only
+    # Pictures whose captions were all dropped, and not because enough were there: the steps count captions only
+    surplus = {drop.record["image"] for one in made.done for drop in drops(one.folder) if drop.reason == SURPLUS}
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
         records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
         came = {record["image"] for record in records}
-        lost = len(came - {record["image"] for record in made.captions(version)})
+        lost = len(came - surplus - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
@@ -173,7 +226,7 @@ def shortfalls(made: RecosSteps) -> Iterator[tuple[str, int, int, int, str]]:
         for one in drops(result.folder) if result.step.name != "collect" else ():
             if one.record.get("version") == VERSIONS[0] and one.reason != TOO_FEW:
                 lost.setdefault(one.record["subtask"], Counter())[result.step.name, one.reason] += 1
-    for name, wanted in made.pipe.collecting.counts().items():
+    for name, wanted in made.pipe.collecting.goals().items():
         if left[name] < wanted:
             cause = "give the step collect other queries, words or photos"
             if name in lost and left[name] < found[name]:
@@ -189,11 +242,15 @@ SETTINGS = {
 }
 
 
-def _writing_notes(records: Iterable[Record]) -> Iterator[str]:
+def _writing_notes(pipe: RecosPipeline, records: Iterable[Record]) -> Iterator[str]:
     """By which program the writing in photos was read, which misreads at times."""
     readers: dict[tuple[str, str], set[str]] = {}
     for record in records:
-        if subtask(record["subtask"]).of_writing and record["version"] == VERSIONS[0] and record.get("writing"):
+        if (
+            pipe.sources.subtask(record["subtask"]).of_writing
+            and record["version"] == VERSIONS[0]
+            and record.get("writing")
+        ):
             readers.setdefault((record["subtask"], record["read_by"]), set()).add(record["image"])
     for (name, reader), images in sorted(readers.items()):
         yield f"Sub-task {name}: the text of {len(images):,} photos was read by OCR ({reader}), which misreads some."
@@ -206,13 +263,13 @@ def _subtasks(made: RecosSteps) -> CardTable:
     first_records = {record["image"]: record for record in reversed(made.records)}.values()
     counts = Counter((str(record["subtask"]), str(record["version"])) for record in first_records)
     texts = Counter(record["subtask"] for record in made.captions())
-    wanted = made.pipe.collecting.counts()
+    wanted = made.pipe.collecting.goals()
     words_of: dict[str, set[str]] = {}
     for record in made.captions():
         words_of.setdefault(record["subtask"], set()).update(words(record["text"].casefold()))
     rows: list[list[str | int]] = [
         [name, wanted.get(name, 0), *(counts[name, v] for v in VERSIONS), texts[name], len(words_of.get(name, ()))]
-        for name in names()
+        for name in dict.fromkeys([*names(), *wanted])
         if name in wanted or texts[name]
     ]
     sums = [sum(column) for column in zip(*(row[1:6] for row in rows), strict=True)] or [0] * 5
@@ -292,7 +349,7 @@ def _measurements(made: RecosSteps) -> Iterator[CardTable]:
 def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
     """A picture of each sub-task with the pictures that it is confused with."""
     place = made.pipe.sources.place
-    for name in names():
+    for name in dict.fromkeys([*names(), *made.pipe.collecting.wanted()]):
         captions = [record for record in made.captions("v0") if record["subtask"] == name]
         twins = {record["of"]: record for record in made.captions("v1") if record["subtask"] == name}
         chosen = next((record for record in captions if record["image"] in twins), captions[0] if captions else None)

@@ -1,8 +1,7 @@
 """The steps `draw`, `render` and `collect`: pictures of each sub-task, drawn, or photos by searches and labels.
 
-`draw` chooses facts whose answers differ, `render` draws them. Each gallery of photos is a source of pictures, and one
-of drawn pictures grows while the steps run. Confusing and additional pictures come from the same source as the
-original. All sources are searched in the same space of vectors.
+Each gallery of photos is a source of pictures, and one of drawn pictures grows while the steps run. Confusing and
+additional pictures come from the source of the original.
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from eyespot import rooms
 from eyespot.curate._world import PhotoWorld
-from eyespot.curate.recos.subtasks import Generator, Subtask, names, subtask
+from eyespot.curate.recos.subtasks import Collecting, Generator, Subtask, SubtaskPictures, subtask
 from eyespot.curate.set_folder import attributions
 from eyespot.formats.exporting import names_owner
 from eyespot.gallery import filters
@@ -62,6 +61,8 @@ class Sources:
     work: Path
     galleries: Mapping[str, Path]
     named: str | None = None  # the encoder; None: the one that the first gallery was indexed with
+    subtasks: Mapping[str, Subtask] = field(default_factory=dict)  # those of which the recipe says something
+    captions: dict[str, Vectors] = field(default_factory=dict, repr=False)  # their vectors, which rounds share
     _lock: Lock = field(default_factory=Lock, repr=False)
     _worlds: dict[str, PhotoWorld] = field(default_factory=dict, repr=False)
     _rows: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
@@ -69,6 +70,10 @@ class Sources:
     def __post_init__(self) -> None:
         if DRAWN in self.galleries:
             raise UsageError(f"a gallery cannot be called {DRAWN!r}, which drawn pictures are; name it otherwise")
+
+    def subtask(self, name: str) -> Subtask:
+        """The sub-task of this name, as the recipe has it."""
+        return self.subtasks.get(name) or subtask(name)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -113,11 +118,13 @@ class Sources:
                 self._rows[name] = world.rows(self.named)
             return self._rows[name]
 
-    def texts(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of captions, (texts, dim)."""
+    def text(self, text: str) -> Vectors:
+        """The unit vector of a caption, (dim,)."""
         encoder = self.encoder
         with self._lock:  # encoders are called from one thread at a time
-            return encoder.encode_texts(list(texts))
+            if text not in self.captions:
+                self.captions[text] = encoder.encode_texts([text])[0]
+            return self.captions[text]
 
     def vectors(self, records: Iterable[Record]) -> Vectors:
         """Unit vectors of the pictures of records, (records, dim)."""
@@ -256,59 +263,13 @@ def same_words(text: str) -> str:
 
 
 POOL = "left in the pool"
-FURTHER = 4  # times as many hits are read as pictures are wanted, because other sub-tasks have taken some
-
-
-@dataclass(frozen=True)
-class SubtaskPictures:
-    """Pictures of a sub-task: `count` of them, from these galleries (none named: all), for which `where` is true.
-
-    With `words` those whose labels contain one of the words (of the sub-task `ocr`: or whose writing does), else the
-    results of `queries`. Without both, photos of `ocr` are those in which OCR read something, where a gallery has any.
-    `stand_in` says what these pictures stand in for, if they are not what the sub-task means.
-    """
-
-    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
-
-    count: int | None = None
-    queries: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    where: str | None = None
-    galleries: tuple[str, ...] = ()
-    stand_in: str = ""
-
-
-@dataclass(frozen=True)
-class Collecting:
-    """Galleries by name, their encoder, and the wanted pictures; the default is every sub-task that is not opt-in."""
-
-    galleries: Mapping[str, str] = field(default_factory=dict)
-    encoder: str | None = None
-    subtasks: Mapping[str, SubtaskPictures] = field(default_factory=dict)
-
-    def wanted(self) -> dict[str, SubtaskPictures]:
-        """The wanted pictures of each sub-task; `UsageError` for an unknown sub-task."""
-        usual = {name: SubtaskPictures() for name in names() if not subtask(name).opt_in}
-        return {name: pictures for name, pictures in (dict(self.subtasks) or usual).items() if subtask(name)}
-
-    def counts(self) -> dict[str, int]:
-        """How many pictures of each sub-task are wanted."""
-        return {name: subtask(name).count if it.count is None else it.count for name, it in self.wanted().items()}
-
-    def shared(self, limit: int) -> Collecting:
-        """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
-        counts = self.counts()
-        while sum(counts.values()) > limit:
-            most = max(counts, key=lambda name: counts[name])
-            counts[most] -= 1
-        wanted = self.wanted().items()
-        return replace(self, subtasks={name: replace(it, count=counts[name]) for name, it in wanted})
 
 
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
     """Drawn pictures up to the wanted number, the rest left for later versions; and photos."""
     wanted, counts = how.wanted(), how.counts()
     chosen: set[str] = set()
+    most = sum(counts.values())  # hits of a query: other sub-tasks have taken some
     drawn = {record["subtask"]: None for record in records}
     for name in drawn:
         ids = [record["id"] for record in records if record["subtask"] == name and "sibling" not in record]
@@ -319,7 +280,7 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
     for name, pictures in wanted.items():
         if name not in drawn:
             galleries = pictures.galleries or sources.galleries
-            lists = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
+            lists = [_candidates(context, sources, how.described(name), pictures, one, most=most) for one in galleries]
             candidates[name] = list(_alternating(lists))
     taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
     for name, photos in candidates.items():
@@ -332,7 +293,9 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
 # -- photos -----------------------------------------------------------------------------------------------------
 
 
-def _candidates(context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, gallery: str) -> list[Record]:
+def _candidates(
+    context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, gallery: str, *, most: int
+) -> list[Record]:
     """Photos of a gallery for a sub-task: by labels or writing in random order, or by searches, best first."""
     queries = wanted.queries or of.queries
     if wanted.words:
@@ -349,13 +312,11 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
-    count = (of.count if wanted.count is None else wanted.count) * FURTHER
     lists: list[Sequence[Record]] = []
     for query in queries:
         try:
-            hits = (
-                sources.world(gallery).collection(sources.named).search(query, k=count, where=wanted.where, by="look")
-            )
+            collection = sources.world(gallery).collection(sources.named)
+            hits = collection.search(query, k=most, where=wanted.where, by="look")
         except NothingFound:
             continue
         rows = sources.rows(gallery)

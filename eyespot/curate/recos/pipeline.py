@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eyespot.curate._world import NoSettings, SetPipeline, Workers, one_model
+from eyespot.curate._world import NoSettings, SetPipeline, one_model
 from eyespot.curate.recos import captions, checking, confusing, pictures
 from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
 from eyespot.curate.recos.demonstration import writer
 from eyespot.curate.recos.pictures import Sources
+from eyespot.curate.recos.subtasks import Collecting
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, Step
 from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import expected
-from eyespot.types import UsageError
+from eyespot.pipelines.step import digest_of_json
+from eyespot.storage.text_files import json_of
+from eyespot.types import UsageError, Vectors
 
-REVIEW = "review"
+REVIEW, ROUND = "review", "round.json"  # a folder, and how far the rounds have come for what is wanted
 APART = "-apart"  # the end of the name of the step after `confuse`
 FIRST = ("draw", "render", "collect")
+
+
+@dataclass(frozen=True)
+class Round:
+    """How many pictures of sub-tasks are taken, and how many further captions of a picture are asked for in turn."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    captions: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,7 @@ class RecosPipeline(SetPipeline):
 
     galleries: Mapping[str, Path] = field(default_factory=dict)
     limit: int | None = None
+    captions: dict[str, Vectors] = field(default_factory=dict, repr=False, compare=False)  # vectors that rounds share
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -52,22 +64,31 @@ class RecosPipeline(SetPipeline):
         return steps
 
     @cached_property
-    def collecting(self) -> pictures.Collecting:
+    def collecting(self) -> Collecting:
         """Which pictures are collected."""
         declared = next((step for step in self.recipe.steps if step.step == "collect"), None)
-        how: pictures.Collecting = declared.fitted(pictures.Collecting) if declared else pictures.Collecting()
-        return how.shared(self.limit) if self.limit is not None else how
+        how: Collecting = declared.fitted(Collecting) if declared else Collecting()
+        return how.shared(self.limit) if self.limit is not None else how.taking(self.round.counts)
+
+    @cached_property
+    def round(self) -> Round:
+        """What is tried for the wanted pictures so far."""
+        place = self.work / ROUND
+        return Round(**json_of(place)) if place.exists() and self.limit is None else Round()
 
     @cached_property
     def sources(self) -> Sources:
         """The galleries; `UsageError` for one that is missing."""
         named = {name: self.recipe.folder / path for name, path in self.collecting.galleries.items()}
-        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder)
+        described = {name: self.collecting.described(name) for name in self.collecting.subtasks}
+        return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder, described, self.captions)
 
     @cached_property
     def drawing(self) -> pictures.DrawnCounts:
-        """How many pictures are drawn."""
-        return self.recipe.steps[0].fitted(pictures.DrawnCounts)
+        """How many pictures are drawn; of a sub-task with `want` at least as many as are taken."""
+        how: pictures.DrawnCounts = self.recipe.steps[0].fitted(pictures.DrawnCounts)
+        counts = {name: it.count or 0 for name, it in self.collecting.wanted().items() if it.want is not None}
+        return replace(how, subtasks={name: max(count, counts.get(name, 0)) for name, count in how.subtasks.items()})
 
     @cached_property
     def wanted(self) -> tuple[int, int]:
@@ -90,7 +111,8 @@ def draw_step(pipe: RecosPipeline, declared: Declared) -> Step:
         pictures.generator_of(name)
     work = BatchStep(lambda _records, context: pictures.sample_facts(context, how))
     count = 2 * sum(how.subtasks.values())  # with their siblings
-    return declared.made(work, 2, grows=lambda _came: count)
+    settings = declared.settings if how == declared.fitted(pictures.DrawnCounts) else {"subtasks": how.subtasks}
+    return declared.made(work, 2, settings=settings, grows=lambda _came: count)
 
 
 def render_step(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -108,31 +130,37 @@ def collect_step(pipe: RecosPipeline, declared: Declared) -> Step:
     settings = {key: value for key, value in declared.settings.items() if key != "galleries"}
     if pipe.limit is not None:
         settings["trial"] = pipe.limit
+    if pipe.round.counts:
+        settings["taken"] = pipe.round.counts
     more = {"inputs": pipe.sources.digests, "grows": lambda _came: pipe.wanted[0]}
     return declared.made(work, 2, settings=settings, **more)
 
 
 def caption_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Writes five captions of each picture."""
-    how = declared.fitted(Workers)
-    by, fields = _writer(pipe, declared, "caption")
-    work = MapStep(lambda record, context: captions.captioned(record, context, by), how.workers)
+    how = declared.fitted(captions.Captioning)
+    by, fields = _writer(pipe, declared)
+    further = pipe.round.captions
+    work = MapStep(lambda record, context: captions.captioned(record, context, by, how, further), how.workers)
+    fields |= {"inputs": {"further": digest_of_json(further)}} if further else {}
     fields |= {"grows": lambda came: came * CAPTIONS, "asking": pipe.wanted[1]}
     return declared.made(work, **fields)
 
 
-def complete_step(_pipe: RecosPipeline, declared: Declared) -> Step:
+def complete_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Keeps pictures with enough captions of their own."""
     how = declared.fitted(checking.Completing)
-    work = BatchStep(lambda records, context: checking.completed(records, context, how))
+    goals = {name: it.want for name, it in pipe.collecting.wanted().items() if it.want is not None}
+    work = BatchStep(lambda records, context: checking.completed(records, context, how, goals))
     about = f"Keeps pictures of {how.version} with enough captions of their own (at least {how.least})."
-    return declared.made(work, 3, needs=("render",), about=about)
+    more = {"settings": {**declared.settings, "want": goals}} if goals else {}
+    return declared.made(work, 3, needs=("render",), about=about, **more)
 
 
 def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Measures dis(t) of each caption, and rewrites those that say too much or too little."""
     how: captions.Rewriting = declared.fitted(captions.Rewriting)
-    by, fields = _writer(pipe, declared, "rewrite")
+    by, fields = _writer(pipe, declared)
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
     work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)
@@ -143,7 +171,7 @@ def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
 def verify_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Shows a model each caption of a photo with its picture, and drops what is not true of it."""
     how = declared.fitted(checking.Verifying)
-    by, fields = _writer(pipe, declared, "verify")
+    by, fields = _writer(pipe, declared)
     if str(by.model.get("use")).partition(":")[0] == DEMONSTRATION:
         raise UsageError("the step verify needs a model that sees pictures; the demonstration works from labels alone")
     pictures = 1 if how.version == "v0" else 2
@@ -181,7 +209,7 @@ def pair_step(pipe: RecosPipeline, declared: Declared) -> Step:
 def confuse_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Makes captions of these from the first ones with the fewest words changed."""
     how = declared.fitted(confusing.Confusing)
-    by, fields = _writer(pipe, declared, "confuse")
+    by, fields = _writer(pipe, declared)
     work = MapStep(lambda record, context: confusing.confused(record, context, by, how), how.workers)
     fields |= {"grows": lambda came: came + pipe.wanted[0] * (CAPTIONS - 1), "asking": pipe.wanted[1]}
     return declared.made(work, 2, **fields)
@@ -216,7 +244,10 @@ MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
 }
 
 
-def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[captions.CaptionWriter, dict[str, Any]]:
+def _writer(pipe: RecosPipeline, declared: Declared) -> tuple[captions.CaptionWriter, dict[str, Any]]:
     """The model that writes in a step, and the fields of the step that depend on it."""
-    model, text, fields = one_model(declared, captions.template(prompt))
+    model, text, fields = one_model(declared, captions.EVERYDAY[declared.step]["prompt"])
+    tables = pipe.collecting.subtasks.items()
+    if texts := {name: [it.about, it.attributes] for name, it in tables if it.about or it.attributes}:
+        fields["settings"] = {**fields["settings"], "subtasks": texts}
     return captions.CaptionWriter(model, text, pipe.sources), fields

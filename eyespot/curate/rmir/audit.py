@@ -17,7 +17,6 @@ import numpy as np
 
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.panel import TEST, Lists, settle_votes, tail_reliability
-from eyespot.curate.rmir.questions import KINDS
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import wilson
 from eyespot.pipelines.human_review import Case, Queue, write_queue
@@ -102,10 +101,10 @@ class TwoGroups(NamedTuple):
 
 def agreed(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> list[AuditAgreement]:
     """People's decisions so far beside the panel's, both by case, for each kind that has any and together."""
-    found = []
+    found, kinds = [], sorted({sealed.kind for sealed in panel.values()})
     for verdict, accepted in ((ACCEPTED, True), (REFUSED, False)):
         both = [(panel[id].kind, yes) for id, yes in verdicts.items() if id in panel and panel[id].answers is accepted]
-        for kind in (*KINDS, ALL):
+        for kind in (*kinds, ALL):
             cases = [yes is accepted for of, yes in both if kind in (of, ALL)]
             hits = sum(cases)
             found += [AuditAgreement(verdict, kind, hits, len(cases), *wilson(hits, len(cases)))] if cases else []

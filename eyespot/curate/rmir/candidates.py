@@ -1,12 +1,6 @@
-"""Stage 0, the seed set, and stage 3, the photos of it that may be answers.
+"""Stage 0, the seed set, and stage 3, the photos of it that may be answers, and controls (RMIR, section 3.1).
 
-The seed set takes a few photos of each cluster of alike ones, so that no scene prevails (RMIR, section 3.1: 2,018,175
-photos in 50,000 clusters, ten from each). A target's description then finds the 16 nearest photos in each space of
-pictures, and the 4 whose own descriptions are nearest to it. The input itself is never a candidate, nor is a photo
-that is all but the same.
-
-A few per cent of triplets are controls, whose candidate cannot answer: a photo far from the target, or the first hit of
-another query that this one does not find. What all judges accept of them bounds how often they err alike.
+A target's description finds the nearest photos in each space of pictures, and those whose own descriptions are nearest.
 """
 
 from __future__ import annotations

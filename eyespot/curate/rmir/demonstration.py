@@ -14,7 +14,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
 from eyespot.pipelines import CallMeter, Prompt, Record
 
 NAME = "demonstration"
@@ -36,19 +35,22 @@ class Rule:
 
 def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
     """A client for models whose `use` begins with `demonstration`; it spends nothing."""
-    return {"question": _questions, "check": _check, "judge": _vote}[prompt["_task"]](prompt["_about"])
+    task, about = prompt["_task"], prompt["_about"]
+    if task == "judge":
+        return _vote(about)
+    return {"question": _questions, "check": _check}[task](about, prompt["_names"])
 
 
 # -- its three answers --------------------------------------------------------------------------------------------
 
 
-def _questions(photo: Record) -> Mapping[str, Any]:
+def _questions(photo: Record, kinds: Sequence[str]) -> Mapping[str, Any]:
     labels, (unsuitable, rules) = _labels(photo), _rules()
     if _has_label(labels, unsuitable):
-        empty = dict.fromkeys(KINDS, NONE | {"abstain": ""})
+        empty = dict.fromkeys(kinds, NONE | {"abstain": ""})
         return {"description": labels, "unsuitable": "the labels tell of an unsuitable picture", **empty}
     proposed = {}
-    for kind in KINDS:
+    for kind in kinds:
         rule = next((rule for rule in rules if rule.kind == kind and _has_label(labels, rule.given)), None)
         if rule is None:
             proposed[kind] = NONE
@@ -58,9 +60,9 @@ def _questions(photo: Record) -> Mapping[str, Any]:
     return {"description": labels, "unsuitable": "", **proposed}
 
 
-def _check(query: Record) -> Mapping[str, Any]:
+def _check(query: Record, rules: Sequence[str]) -> Mapping[str, Any]:
     rule = _rule_of(query)
-    held = {name: {"why": "as its rule says", "holds": rule.fails != name} for name in CONSTRAINTS}
+    held = {name: {"why": "as its rule says", "holds": rule.fails != name} for name in rules}
     return {"description": _labels(query), **held, "fits": not rule.fails}
 
 

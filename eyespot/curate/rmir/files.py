@@ -1,10 +1,4 @@
-"""An RMIR set on disk: tables as `eyespot eval rmir` and `datasets` read them, and MTEB's three.
-
-queries  id, split, kind, image, question, target_description, reasoning, description, tsr, file, licence, author, url
-qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused; -1 one in doubt)
-pool     image, file, description, licence, author, url
-judgements  query, image, triplet, judge, verdict, reasoning: every vote, also on what was left out
-losses   step, came, added, kept, reason, records, seconds, calls, tokens_in, tokens_out, money
+"""An RMIR set on disk: tables as `eyespot eval rmir` and `datasets` read them (`columns.toml`), and MTEB's three.
 
 Queries and qrels stand in `hub/` once more, a file for each split, for `datasets` knows a split by its file.
 """
@@ -51,6 +45,11 @@ class FinishedSteps:
     def queries(self) -> list[Record]:
         """The queries of both splits."""
         return list(self.records("split"))
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """The kinds of questions."""
+        return list(self.pipe.settings("questions").kinds)
 
     @cached_property
     def triplets(self) -> list[Record]:

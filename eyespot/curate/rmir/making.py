@@ -20,7 +20,6 @@ from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_votes
 from eyespot.curate.rmir.pipeline import ASKED, RmirPipeline
 from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
-from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
 from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
 from eyespot.pipelines import StepResult, drops
 from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, card_of, content_of, write_head
@@ -53,7 +52,7 @@ def shortfalls(made: FinishedSteps) -> list[tuple[str, str, int, int, str]]:
     """Splits and kinds with fewer queries than wanted: how many are wanted and there, and the setting it is owed to."""
     found = []
     for split, wanted in made.pipe.settings("inputs").want.items():
-        for kind in KINDS:
+        for kind in made.kinds:
             stages = [sum(one["kind"] == kind for one in made.records(name)) for name in STAGES.values()]
             stages.append(sum(one["kind"] == kind for one in made.in_split(split)))
             lost = [before - after for before, after in pairwise([made.of("inputs").counts.kept, *stages])]
@@ -96,7 +95,7 @@ SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
 def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
     """The pipeline's own part of the card; `audit` is the folder of a person's decisions."""
     found = shortcuts(made, made.in_split(TEST) or made.queries)
-    texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
+    texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in made.kinds}
     texts |= {"target descriptions": [query["target"] for query in made.queries]}
     return content_of(
         made.pipe.recipe,
@@ -161,7 +160,7 @@ def _samples(made: FinishedSteps) -> list[SampleRecord]:
 def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable]:
     """All tables of the card; `found` are the shortcuts of its queries."""
     rows = []
-    for kind in KINDS:
+    for kind in made.kinds:
         of_kind = [one for one in made.queries if one["kind"] == kind]
         counts = [sum(one["split"] == name for one in of_kind) for name in (TEST, TRAIN)]
         targets = sum(len(one["targets"]) for one in of_kind) / len(of_kind) if of_kind else 0
@@ -169,7 +168,7 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
     note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
     yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
     left = {what: Counter(one["kind"] for one in made.records(name)) for what, name in STAGES.items()}
-    kinds = [[kind, *(left[what][kind] for what in STAGES)] for kind in KINDS]
+    kinds = [[kind, *(left[what][kind] for what in STAGES)] for kind in made.kinds]
     yield CardTable("Queries from stage to stage", ["kind", *STAGES], kinds)
     yield _rules(made)
     yield _judges(made)
@@ -193,7 +192,7 @@ def _rules(made: FinishedSteps) -> CardTable:
     failing = Counter(name for one in lost for name in one.get("failing", {}))
     counts = made.of("checked").counts
     checked = counts.came - counts.failed - counts.dropped.get(questions.DECLINED, 0)
-    rows = [[name, failing[name], _share(failing[name], checked)] for name in CONSTRAINTS]
+    rows = [[name, failing[name], _share(failing[name], checked)] for name in made.pipe.settings("checked").rules]
     at_odds = counts.dropped.get(questions.AT_ODDS, 0)
     more = f"one may break several rules. In {at_odds:,} the check contradicted itself."
     note = f"Of {checked:,} questions that were checked; {more}"

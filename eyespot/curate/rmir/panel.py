@@ -2,10 +2,6 @@
 
 The panel is any mix of models, one of them several times; each votes true, false or abstain on every candidate. A judge
 that gave no vote still counts as a judge. (RMIR, sections 3.1.4 and 3.1.7.)
-
-A doubtful photo may stand in the pool as a target of another query, and nobody can say whether finding it for the
-first is right. The paper removes it with all its triplets (`doubt = "everywhere"`), which needs far fewer inputs than
-photos. With `doubt = "query"` it stays, and is left out of the ranking of the query that doubts it.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eyespot.curate._world import NoSettings, PhotoWorld, SetPipeline, Workers, one_model
+from eyespot.curate._world import NoSettings, PhotoWorld, SetPipeline, one_model
 from eyespot.curate.rmir import candidates, panel, questions
 from eyespot.curate.rmir.demonstration import NAME, teacher
-from eyespot.curate.rmir.questions import KINDS, shipped_prompt
+from eyespot.curate.rmir.questions import listed, shipped_prompt
 from eyespot.pipelines import BatchStep, Client, Declared, MapStep, SqlStep, Step
 from eyespot.pipelines.prompts import PROMPT, expected, template
 from eyespot.storage.text_files import json_of
@@ -60,7 +60,7 @@ class RmirPipeline(SetPipeline):
     def _judging_pool(self, pooled: Step) -> Step:
         """The step after `pooled`: the same panel, asked the same way, votes on what is new."""
         least, judged = self.settings("confident").least, self._of["judged"]
-        text = template(judged, shipped_prompt("judge"))
+        text = template(judged, shipped_prompt("judged"))
         work = partial(panel.judge_pooled, panel=self.seats, template=text, least=least)
         named = {"votes": self.settings("judged").votes, "least": least}
         parts: dict[str, Any] = {
@@ -133,19 +133,18 @@ def inputs_step(pipe: RmirPipeline, declared: Declared, settings: questions.Inpu
     return declared.made(work, settings=named, grows=lambda came: min(came, came if count is None else count))
 
 
-def questions_step(_pipe: RmirPipeline, declared: Declared, settings: Workers) -> Step:
-    """A model asks a question of each of three kinds about each photo, or abstains."""
-    return replace(_asking(declared, settings, questions.propose, "question"), grows=lambda came: came * len(KINDS))
+def questions_step(_pipe: RmirPipeline, declared: Declared, settings: questions.Asking) -> Step:
+    """A model asks a question of each kind about each photo, or abstains."""
+    model, text, fields = one_model(declared, shipped_prompt("questions"), kinds=listed(settings.kinds))
+    work = partial(questions.propose, model=model, template=text, how=settings)
+    return declared.made(MapStep(work, settings.workers), grows=lambda came: came * len(settings.kinds), **fields)
 
 
-def checked_step(_pipe: RmirPipeline, declared: Declared, settings: Workers) -> Step:
-    """A model looks again and throws out questions that break one of four rules."""
-    return _asking(declared, settings, questions.check, "check")
-
-
-def _asking(declared: Declared, settings: Workers, work: Callable[..., Any], prompt: str) -> Step:
-    model, text, fields = one_model(declared, shipped_prompt(prompt))
-    return declared.made(MapStep(partial(work, model=model, template=text), settings.workers), **fields)
+def checked_step(_pipe: RmirPipeline, declared: Declared, settings: questions.Checking) -> Step:
+    """A model looks again and throws out questions that break a rule."""
+    model, text, fields = one_model(declared, shipped_prompt("checked"), rules=listed(settings.rules))
+    work = partial(questions.check, model=model, template=text, how=settings)
+    return declared.made(MapStep(work, settings.workers), **fields)
 
 
 def candidates_step(pipe: RmirPipeline, declared: Declared, settings: candidates.CandidateSettings) -> Step:
@@ -159,7 +158,7 @@ def candidates_step(pipe: RmirPipeline, declared: Declared, settings: candidates
 
 def judged_step(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
     """A panel votes on each triplet."""
-    text = template(declared, shipped_prompt("judge"))
+    text = template(declared, shipped_prompt("judged"))
     each = MapStep(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
     votes = {"votes": settings.votes} if settings.votes else {}
     return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, expects=pipe.panel_price(text))
@@ -208,8 +207,8 @@ POOLED = "pooled"  # the one step that a recipe may leave out
 STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]] = {
     "seeds": (candidates.SeedSettings, seeds_step),
     "inputs": (questions.Inputs, inputs_step),
-    "questions": (Workers, questions_step),
-    "checked": (Workers, checked_step),
+    "questions": (questions.Asking, questions_step),
+    "checked": (questions.Checking, checked_step),
     "candidates": (candidates.CandidateSettings, candidates_step),
     "judged": (PanelSettings, judged_step),
     "confident": (panel.ConfidentSettings, confident_step),

@@ -1,11 +1,6 @@
 """Checks that open the card of an RMIR set: its size, shortcuts, leaks, its judges, and what a person found.
 
-Whether a set can be answered without reasoning over both, by the question alone or the picture alone, the paper leaves
-open. An encoder that knows words and pictures ranks the pool by each; where one half alone finds the targets about as
-well as both together, nothing has to be reasoned.
-
-Judges that agree at random, with each other or alone, give verdicts that have nothing to do with the pictures; so they
-are tried on controls, which cannot answer, as well as compared with one another.
+Where one half of a query alone finds the targets about as well as both together, nothing has to be reasoned.
 """
 
 from __future__ import annotations
@@ -36,7 +31,6 @@ from eyespot.curate.rmir.audit import (
 from eyespot.curate.rmir.candidates import PoolSettings
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, TEST, TRAIN, TRUE, settle_votes
-from eyespot.curate.rmir.questions import KINDS
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import CardTable, Level, QualityCheck, level_of, licence_check, wilson
@@ -185,7 +179,7 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
     times = len(made.pool) / K
     text = f"{len(made.pool):,} photos, {times:.1f} times K = {K} (at least {LARGE})."
     yield QualityCheck("Size of the pool", level_of(times, LARGE * 0.4, LARGE), text)
-    counts = {kind: sum(one["kind"] == kind for one in made.in_split(TEST)) for kind in KINDS}
+    counts = {kind: sum(one["kind"] == kind for one in made.in_split(TEST)) for kind in made.kinds}
     text = ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
     yield QualityCheck("Test queries of each kind", level_of(min(counts.values()), 30, 100), f"{text} (at least 100).")
     yield shortcut_check(found)

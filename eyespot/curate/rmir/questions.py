@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from pydantic import create_model
+
+from eyespot.curate._world import Workers
 from eyespot.llms.fences import filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
+from eyespot.storage.text_files import toml_of
+from eyespot.types import UsageError
 
-KINDS = ("functional", "temporal", "causal")
-CONSTRAINTS = ("dependence", "inference", "specificity", "wording")
+DOMAINS = Path(__file__).parent / "domains"
+EVERYDAY = {step["step"]: step for step in toml_of(DOMAINS / "everyday.toml")["steps"]}  # what a recipe does not say
+NAME = re.compile(
+    r"(?!all$|description$|unsuitable$|fits$)[a-z][a-z_]*"
+)  # of a kind or rule, which answers have fields of
 MOST_WORDS, MOST_TARGET_WORDS = 24, 50  # of a question (under 25) and of a target's description
 
 Opinion: TypeAlias = Literal["true", "false", "abstain"]
@@ -29,13 +38,10 @@ class Proposed(AnswerForm):
 
 
 class Questions(AnswerForm):
-    """What a model proposes for a picture. `unsuitable` says why for none of the kinds."""
+    """What a model proposes for a picture, with a field for each kind. `unsuitable` says why for none of the kinds."""
 
     description: str
     unsuitable: str
-    functional: Proposed
-    temporal: Proposed
-    causal: Proposed
 
 
 class Held(AnswerForm):
@@ -45,21 +51,43 @@ class Held(AnswerForm):
     holds: bool
 
 
-class Checked(AnswerForm):
-    """The picture described without regard to the question, then the four rules, then the verdict."""
+@dataclass(frozen=True)
+class Asking(Workers):
+    """The kinds of questions, each with what it asks for, and how many photos are asked about at once."""
 
-    description: str
-    dependence: Held
-    inference: Held
-    specificity: Held
-    wording: Held
-    fits: bool
+    kinds: Mapping[str, str] = field(default_factory=lambda: dict(EVERYDAY["questions"]["kinds"]))
+
+    def __post_init__(self) -> None:
+        _refuse_names(self.kinds)
 
     @property
-    def failing(self) -> dict[str, str]:
-        """The rules that do not hold, with the reasons."""
-        rules = {name: getattr(self, name) for name in CONSTRAINTS}
-        return {name: held.why for name, held in rules.items() if not held.holds}
+    def form(self) -> type[Questions]:
+        """What an answer must look like."""
+        fields: dict[str, Any] = {kind: (Proposed, ...) for kind in self.kinds}
+        return create_model("Questions", __base__=Questions, **fields)
+
+
+@dataclass(frozen=True)
+class Checking(Workers):
+    """The rules that questions keep, each with when it fails, and how many questions are checked at once."""
+
+    rules: Mapping[str, str] = field(default_factory=lambda: dict(EVERYDAY["checked"]["rules"]))
+
+    def __post_init__(self) -> None:
+        _refuse_names(self.rules)
+
+    @property
+    def form(self) -> type[AnswerForm]:
+        """The picture described without regard to the question, then the rules, then the verdict."""
+        fields: dict[str, Any] = {"description": (str, ...), **{rule: (Held, ...) for rule in self.rules}}
+        return create_model("Checked", __base__=AnswerForm, **fields, fits=(bool, ...))
+
+
+def _refuse_names(names: Mapping[str, str]) -> None:
+    if wrong := next((name for name in names if not NAME.fullmatch(name)), None):
+        raise UsageError(f"{wrong!r} cannot be a name here; use small letters and _, as in diagnostic")
+    if not names:
+        raise UsageError("a recipe needs one kind and one rule or more; leave the table out for the usual ones")
 
 
 class Vote(AnswerForm):
@@ -71,9 +99,14 @@ class Vote(AnswerForm):
     verdict: Opinion
 
 
-def shipped_prompt(name: str) -> str:
-    """A prompt of the package."""
-    return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+def shipped_prompt(step: str) -> str:
+    """The prompt of a step in the package's domain of everyday photographs."""
+    return str(EVERYDAY[step]["prompt"])
+
+
+def listed(names: Mapping[str, str]) -> str:
+    """Kinds or rules as a prompt has them."""
+    return "\n".join(f"- {name}: {text}" for name, text in names.items())
 
 
 NOT_ASKED = "not drawn as an input"
@@ -106,16 +139,18 @@ def inputs(records: Records, context: Context, count: int | None) -> Iterator[Ou
 # -- stage 1 ----------------------------------------------------------------------------------------------------
 
 
-def propose(photo: Record, context: Context, model: Mapping[str, Any], template: str) -> Iterator[Outcome]:
-    """Up to three questions about a photo, an outcome for each kind; one for all where the photo is unsuitable."""
-    more = {"_task": "question", "_about": photo}
-    prompt = prompt_of(model, template, Questions, [PromptPicture(photo["id"], photo["path"])], **more)
-    reply = ask_model(context, prompt, Questions)
+def propose(
+    photo: Record, context: Context, model: Mapping[str, Any], template: str, *, how: Asking
+) -> Iterator[Outcome]:
+    """A question of each kind about a photo, an outcome for each; one for all where the photo is unsuitable."""
+    more = {"_task": "question", "_about": photo, "_names": tuple(how.kinds)}
+    prompt = prompt_of(model, template, how.form, [PromptPicture(photo["id"], photo["path"])], **more)
+    reply = ask_model(context, prompt, how.form)
     if reply.answer is None or reply.answer.unsuitable.strip():
         reason = (DECLINED, reply.declined) if reply.answer is None else (UNSUITABLE, reply.answer.unsuitable)
         yield Drop({**photo, "id": f"{photo['id']}/all", "image": photo["id"]}, *reason, of=photo["id"])
         return
-    for kind in KINDS:
+    for kind in how.kinds:
         proposed: Proposed = getattr(reply.answer, kind)
         about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
         texts = {
@@ -143,17 +178,19 @@ def _unfit(kind: str, proposed: Proposed) -> tuple[str, str] | None:
 # -- stage 2 ----------------------------------------------------------------------------------------------------
 
 
-def check(query: Record, context: Context, model: Mapping[str, Any], template: str) -> Outcome:
+def check(query: Record, context: Context, model: Mapping[str, Any], template: str, *, how: Checking) -> Outcome:
     """Whether a question keeps the rules; the verdict and the single rules must say the same."""
     text = filled(template, {name: query[name] for name in ("question", "target")}, kind=query["kind"])
     shown = [PromptPicture(query["image"], query["path"])]
-    reply = ask_model(context, prompt_of(model, text, Checked, shown, _task="check", _about=query), Checked)
+    more = {"_task": "check", "_about": query, "_names": tuple(how.rules)}
+    reply = ask_model(context, prompt_of(model, text, how.form, shown, **more), how.form)
     if reply.answer is None:
         return Drop(query, DECLINED, reply.declined)
-    failing = reply.answer.failing
+    fields: dict[str, Any] = dict(reply.answer)
+    failing, fits = {name: fields[name].why for name in how.rules if not fields[name].holds}, fields["fits"]
     record = {**query, "failing": failing}
-    if reply.answer.fits == bool(failing):
-        return Drop(record, AT_ODDS, f"fits: {reply.answer.fits}; failing: {', '.join(failing) or 'nothing'}")
+    if fits == bool(failing):
+        return Drop(record, AT_ODDS, f"fits: {fits}; failing: {', '.join(failing) or 'nothing'}")
     if failing:
         first, why = next(iter(failing.items()))
         return Drop(record, FAILS.format(constraint=first), why)

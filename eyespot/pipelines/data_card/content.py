@@ -187,7 +187,7 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
         for name, several in content.texts.items()
         if (one := wording(several)) is not None
     ]
-    reading_columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
+    reading_columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade, median"]
     texts = [text for several in content.texts.values() for text in several]
     note = (
         "The grade is that of a United States school, and for English. Texts that read like an instruction to a model: "
@@ -266,8 +266,7 @@ def _spent(spent: Spent) -> list[str]:
     return [*map(_number, spent[:3]), money]
 
 
-def _number(count: int) -> str:
-    return f"{count:,}"
+_number = "{:,}".format
 
 
 def _seconds(seconds: float) -> str:
@@ -290,7 +289,7 @@ _SILENT = re.compile(r"(?<=[^aeiouyl])e$|(?<=[aeiouy]l)e$|(?<=[^aeiouylsxzcgh])e
 
 
 class TextStatistics(NamedTuple):
-    """Texts, words in each (mean, median, fewest, most), and the Flesch–Kincaid grade of all."""
+    """Texts, words in each (mean, median, fewest, most), and the median of their Flesch–Kincaid grades."""
 
     texts: int
     words: float
@@ -306,9 +305,9 @@ def wording(texts: Iterable[str]) -> TextStatistics | None:
     if not found:
         return None
     counts = [len(words(text)) for text in found]
-    sentences = sum(max(1, len(_SENTENCE.findall(text.strip()))) for text in found)
-    spoken = sum(syllables(word) for text in found for word in words(text))
-    grade = flesch_kincaid(sum(counts), sentences, spoken)
+    sentences = (max(1, len(_SENTENCE.findall(text.strip()))) for text in found)
+    spoken = (sum(map(syllables, words(text))) for text in found)
+    grade = median(map(flesch_kincaid, counts, sentences, spoken))
     return TextStatistics(len(found), fmean(counts), median(counts), min(counts), max(counts), grade)
 
 

@@ -123,7 +123,7 @@ def test_no_caption_that_is_kept_is_true_of_two_pictures_of_the_pool(seed: int, 
     pictures, chance = drawn(seed, count), Random(seed)
     came = captions([one for one in pictures if chance.random() < share], chance)
     steps = (
-        lambda: checking.completed(came, context(0, pictures), checking.Completing(1)),
+        lambda: checking.completed(came, context(0, pictures), checking.Completing(1), {}),
         lambda: checking.apart(came, context(0, pictures)),
     )
     for step in steps:

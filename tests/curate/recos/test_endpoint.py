@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from eyespot.curate.recos import making
+from eyespot.curate.recos import making, subtasks
+from eyespot.curate.recos.captions import DOMAINS
 from eyespot.curate.recos.making import RecosSteps
-from eyespot.pipelines import drops
+from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.pipelines import drops, read_recipe, run
 from tests.worlds.recos import Rates, Scripted, behind, made, put, recipe
 from tests.worlds.servers import Double
 
@@ -74,3 +78,69 @@ def test_lost_pictures_are_replaced_and_no_caption_is_asked_for_twice(tmp_path: 
     assert f"{gone} of 12 pictures of v0 lost all their captions and are left out with them." in list(
         making.notes(again)
     )
+
+
+def test_what_is_wanted_is_reached_or_the_gap_is_named(tmp_path: Path, gallery: Path) -> None:
+    """Lost captions are replaced, then further photos are taken; a drawn sub-task is drawn on."""
+    script, out = Scripted(Rates(abstains=0.3, repeats=0.5)), tmp_path / "out"
+    lines = '[steps.subtasks.colour]\nwant = 5\nwords = ["red", "blue", "green", "white"]\n'
+    lines += "[steps.subtasks.numerical]\nwant = 3\n"
+    settings = {"draw": "subtasks = { numerical = 1 }", "complete": "least = 5"}
+    settings["collect"] = f'galleries = {{ own = "{gallery}" }}\n{lines}'
+    with Double(then=script) as server:
+        place = recipe(tmp_path, gallery, behind(server.url), **settings)
+        found = in_rounds(place, out)
+        first, ran_again = found.captions("v0"), [one.ran for one in in_rounds(place, out).done]
+        prompts = Counter(put(seen) for seen in server.seen if '"Captions"' in str(seen.body).replace("'", '"'))
+        settings["collect"] = settings["collect"].replace("want = 5", "want = 30")
+        more = in_rounds(recipe(tmp_path, gallery, behind(server.url), **settings), out)
+
+    assert Counter(one["subtask"] for one in {one["image"]: one for one in first}.values()) == {
+        "colour": 5,
+        "numerical": 3,
+    }
+    assert set(Counter(one["image"] for one in first).values()) == {5}
+    replaced = {one["image"] for one in first if one["number"] > 5}
+    assert replaced and replaced <= set(found.pipe.round.captions)
+    assert set(prompts.values()) == {1} and not any(ran_again)
+    ((name, wanted, taken, left, cause),) = making.shortfalls(more)
+    assert (name, wanted, taken) == ("colour", 30, 19) and 5 < left < 19 and "step" in cause
+    assert any(note.startswith(f"Sub-task colour: {left} of 30 pictures") for note in making.notes(more))
+
+
+def in_rounds(place: Path, out: Path) -> RecosSteps:
+    pipe = RecosPipeline(read_recipe(place), out)
+    return RecosSteps(*making.in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running())))
+
+
+@pytest.mark.skipif(find_spec("harper") is None, reason="harper is not installed")
+@pytest.mark.parametrize("domain", ["everyday", "plants"])
+def test_a_domain_of_the_package_runs_to_the_end(domain: str, tmp_path: Path, gallery: Path) -> None:
+    """Sub-tasks are those of the file, also ones that the package does not know; a model checks every caption."""
+    text, place = (DOMAINS / f"{domain}.toml").read_text(encoding="utf-8"), tmp_path / "mine.toml"
+    with Double(then=Scripted(Rates(untrue=0.2))) as server:
+        models = [f'{name} = {{ use = "openai:{name}", url = "{server.url}" }}' for name in ("writer", "judge")]
+        text = re.sub(r"(?s)\[models\].*?\n\n", "\n".join(["[models]", *models, "\n"]), text)
+        place.write_text(re.sub("= (150|60)", "= 4", text), encoding="utf-8")
+        photos = [name for name, it in read_recipe(place).steps[2].settings["subtasks"].items() if "queries" in it]
+        pipe = RecosPipeline(read_recipe(place), tmp_path / "out", {"own": gallery}, limit=15)
+        found = RecosSteps(*making.in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running())))
+
+    forms = [
+        (seen.body["response_format"]["json_schema"]["name"], str(seen.body["messages"][0])) for seen in server.seen
+    ]
+    said = [text for form, text in forms if form == "Captions"]
+    settings = found.pipe.recipe.steps[2].settings["subtasks"]
+    assert said and {one["subtask"] for one in found.result("collect").records} <= set(settings)
+    assert [text for text in said if not any(settings[name]["about"] in text for name in photos)] == []
+    assert found.result("verify").counts.dropped["not true of its picture"] > 0 and found.captions("v1")
+    assert {one["attribute"] for one in found.captions("v1")} <= {
+        it for one in settings.values() for it in one["attributes"]
+    }
+
+
+def test_the_everyday_domain_says_what_the_package_knows() -> None:
+    (collect,) = [step for step in read_recipe(DOMAINS / "everyday.toml").steps if step.step == "collect"]
+    for name, told in collect.settings["subtasks"].items():
+        known = subtasks.subtask(name)
+        assert (told["about"], tuple(told["attributes"])) == (known.about, known.attributes)

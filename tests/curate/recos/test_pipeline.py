@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms, sample
-from eyespot.curate.recos.captions import Rewriting
-from eyespot.curate.recos.making import RecosSteps, galleries_of, quality_checks, recipe_at, write
-from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.curate.recos.captions import DOMAINS, Rewriting
+from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, quality_checks, write
+from eyespot.curate.recos.pipeline import RecosPipeline, Round
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import drops, plan as plan_of, read_recipe, run
 from eyespot.runs import recos
@@ -131,15 +131,17 @@ def test_the_makers_answers_go_before_those_of_the_pipeline(copied: Path, tmp_pa
 
 
 def test_captions_that_wait_for_a_person_fail_until_then(tmp_path: Path, gallery: Path) -> None:
-    collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\ncount = 6\nwords = ["red", "blue"]'
+    collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\nwant = 6\nwords = ["red", "blue"]'
     place = recipe(tmp_path, gallery, review="share = 1.0", draw="subtasks = {}", collect=collect)
 
-    making, done = ran(place, tmp_path / "out")
+    pipe = RecosPipeline(read_recipe(place), tmp_path / "out")
+    pipe, done = in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running()))
 
     waiting = next(one for one in done if one.step.name == "review")
     assert waiting.counts.kept == 0 and waiting.counts.failed == waiting.counts.came > 0
+    assert pipe.round == Round()  # no picture is taken in place of one that somebody may yet accept
     with raises(NothingFound):
-        write(making, done)
+        write(pipe, done)
 
 
 @pytest.mark.long
@@ -157,8 +159,8 @@ def test_the_verb_says_what_became_of_records(copied: Path, tmp_path: Path, gall
 def test_the_recipe_of_the_demonstration_is_shown_and_can_be_read(tmp_path: Path) -> None:
     shown = run_eyespot("build", "recos", "demonstration", "--show", cwd=tmp_path)
     (tmp_path / "mine.toml").write_text(shown.stdout, encoding="utf-8")
-    assert recipe_at(tmp_path / "mine.toml").steps == recipe_at(Path("demonstration")).steps
-    assert len(recipe_at(Path("demonstration")).steps) == 16
+    assert read_recipe(tmp_path / "mine.toml").steps == read_recipe(DOMAINS / "demonstration.toml").steps
+    assert len(read_recipe(DOMAINS / "demonstration.toml").steps) == 16
 
 
 def test_galleries_and_a_folder_are_named_on_the_command_line() -> None:

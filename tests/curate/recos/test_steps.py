@@ -16,11 +16,11 @@ import pytest
 from PIL import Image
 
 from eyespot.curate.recos import captions, checking, confusing
-from eyespot.curate.recos.captions import Captions, CaptionWriter, Discriminability, Rewriting, template
+from eyespot.curate.recos.captions import EVERYDAY, Captions, CaptionWriter, Discriminability, Rewriting
 from eyespot.curate.recos.checking import CaptionVerdict, confirm
 from eyespot.curate.recos.making import notes
-from eyespot.curate.recos.pictures import Collecting, Sources, SubtaskPictures, labels_of, writing_of
-from eyespot.curate.recos.subtasks import token_edits
+from eyespot.curate.recos.pictures import Sources, labels_of, writing_of
+from eyespot.curate.recos.subtasks import Collecting, SubtaskPictures, token_edits
 from eyespot.pipelines import BatchStep, Drop, Keep, MapStep, Prompt, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.human_review import Queue
 from eyespot.pipelines.outcomes import Added
@@ -111,7 +111,7 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
     texts |= {"b/1": "red"}  # said of a as well
     texts |= {"c/2": "green.", "c/3": "Light green."}  # its own, twice
     how = checking.Completing(2)
-    work = BatchStep(lambda found, context: checking.completed(found, context, how))
+    work = BatchStep(lambda found, context: checking.completed(found, context, how, {}))
     records = [caption(id, text) for id, text in sorted(texts.items())]
 
     assert sorted(through(records, Step("complete", work, needs=("render",)), tmp_path)) == [
@@ -124,6 +124,33 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
         ("c/2", "repeated caption"),
         ("c/3", ""),
     ]
+
+
+def test_a_picture_has_five_captions_and_a_sub_task_no_more_pictures_than_it_wants(tmp_path: Path) -> None:
+    """The first ones; captions of v1 follow from those of v0, and are not counted by sub-task."""
+    texts = {f"{image}/{number}": f"{image} {number}." for image in "abc" for number in range(1, 8)}
+    records = [{**caption(id, text), "subtask": "colour"} for id, text in texts.items()]
+    work = BatchStep(lambda found, context: checking.completed(found, context, checking.Completing(), {"colour": 2}))
+    found = dict(through(records, Step("complete", work, needs=("render",)), tmp_path))
+
+    assert [id for id, why in found.items() if not why] == [
+        f"{image}/{number}" for image in "ab" for number in range(1, 6)
+    ]
+    assert {why for why in found.values() if why} == {checking.SURPLUS}
+
+
+def test_a_sub_task_of_a_recipe_has_what_it_depends_on_and_what_may_change() -> None:
+    lesion = SubtaskPictures(want=3, about="Says where it lies.", attributes=("place",))
+    colour = SubtaskPictures(about="Names the shade.")
+    how = Collecting(subtasks={"lesion": lesion, "colour": colour, "scene": SubtaskPictures(4, want=2)})
+
+    assert how.counts() == {"lesion": 3, "colour": 50, "scene": 4}
+    assert how.goals() == {"lesion": 3, "colour": 50, "scene": 2}
+    assert how.taking({"lesion": 9}).counts()["lesion"] == 9 and how.taking({"lesion": 9}).goals() == how.goals()
+    assert (how.described("lesion").about, how.described("lesion").attributes) == (lesion.about, ("place",))
+    assert (how.described("colour").about, how.described("colour").attributes) == ("Names the shade.", ("colour",))
+    with raises(UsageError):
+        Collecting(subtasks={"lesion": SubtaskPictures(about="Says where it lies.")}).wanted()
 
 
 @pytest.mark.parametrize(
@@ -188,7 +215,10 @@ def test_words_that_are_changed_are_counted(one: str, other: str, edits: int) ->
 def test_a_confusing_caption_changes_little_and_says_what(number: int, text: str, attribute: str, reason: str) -> None:
     original = {1: "A red bus near a tree."}.get(number, "")
     fields = {"text": text.strip(), "attribute": attribute, "edits": confusing.changed(original, text)}
-    assert confusing.fault_of({**fields, "original": original, "subtask": "colour"}, confusing.Confusing()) == reason
+    assert (
+        confusing.fault_of({**fields, "original": original, "subtask": "colour"}, confusing.Confusing(), ["colour"])
+        == reason
+    )
 
 
 @pytest.mark.long
@@ -225,8 +255,11 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them_and_a_prompt_may_
     def prompt(use: str, words: str) -> Any:
         return CaptionWriter({"use": use}, words, Sources(tmp_path, {})).prompt("caption", record, Captions, count=5)
 
-    usual = prompt("openai:m", template("caption"))
-    assert ["heron" in str(one) for one in (usual, prompt("demonstration", template("caption")))] == [False, True]
+    usual = prompt("openai:m", EVERYDAY["caption"]["prompt"])
+    assert ["heron" in str(one) for one in (usual, prompt("demonstration", EVERYDAY["caption"]["prompt"]))] == [
+        False,
+        True,
+    ]
     assert "Write 5 captions" in usual["words"] and "about colour" in usual["words"]
     assert prompt("openai:m", mine)["words"] == 'Write 5, as in {"captions": ["A {colour} bus."]}'
 
@@ -253,7 +286,7 @@ def test_a_judge_leaves_at_most_three_of_a_hundred_planted_faults(tmp_path: Path
         records.append(caption(f"p{at}/1", f"{fault} bird {named}.", **more))
     drawn = caption("drawn/1", "A sum of p3.", path="d.jpg", source="drawn", version=version)
     other = caption("other/1", "false bird", version="v1" if version == "v0" else "v0")
-    judge = CaptionWriter({"use": "script"}, template("verify"), Sources(tmp_path, {}))
+    judge = CaptionWriter({"use": "script"}, EVERYDAY["verify"]["prompt"], Sources(tmp_path, {}))
     work = MapStep(lambda record, context: checking.verified(record, context, judge, checking.Verifying(version)))
 
     options = RunOptions(client=judge_by_truth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 
 from eyespot.curate.rmir import panel, questions
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.questions import CONSTRAINTS
-from eyespot.pipelines import drops
-from eyespot.types import Tokens
+from eyespot.curate.rmir.making import in_rounds, write_set
+from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.curate.rmir.questions import DOMAINS, EVERYDAY
+from eyespot.pipelines import drops, read_recipe, run
+from eyespot.types import Tokens, UsageError
+from tests.wording import raises
 from tests.worlds.rmir import Rates, Scripted, behind, ran, recipe
 from tests.worlds.servers import Double
 
@@ -45,7 +49,7 @@ def test_questions_without_a_good_answer_are_counted(misbehaved: tuple[FinishedS
     assert failing[questions.AT_ODDS] == checked["at odds"] > 0
     assert failing[questions.DECLINED] == checked["refused"]
     assert found.of("checked").counts.failed == checked["broken"]
-    assert not any(failing[questions.FAILS.format(constraint=name)] for name in CONSTRAINTS)
+    assert not any(failing[questions.FAILS.format(constraint=name)] for name in EVERYDAY["checked"]["rules"])
 
 
 def test_a_vote_without_form_is_never_guessed(misbehaved: tuple[FinishedSteps, Scripted, Double]) -> None:
@@ -94,3 +98,41 @@ def test_calls_and_tokens_are_those_that_the_server_saw(misbehaved: tuple[Finish
     assert sum(one.calls for one in spent) == len(server.seen)
     assert sum(one.tokens_in for one in spent) == 100 * len(server.seen)
     assert shown and all(url.startswith("data:image/jpeg;base64,") for url in shown)
+
+
+@pytest.mark.parametrize("domain", [path.stem for path in DOMAINS.glob("*.toml")])
+def test_a_domain_of_the_package_runs_to_the_end(domain: str, tmp_path: Path, gallery: Path) -> None:
+    """Its kinds, rules and prompts are those of the file, whatever they are called."""
+    text, place = (DOMAINS / f"{domain}.toml").read_text(encoding="utf-8"), tmp_path / "mine.toml"
+    kinds = list(read_recipe(DOMAINS / f"{domain}.toml").steps[2].settings["kinds"])
+    with Double(then=Scripted(Rates(abstains=0.1))) as server:
+        models = [f'{name} = {{ use = "openai:{name}", url = "{server.url}" }}' for name in MODELS]
+        place.write_text(
+            re.sub(r"(?s)\[models\].*?\n\n", "\n".join(["[models]", *models, "\n"]), text), encoding="utf-8"
+        )
+        pipe = RmirPipeline(read_recipe(place), tmp_path / "out", gallery, limit=5)
+        found = in_rounds(pipe, lambda one: run(one.steps, one.work, one.running()))
+        write_set(found, tmp_path / "out")
+
+    asked = {
+        form: str(seen.body)
+        for seen in server.seen
+        for form in ["Questions", "Checked"]
+        if f"'{form}'" in str(seen.body)
+    }
+    card = (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
+    assert {one["kind"] for one in found.records("checked")} == set(kinds)
+    assert all(f"- {kind}: " in asked["Questions"] for kind in kinds)
+    assert all(f"- {rule}: " in asked["Checked"] for rule in pipe.settings("checked").rules)
+    assert all(f"\n| {kind} |" in card for kind in kinds) and "{kinds}" not in card
+
+
+MODELS = ("writer", "checker", "strong", "small")
+
+
+@pytest.mark.parametrize("name", ["", "all", "Two words", "fits"])
+def test_a_kind_whose_name_no_answer_can_have_is_refused(name: str, tmp_path: Path, gallery: Path) -> None:
+    kinds = f'[steps.kinds]\n"{name}" = "what is it?"' if name else "kinds = {}"
+    pipe = RmirPipeline(read_recipe(recipe(tmp_path, gallery, questions=kinds)), tmp_path)
+    with raises(UsageError):
+        assert pipe.steps

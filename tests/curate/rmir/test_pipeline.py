@@ -20,6 +20,7 @@ from eyespot.curate.rmir import candidates, making, panel
 from eyespot.curate.rmir.audit import before_last
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.curate.rmir.questions import DOMAINS
 from eyespot.pipelines import (
     BatchStep,
     Drop,
@@ -39,7 +40,7 @@ from eyespot.pipelines import (
 from eyespot.pipelines.outcomes import Added
 from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
-from tests.command import run_eyespot
+from tests.command import refuses, run_eyespot
 from tests.wording import raises
 from tests.worlds.rmir import Rates, Scripted, behind, files, made, ran, recipe
 from tests.worlds.servers import Double, chat
@@ -316,3 +317,12 @@ def test_the_split_is_told_anew_when_a_judge_that_failed_answers(tmp_path: Path)
     before = of_the_split([[["false"]]], tmp_path)
     after = of_the_split([[["false", "false"]]], tmp_path, RunOptions(retry_failed=True))
     assert before["0"] < after["0"] == 1.0
+
+
+def test_a_domain_is_shown_with_its_prompts_and_can_be_read(tmp_path: Path) -> None:
+    shown = run_eyespot("build", "rmir", "plants", "--show", cwd=tmp_path)
+    (tmp_path / "mine.toml").write_text(shown.stdout, encoding="utf-8")
+    mine, ours = (read_recipe(place).steps for place in (tmp_path / "mine.toml", DOMAINS / "plants.toml"))
+    assert [(one.settings, one.prompts) for one in mine] == [(one.settings, one.prompts) for one in ours]
+    assert "{kinds}" in mine[2].prompts["prompt"]
+    refuses("build", "rmir", "plants")

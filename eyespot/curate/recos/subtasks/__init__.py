@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from eyespot import rooms
 from eyespot.storage.text_files import toml_of
@@ -116,7 +116,7 @@ def kind_fields(kind: str) -> dict[str, str]:
     return {"kind": kind, "a_kind": f"{article} {kind}", "A_kind": f"{article.capitalize()} {kind}"}
 
 
-COARSE, FINE, COGNITIVE = "coarse", "fine", "cognitive"
+COARSE, FINE, COGNITIVE, CUSTOM = "coarse", "fine", "cognitive", "custom"  # the last are of a recipe
 TABLE: Mapping[str, Any] = toml_of(Path(__file__).with_name("subtasks.toml"))
 FILES, GUESTS = "curate.recos.subtasks", "recos_subtasks"  # rooms: this folder, and what other packages add
 
@@ -159,7 +159,7 @@ def names() -> list[str]:
 def subtask(name: str) -> Subtask:
     """The sub-task of this name; `UsageError` if there is none."""
     if name not in subtasks():
-        raise UsageError(f"no sub-task {name!r}; there are: {', '.join(names())}")
+        raise UsageError(f"no sub-task {name!r}; there are {', '.join(names())}, or give it about and attributes")
     return subtasks()[name]
 
 
@@ -169,3 +169,72 @@ def subtasks() -> Mapping[str, Subtask]:
     photos = [described(name) for name, row in TABLE.items() if "drawn" not in row]
     members = [rooms.load(room, name) for room in (FILES, GUESTS) for name in rooms.names(room)]
     return {member.name: member for member in [*photos, *members]}
+
+
+@dataclass(frozen=True)
+class SubtaskPictures:
+    """Pictures of a sub-task: `count` of them, from these galleries (none named: all), for which `where` is true.
+
+    `want` is how many the set has: while there are fewer, captions are replaced and further pictures taken, until none
+    is left. `count` is then how many are taken at first. `about` and `attributes` say what captions
+    tell and what a confusing one may change; with both a sub-task may be the recipe's own.
+    With `words` those whose labels contain one of the words (of the sub-task `ocr`: or whose writing does), else the
+    results of `queries`. Without both, photos of `ocr` are those in which OCR read something, where a gallery has any.
+    `stand_in` says what these pictures stand in for, if they are not what the sub-task means.
+    """
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+    count: int | None = None
+    want: int | None = None
+    about: str = ""
+    attributes: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    where: str | None = None
+    galleries: tuple[str, ...] = ()
+    stand_in: str = ""
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """Galleries by name, their encoder, and the wanted pictures; the default is every sub-task that is not opt-in."""
+
+    galleries: Mapping[str, str] = field(default_factory=dict)
+    encoder: str | None = None
+    subtasks: Mapping[str, SubtaskPictures] = field(default_factory=dict)
+
+    def wanted(self) -> dict[str, SubtaskPictures]:
+        """The pictures of each sub-task, with their count; `UsageError` for an unknown sub-task."""
+        found = dict(self.subtasks) or {name: SubtaskPictures() for name in names() if not subtask(name).opt_in}
+        counts = {name: (it.count, it.want, self.described(name).count) for name, it in found.items()}
+        return {name: replace(it, count=next(n for n in counts[name] if n is not None)) for name, it in found.items()}
+
+    def described(self, name: str) -> Subtask:
+        """A sub-task as the recipe has it; `UsageError` for an unknown one that the recipe does not describe."""
+        it = self.subtasks.get(name, SubtaskPictures())
+        texts: dict[str, Any] = {"about": it.about, "attributes": it.attributes}
+        if name not in subtasks() and all(texts.values()):
+            return Subtask(name, CUSTOM, 50, it.about, it.attributes)
+        return replace(subtask(name), **{key: value for key, value in texts.items() if value})
+
+    def counts(self) -> dict[str, int]:
+        """How many pictures of each sub-task are taken."""
+        return {name: it.count or 0 for name, it in self.wanted().items()}
+
+    def goals(self) -> dict[str, int]:
+        """How many pictures of each sub-task the set is to have."""
+        return {name: (it.count or 0) if it.want is None else it.want for name, it in self.wanted().items()}
+
+    def taking(self, counts: Mapping[str, int]) -> Collecting:
+        """The same with as many pictures of some sub-tasks."""
+        wanted = {name: replace(it, count=counts.get(name, it.count)) for name, it in self.wanted().items()}
+        return replace(self, subtasks=wanted)
+
+    def shared(self, limit: int) -> Collecting:
+        """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
+        counts = self.counts()
+        while sum(counts.values()) > limit:
+            most = max(counts, key=lambda name: counts[name])
+            counts[most] -= 1
+        return self.taking(counts)
