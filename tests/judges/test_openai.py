@@ -182,7 +182,8 @@ def test_a_passing_trouble_costs_no_answer(vendor: str, trouble: Response, pictu
         answer = only_answer(judge_of(server, vendor, timeout=1.0 if trouble.hang else 60.0), pictures[:1])
 
     assert answer.verdict is not None and answer.verdict.probability == (0.75 if vendor == "openai" else 0.7)
-    assert answer.spent.calls == len(server.seen) == len(troubles) + 1
+    assert answer.spent.calls == len(server.seen) > len(troubles)
+    assert trouble.hang or len(server.seen) == len(troubles) + 1  # an answer later than a second is asked for again
 
 
 @pytest.mark.parametrize(
@@ -339,7 +340,7 @@ def test_what_a_pair_cost_before_an_interrupt_is_recorded(ledger: Judgements, pi
     with Double(then=then) as server:
         asking = ask(judge_of(server, answer="words", workers=2), pairs_of(pictures[:3]), ledger)
         next(asking), next(asking)
-        assert resting.wait(10)
+        assert resting.wait(60)
         asking.close()
         rows = [row.judgement for row in ledger.rows()]
 
@@ -468,7 +469,7 @@ def test_no_minute_has_more_requests_than_allowed(gaps: list[float], most: int) 
 
 def test_results_under_way_are_handed_out_before_what_ends_the_run() -> None:
     """Which is an error of the work, or a reason to stop that is thrown in."""
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def work(item: int) -> int:
         if item in (1, 2):
