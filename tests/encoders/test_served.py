@@ -243,7 +243,7 @@ def test_a_busy_server_is_asked_again(server: Double) -> None:
 
 @pytest.mark.parametrize("trouble", [error(500, "out of memory"), HANG], ids=["busy", "silent"])
 def test_a_server_that_stays_busy_or_silent_is_told(trouble: Response, server: Double) -> None:
-    encoder = load(server, attempts=2, timeout=1.0 if trouble.hang else 60.0)
+    encoder = load(server, attempts=2, timeout=0.5 if trouble.hang else 60.0)
     server.script = [trouble] * 2
     with raises(EyespotError):
         encoder.encode_texts(["a heron"])
