@@ -29,6 +29,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 import torchvision_stub  # noqa: E402
 
+from tests import networks  # noqa: E402
 from tests.examples import register_profiles  # noqa: E402
 from tests.lazy_import import without  # noqa: E402
 from tests.made_once import open_store  # noqa: E402
@@ -37,6 +38,7 @@ from tests.wording import start_over  # noqa: E402
 MADE_ONCE = open_store()
 register_profiles()
 torchvision_stub.install()
+networks.install()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

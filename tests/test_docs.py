@@ -148,18 +148,18 @@ def test_every_extra_of_a_feature_is_looked_for_on_the_pages() -> None:
     assert set(EXTRAS.values()) - {"fast"} <= set(NEEDS.values())  # [fast] changes no answer
 
 
-# -- the pages build as a site without a warning, and each of them is in its table of contents --------------------
+# -- the pages build without a warning, and each of them is in the table of contents -------------------------------
 
 
 @pytest.mark.long
 @requires("sphinx", "myst_parser", "furo", "torch")
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(tmp_path / "site")]
+def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
+    """All but their HTML, which takes two thirds of the time: `make extras` writes the site."""
+    words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "dummy", str(DOCS), str(tmp_path / "site")]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     built = subprocess.run([sys.executable, *words], cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert built.returncode == 0, built.stderr
-    assert "load_encoder" in (tmp_path / "site" / "reference.html").read_text(encoding="utf-8")
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

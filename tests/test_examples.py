@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.worlds import copy_of_sample_gallery
+
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 PLUGIN = EXAMPLES / "encoder_plugin"
@@ -36,8 +38,10 @@ def run(words: list[str], folder: Path, *paths: Path) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all scripts: the photos are indexed once."""
-    return tmp_path_factory.mktemp("examples")
+    """One folder for all scripts, with the gallery that they make: they find nothing new."""
+    place = tmp_path_factory.mktemp("examples")
+    copy_of_sample_gallery(place / "sample-gallery")
+    return place
 
 
 @pytest.mark.long

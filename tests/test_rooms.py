@@ -225,7 +225,7 @@ def test_an_error_comes_at_its_place_and_ends_the_map(place: int, workers: int, 
 
 def test_items_are_worked_on_at_the_same_time() -> None:
     both = threading.Barrier(2)  # alone an item would wait until the barrier breaks
-    assert len(list(ordered_map(lambda _item: both.wait(20), range(2), 2, 0))) == 2
+    assert len(list(ordered_map(lambda _item: both.wait(60), range(2), 2, 0))) == 2
 
 
 def test_an_executor_stays_open() -> None:

@@ -25,12 +25,13 @@ from eyespot.llms.errors import RetryableError, StatusError
 from eyespot.llms.fences import commanding, fenced, filled, one_line
 from eyespot.models import web
 from eyespot.types import Query
+from tests.examples import examples
 from tests.lazy_import import requires
 from tests.worlds.judging import draw_colours, judge_of, pairs_of
 from tests.worlds.servers import Double, Response, Seen
 
 pytestmark = requires("tenacity")
-CASES = 1000
+CASES = 250
 
 
 class Server(BaseHTTPRequestHandler):
@@ -126,7 +127,7 @@ def spelled(secret: str, dice: random.Random) -> str:
 
 def test_no_secret_comes_back_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """In answers, in errors, and in what is no JSON; the rest of the text stays."""
-    for seed in range(CASES):
+    for seed in range(examples(CASES)):
         dice = random.Random(seed)
         url, key, secrets = planted(dice)
         way = dice.choice([transport.openai, transport.anthropic])(url, key, 1.0)

@@ -41,6 +41,9 @@ DATA: dict[str, Sequence[Callable[[Path], None]]] = {
     "recos-2": [tables.recos],
     "recos-3": [tables.recos],
 }
+# Tables whose lines are the same for the most part, in one folder: what one has run, the next does not run again.
+TOGETHER: list[tuple[str, ...]] = [("inquire-5", "inquire-4"), ("inquire-e", "inquire-3")]
+TOGETHER += [(name,) for name in reproduce.names() if name not in sum(TOGETHER, ())]
 
 
 @pytest.fixture(scope="module")
@@ -66,20 +69,29 @@ def run(recipe: TableRecipe, work: Path, **env: str) -> None:
         else:
             done = subprocess.run(words, cwd=work, capture_output=True, text=True)
         assert done.returncode in WELL, f"{command.line}\n{done.stderr}"
+        state.finish(command, done.returncode, 0.0)
 
 
-@pytest.mark.parametrize("name", reproduce.names())
-def test_every_line_of_a_table_runs_and_each_row_is_in_it(name: str, tiny_hub: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", TOGETHER, ids="-".join)
+def test_every_line_of_a_table_runs_and_each_row_is_in_it(
+    names: tuple[str, ...], tiny_hub: None, tmp_path: Path
+) -> None:
+    for name in names:
+        check_table(name, tmp_path)
+
+
+def check_table(name: str, work: Path) -> None:
     recipe = reproduce.recipe(name)
     small = {key: recipe.sample_values[key] for key in ("training", "draw", "width", "epochs") if key in recipe.values}
-    (tmp_path / "data").mkdir()
-    for make in DATA[name]:
-        make(tmp_path / "data")
+    if not (work / "data").exists():
+        (work / "data").mkdir()
+        for make in DATA[name]:
+            make(work / "data")
     with Double(then=chat("Yes", {"Yes": 0.7, "No": 0.2})) as server:
         env = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "EYESPOT_DEVICE": "cpu"}
-        run(replace(recipe, values={**recipe.values, **small}), tmp_path, **env)
+        run(replace(recipe, values={**recipe.values, **small}), work, **env)
 
-    found = cells(recipe, tmp_path)
+    found = cells(recipe, work)
 
     for system in recipe.systems:
         (cell, *_) = (one for one in found if one.method == system.method)
@@ -87,5 +99,5 @@ def test_every_line_of_a_table_runs_and_each_row_is_in_it(name: str, tiny_hub: N
     wanting = [one for one in found if "there is no report" in one.verdict or "it is not run" in one.verdict]
     assert "*" in recipe.missing or {one.method for one in wanting} <= {*recipe.missing}  # *: all others
     if name == "quari-3b":  # the ranking that is re-ranked, and what comes of it
-        reports = {row: tmp_path / "reports" / row / "run.parquet" for row in ("first", "quari")}
+        reports = {row: work / "reports" / row / "run.parquet" for row in ("first", "quari")}
         assert reports["first"].read_bytes() != reports["quari"].read_bytes()

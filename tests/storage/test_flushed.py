@@ -21,7 +21,7 @@ from tests.worlds.pipelines import client, pipeline
 from tests.worlds.power_cuts import RETURNED, VERSIONS, Moment, Tree, content, disks, lay_out, moments
 
 ROOT = Path(__file__).resolve().parents[2]
-DISKS = 40
+DISKS = 20
 
 
 class Recording(NamedTuple):

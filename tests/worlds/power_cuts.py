@@ -304,6 +304,9 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
 }
 
 if __name__ == "__main__":
+    from tests import networks
+
+    networks.install(writes=False)
     name, place, log = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     Recorder(place, log).start()
     SCENARIOS[name](place)

@@ -39,6 +39,16 @@ CLIPS += ("openai/clip-vit-large-patch14-336", "laion/CLIP-ViT-L-14-laion2B-s32B
 SIGLIPS = tuple(f"google/siglip{name}" for name in ("-base-patch16-512", "2-base-patch16-512", "-large-patch16-384"))
 SIGLIPS += ("google/siglip2-large-patch16-512", "google/siglip-so400m-patch14-384")
 QUARI = {"clip-vit-base-patch16": 16, "google-siglip2-base-patch16-512": 32, "google-siglip2-large-patch16-512": 32}
+
+
+def terse(folder: Path) -> Path:
+    """UME-R1 whose reasoning every fourth token ends: random weights would fill all that it may write."""
+    made = tiny_multimodal.ume_r1(folder)
+    words = json.loads((made / "config.json").read_text())["text_config"]["vocab_size"]
+    (made / "generation_config.json").write_text(json.dumps({"eos_token_id": [*range(0, words, 4)]}))
+    return made
+
+
 MODELS: dict[Callable[[Path], Path], Sequence[str]] = {
     partial(tiny_models.hf_clip, patch=16): CLIPS,
     partial(tiny_models.hf_siglip, patch=16): SIGLIPS,  # 2,025 patches of a picture of 724 pixels
@@ -54,7 +64,7 @@ MODELS: dict[Callable[[Path], Path], Sequence[str]] = {
     tiny_multimodal.phi4: ("microsoft/Phi-4-multimodal-instruct",),
     judge_models.blip_itm: ("Salesforce/blip-itm-large-coco",),
     tiny_models.dinov2: ("facebook/dinov2-base",),
-    tiny_multimodal.ume_r1: ("zhibinlan/UME-R1-2B", "zhibinlan/UME-R1-7B"),
+    terse: ("zhibinlan/UME-R1-2B", "zhibinlan/UME-R1-7B"),
 }
 ARCHITECTURES = {  # of open_clip, and where their weights lie on the hub
     "RN50": "timm/resnet50_clip.openai",
