@@ -121,8 +121,7 @@ def rewording_notes(query: Query, other: Query) -> list[Note]:
     """The words by which looks are compared, where they are other ones."""
     pairs = zip(query.terms, other.terms, strict=True)
     sentence = "by look, {!r} is searched as {!r}, which the encoder knows better"
-    texts = [(before.text, after.text) for before, after in pairs]
-    return [Note("names", sentence.format(*both), query.id) for both in texts if both[0] != both[1]]
+    return [Note("names", sentence.format(a.text, b.text), query.id) for a, b in pairs if a.text != b.text]
 
 
 def _meanings(phrase: str, taxa: Sequence[NamedTaxon]) -> list[str]:

@@ -146,13 +146,12 @@ def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> 
 
 def without_no(collection: Searchable, settings: SearchSettings, mask: Mask, grouped: bool) -> Mask:
     """The mask without the photos that `no` names, and without their groups where one of each is shown, (rows,)."""
-    if not settings.no:
-        return mask
-    from eyespot.gallery.groups.stored import Groups
+    if settings.no:
+        from eyespot.gallery.groups.stored import Groups
 
-    rows, kept = collection.view.rows_named(settings.no)[0], mask.copy()
-    kept[Groups(collection.view).members(rows) if grouped else rows] = False
-    return kept
+        rows, mask = collection.view.rows_named(settings.no)[0], mask.copy()
+        mask[Groups(collection.view).members(rows) if grouped else rows] = False
+    return mask
 
 
 # -- a judge ------------------------------------------------------------------------------------------------

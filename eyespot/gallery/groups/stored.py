@@ -202,9 +202,7 @@ class Groups:
         """Which of these rows come before all others of their group, in the order that they have here, (rows,)."""
         numbers = self.numbers[rows]
         keys = np.where(numbers < 0, -1 - np.arange(len(numbers)), numbers)  # what is in no group is one alone
-        first: Mask = np.zeros(len(rows), bool)
-        first[np.unique(keys, return_index=True)[1]] = True
-        return first
+        return np.asarray(np.isin(np.arange(len(rows)), np.unique(keys, return_index=True)[1]))
 
     def best(self, rows: Numbers, mask: Mask) -> Numbers:
         """For each row the original of its group, of those rows that the mask lets through, (rows,).
@@ -234,8 +232,8 @@ class Groups:
 
     def members(self, rows: Sequence[int]) -> list[int]:
         """These rows and all others of their groups, in order."""
-        named = self.numbers[list(rows)]
-        return sorted({*rows, *np.flatnonzero(np.isin(self.numbers, named[named >= 0])).tolist()})
+        others = np.isin(self.numbers, self.numbers[list(rows)]) & (self.numbers >= 0)
+        return sorted({*rows, *np.flatnonzero(others).tolist()})
 
     def count(self, ids: Iterable[str]) -> int:
         """How many pictures these are if copies and frames of one burst count once; an id that is gone counts as one.

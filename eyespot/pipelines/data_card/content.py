@@ -22,7 +22,7 @@ from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.outcomes import line_of
 
 INSTEAD = {"temperature": "model's own was used", "response_format": "the form was asked for in words alone"}
-UNPRICED = "–"
+UNPRICED = "no price"
 PACKAGES = ("numpy", "pillow", "duckdb", "pyarrow", "onnxruntime", "torch", "transformers", "open-clip-torch")
 
 
@@ -223,7 +223,6 @@ def _cost(done: Sequence[StepResult]) -> CardTable:
     if len(done) > 1:
         rows.append(["together", _seconds(sum(one.cost.seconds for one in done)), *_spent(total)])
     note = "Over all runs, those before a step was changed among them; an answer that was there cost nothing again."
-    note += f" {UNPRICED}: free, or no price is known." if any(UNPRICED in row for row in rows) else ""
     columns = ["step", "time", "calls", "tokens in", "tokens out", "US dollars"]
     if not any(total):
         return CardTable("What it cost", columns[:2], [row[:2] for row in rows], "No model was asked.")
@@ -262,8 +261,8 @@ def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
 
 
 def _spent(spent: Spent) -> list[str]:
-    money = spent.dollars.removeprefix("$") if spent.money else UNPRICED if spent.calls else "0"
-    return [*map(_number, spent[:3]), money]
+    unknown = UNPRICED if spent.calls else "0"
+    return [*map(_number, spent[:3]), spent.dollars.removeprefix("$") if spent.money else unknown]
 
 
 _number = "{:,}".format
