@@ -161,10 +161,10 @@ class LinkTerms(BaseModel, frozen=True, extra="forbid"):
         """The address of a new link to a list under these terms."""
         lists = state.ledger.writable.lists
         token = lists.link(id)
-        kept = self.model_dump(exclude={"days", "password"})
-        kept["until"] = self.days and time.time() + self.days * 86_400
-        kept["password"] = self.password and hashed(self.password, token)
-        lists.set_terms(token, json.dumps(kept))
+        terms = self.model_dump(exclude={"days", "password"})
+        terms["until"] = self.days and time.time() + self.days * 86_400
+        terms["password"] = self.password and hashed(self.password, token)
+        lists.set_terms(token, json.dumps(terms))
         return f"/shared/{token}"
 
 

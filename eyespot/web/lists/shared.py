@@ -37,7 +37,7 @@ First = Annotated[int, Query(ge=0, le=10**6)]
 @router.get("/{token}")
 def shared(request: Request, state: State, token: Token, first: First = 0) -> Response:
     """The photos of the list that a link leads to, and what it shows of them; nothing else of the gallery."""
-    one, terms, may = _found(request, state, token)
+    one, terms, may = _entry(request, state, token)
     items, places, following = stretch_of(state, one.id, first, PAGE) if may else ([], {}, None)
     what: dict[str, Any] = {"items": items, "next": following, "places": places, "token": token, "terms": terms}
     what["words"] = [query.words for query in state.ledger.readable.lists.queries(one.id)]
@@ -52,7 +52,7 @@ def shared(request: Request, state: State, token: Token, first: First = 0) -> Re
 @router.post("/{token}/open")
 def enter(request: Request, state: State, token: Token, password: str = Form("", max_length=200)) -> Response:
     """The list, with a cookie for whoever knows the password; wrong ones are counted as wrong tokens are."""
-    _, terms, _ = _found(request, state, token)
+    _, terms, _ = _entry(request, state, token)
     guesses, address = request.scope["access"].guesses, address_of(request.scope)
     if terms["password"] and not hmac.compare_digest(hashed(password, token), terms["password"]):
         if wait := guesses.wait(address):
@@ -70,7 +70,7 @@ def shared_photo(
     request: Request, state: State, token: Token, place: Annotated[int, Path(ge=0, le=2**31)], size: Size
 ) -> Response:
     """A photo of that list by its place on it, without EXIF."""
-    one, _, may = _found(request, state, token)
+    one, _, may = _entry(request, state, token)
     id = state.ledger.readable.lists.at(one.number, place) if may else None
     if id is None:
         raise Problem(404, "there is no such photo on this list")
@@ -83,21 +83,21 @@ def shared_photo(
 @router.get("/{token}/photos.zip", response_class=Response)
 def shared_zip(request: Request, state: State, token: Token) -> Response:
     """The photos in at most 1,600 pixels without EXIF, and a table of what the link shows of them."""
-    one, terms, may = _found(request, state, token)
+    one, terms, may = _entry(request, state, token)
     if not (terms["download"] and may):
         raise Problem(404, "this link has no download; ask whoever sent it")
     items, _, _ = stretch_of(state, one.id, 0, MOST)
     names = (PurePath(file_of(item["path"] or "")).name for item in items)
-    told = [{"id": item["id"], "path": name} | _facts(item, terms) for item, name in zip(items, names, strict=True)]
+    photos = [{"id": item["id"], "path": name} | _facts(item, terms) for item, name in zip(items, names, strict=True)]
     how: dict[str, Any] = {"kind": "zip", "name": file_name(one.name), "heading": one.name}
-    return photos_response(state, state.snapshots.current(), told, NOBODY, **how)
+    return photos_response(state, state.snapshots.current(), photos, NOBODY, **how)
 
 
-def _found(request: Request, state: AppState, token: str) -> tuple[PhotoList, dict[str, Any], bool]:
+def _entry(request: Request, state: AppState, token: str) -> tuple[PhotoList, dict[str, Any], bool]:
     """The list, the terms of its link, and whether the password was typed; `NothingFound` for a link that has ended."""
     lists = state.ledger.readable.lists
-    one, kept = lists.by_token(token), lists.terms(token)
-    terms = {**USUAL.model_dump(), "until": None, **(json.loads(kept) if kept else {})}
+    one, text = lists.by_token(token), lists.terms(token)
+    terms = {**USUAL.model_dump(), "until": None, **(json.loads(text) if text else {})}
     if terms["until"] is not None and time.time() > terms["until"]:
         raise NothingFound("this link has ended; ask whoever sent it for a new one")
     given = request.cookies.get(COOKIE, "").encode("utf-8", "replace")
