@@ -75,6 +75,20 @@ def test_a_folder_is_indexed_with_its_failures_and_then_searched(client: TestCli
     assert total(client) == 6
 
 
+def test_the_first_photos_are_found_while_the_others_are_added(
+    client: TestClient, empty: ServerSettings, tmp_path: Path
+) -> None:
+    found = []
+
+    def look(what: str, done: int, of_all: int) -> None:
+        if what == "embedding":
+            found.append((total(client), "no photo yet" in client.get("/").text))
+
+    draw_photos(tmp_path / "photos", 6)
+    index_gallery(empty.gallery, tmp_path / "photos", progress=look, shard_rows=2)  # 64 by itself
+    assert found == [(0, True), (0, True), (2, False), (2, False), (4, False), (4, False)] and total(client) == 6
+
+
 @pytest.mark.parametrize(
     ("path", "why"),
     [
