@@ -21,7 +21,7 @@ from fastapi.responses import FileResponse
 from eyespot.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.photos.places import id_at, read_again
 from eyespot.photos.videos.addresses import frame_of
-from eyespot.storage.atomic import write_whole
+from eyespot.storage.atomic import trouble, write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
@@ -159,9 +159,12 @@ def keep(folder: Path, data: bytes, most: int) -> str:
     digest = id_of(data)
     place = _place(folder, digest)
     with _changing:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(_small(place), lambda file: file.write(small))
-        write_whole(place, lambda file: file.write(data))
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(_small(place), lambda file: file.write(small))
+            write_whole(place, lambda file: file.write(data))
+        except OSError as error:
+            raise Problem(507, f"the picture cannot be stored {trouble(error)}") from None
         # The longest unused of too many; one of them may be gone already by another server's hand
         used: dict[Path, int] = {}
         for one in folder.glob("??/*"):

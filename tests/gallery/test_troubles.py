@@ -148,7 +148,7 @@ def test_a_ledger_without_room_says_so_and_goes_on_when_there_is(
     write(place)
 
     def connect_full(*given: Any, **named: Any) -> sqlite3.Connection:
-        connection = connect(*given, **named)
+        connection: sqlite3.Connection = connect(*given, **named)
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count={pages}")
         return connection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -22,7 +23,7 @@ from eyespot.web.indexing import list_folders, write_photo
 from eyespot.web.pictures import KEPT, keep, upload_jpeg
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.wording import raises
-from tests.worlds import draw_photos, index_gallery
+from tests.worlds import draw_photos, index_gallery, make_gallery
 
 
 @pytest.fixture
@@ -73,6 +74,20 @@ def test_a_folder_is_indexed_with_its_failures_and_then_searched(client: TestCli
     assert "6 photos added" in state and "1 file could not be read" in state
     assert re.search(r"broken\.jpg</span>: [a-z]", state.replace("<wbr>", ""))
     assert total(client) == 6
+
+
+def test_the_first_photos_are_found_while_the_others_are_added(
+    client: TestClient, empty: ServerSettings, tmp_path: Path
+) -> None:
+    found = []
+
+    def look(what: str, done: int, of_all: int) -> None:
+        if what == "embedding":
+            found.append((total(client), "no photo yet" in client.get("/").text))
+
+    draw_photos(tmp_path / "photos", 6)
+    index_gallery(empty.gallery, tmp_path / "photos", progress=look, shard_rows=2)  # 64 by itself
+    assert found == [(0, True), (0, True), (2, False), (2, False), (4, False), (4, False)] and total(client) == 6
 
 
 @pytest.mark.parametrize(
@@ -189,6 +204,27 @@ def test_no_folder_outside_the_home_is_listed(client: TestClient, home: Path) ->
     for outside in (str(home.parent), "/", str(home / ".."), str(home / "way out"), "a\0b"):
         answer = client.get("/add", params={"under": outside}, headers={"Accept": "text/html"})
         assert (answer.status_code, "your home" in answer.text) == (422, True)
+
+
+def test_on_a_full_disk_pictures_are_shown_and_what_is_brought_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gallery = make_gallery(tmp_path, 3)
+    photo = (tmp_path / "photos" / "1.jpg").read_bytes()
+
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with at_this_machine(ServerSettings(gallery, hosts=None)) as client:
+        first = client.get("/v1/search", params={"q": "stripes"}).json()["items"][0]
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            small = client.get(first["thumbnail"])
+            refused = client.post("/v1/pictures", files={"picture": ("x.jpg", photo)})
+            kept_out = bring(client, "x.jpg", photo)
+        kept = client.post("/v1/pictures", files={"picture": ("x.jpg", photo)})
+    assert (small.status_code, refused.status_code, kept_out.status_code, kept.status_code) == (200, 507, 422, 201)
+    assert all("no space left on device" in answer.json()["detail"] for answer in (refused, kept_out))
 
 
 def test_photos_of_one_name_that_come_at_once_are_all_kept(tmp_path: Path) -> None:
