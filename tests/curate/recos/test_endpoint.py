@@ -115,7 +115,9 @@ def in_rounds(place: Path, out: Path, limits: CostLimits | None = None) -> Recos
 
 def test_rounds_that_are_cut_off_end_in_the_same_files(tmp_path: Path, gallery: Path) -> None:
     """Wherever the budget ends, and no question is paid for twice."""
-    collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\nwant = 6\nwords = ["red", "blue", "white"]'
+    collect = (
+        f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\nwant = 6\nwords = ["red", "blue", "white"]'
+    )
     settings = {**ONLY_PHOTOS, "collect": collect, "complete": "least = 5"}
     with Double(then=Scripted(Rates(abstains=0.3, repeats=0.5))) as server:
         place = recipe(tmp_path, gallery, behind(server.url), **settings)
