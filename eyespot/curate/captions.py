@@ -3,9 +3,6 @@
 QuARI trains on BioTrove's pictures with such captions (appendix A). Who writes them is a `Captioner`: sentences made
 from labels (`eyespot.curate.templates`), a vision-language model (`Seeing`), or whatever else makes a sentence of a
 record and its picture.
-
-This is one map over a gallery, not a pipeline of `eyespot.pipelines`: what a model wrote is in the ledger, so an
-interrupted run goes on where it was and a second one is free.
 """
 
 from __future__ import annotations

@@ -143,7 +143,13 @@ class Endpoint:
         second answer that does not fit.
         """
         schema = form.model_json_schema()
-        conversation = [*messages, text_message("user", FORM.format(schema=json.dumps(schema)))]
+        *before, last = messages
+        parts, words = last["content"], FORM.format(schema=json.dumps(schema))
+        if isinstance(parts, list) and parts[0]["type"] == "text":  # before the pictures it is part of a prefix
+            parts = [parts[0], {"type": "text", "text": words}, *parts[1:]]
+            conversation = [*before, {**last, "content": parts}]
+        else:
+            conversation = [*messages, text_message("user", words)]
         if self.dialect.takes_forms:
             response_format = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
             options = {"response_format": response_format, **options}

@@ -2,8 +2,7 @@
 
 INQUIRE, section 3.2: species labels where they apply, the nearest photos of a strong encoder where they do not. A
 logistic regression on the embeddings, learned from the labels so far, orders the rest. The logarithm of a photo's rank
-in the search counts beside it, which keeps a good ranking good. How much is left is still for the audit to say, for the
-stopping rule counts ranks of the list as it was.
+in the search counts beside it, which keeps a good ranking good. How much is left is for the audit to say.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 A group is what was seen on one day within a distance, directly or by way of others (single linkage). A day's points
 are sorted from south to north, and each is compared with those of the band that follows it.
 
-A species' groups lie in spatio-temporal clusters, each of which gives one observation in turn: one of a group and an
-observer not drawn before, where there is one; a new group counts for more than a new observer, and what is left is
-settled by lot. The lot depends only on the seed and the observation's id.
+A species' groups lie in spatio-temporal clusters, each of which gives one observation in turn: of a new group, then of
+a new observer, where there is one, then by a lot that depends only on the seed and the observation's id.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-arg, call-overload, no-any-return, assignment"

@@ -107,8 +107,7 @@ def in_rounds(
         further = next_round(RecosSteps(pipe, carry_out(pipe.steps[:last])))
         if further == pipe.round:
             break
-        text = json.dumps(asdict(further)).encode()
-        write_whole(pipe.work / ROUND, methodcaller("write", text))
+        write_whole(pipe.work / ROUND, methodcaller("write", json.dumps(asdict(further)).encode()))
         pipe = replace(pipe)
     return pipe, carry_out(pipe.steps)
 

@@ -12,9 +12,9 @@ import pytest
 from eyespot.curate.recos import making, subtasks
 from eyespot.curate.recos.captions import DOMAINS
 from eyespot.curate.recos.making import RecosSteps
-from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.pipelines import drops, read_recipe, run
-from tests.worlds.recos import Rates, Scripted, behind, made, put, recipe
+from eyespot.curate.recos.pipeline import RecosPipeline, Round
+from eyespot.pipelines import BudgetSpent, CostLimits, drops, read_recipe, run
+from tests.worlds.recos import Rates, Scripted, behind, files, made, put, recipe
 from tests.worlds.servers import Double
 
 pytestmark = pytest.mark.long  # whole pipelines
@@ -108,9 +108,27 @@ def test_what_is_wanted_is_reached_or_the_gap_is_named(tmp_path: Path, gallery: 
     assert any(note.startswith(f"Sub-task colour: {left} of 30 pictures") for note in making.notes(more))
 
 
-def in_rounds(place: Path, out: Path) -> RecosSteps:
+def in_rounds(place: Path, out: Path, limits: CostLimits | None = None) -> RecosSteps:
     pipe = RecosPipeline(read_recipe(place), out)
-    return RecosSteps(*making.in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running())))
+    return RecosSteps(*making.in_rounds(pipe, lambda steps: run(steps, pipe.work, pipe.running(limits))))
+
+
+def test_rounds_that_are_cut_off_end_in_the_same_files(tmp_path: Path, gallery: Path) -> None:
+    """Wherever the budget ends, and no question is paid for twice."""
+    collect = (
+        f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\nwant = 6\nwords = ["red", "blue", "white"]'
+    )
+    settings = {**ONLY_PHOTOS, "collect": collect, "complete": "least = 5"}
+    with Double(then=Scripted(Rates(abstains=0.3, repeats=0.5))) as server:
+        place = recipe(tmp_path, gallery, behind(server.url), **settings)
+        whole, asked = in_rounds(place, tmp_path / "whole"), len(server.seen)
+        for part in (0.2, 0.5, 0.9):
+            with pytest.raises(BudgetSpent):
+                in_rounds(place, tmp_path / "cut", CostLimits(calls=int(part * asked)))
+        again = in_rounds(place, tmp_path / "cut")
+
+    assert again.pipe.round == whole.pipe.round != Round() and len(server.seen) == 2 * asked
+    assert files(tmp_path / "cut") == files(tmp_path / "whole")
 
 
 @pytest.mark.skipif(find_spec("harper") is None, reason="harper is not installed")
