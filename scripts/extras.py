@@ -118,7 +118,8 @@ def built() -> tuple[Path, Path]:
     begun = time.perf_counter()
     out = PLACE / "dist"
     shutil.rmtree(out, ignore_errors=True)
-    run([sys.executable, "-m", "build", "--outdir", str(out), str(CHECKOUT)], CHECKOUT, dict(os.environ))
+    found = os.environ | {"PATH": os.pathsep.join([str(Path(UV).parent), os.environ["PATH"]])}  # by `build`
+    run([sys.executable, "-m", "build", "--installer", "uv", "--outdir", str(out), str(CHECKOUT)], CHECKOUT, found)
     ((sdist,), (wheel,)) = out.glob("*.tar.gz"), out.glob("*.whl")
     say(f"built {wheel.name} in {time.perf_counter() - begun:.0f} s")
     return sdist, wheel

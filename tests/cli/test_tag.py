@@ -28,6 +28,7 @@ from eyespot.types import Query
 from tests.cli.conftest import done, gallery_of_samples, run_json
 from tests.command import refuses, run_eyespot
 from tests.worlds import index_gallery
+from tests.worlds.galleries import facts_by_name
 
 TOWERS = re.compile(r"tower|castle|lighthouse|windmill", re.IGNORECASE)
 
@@ -50,9 +51,7 @@ def gallery(made: Path, tmp_path: Path) -> Path:
 
 def column(gallery: Path, name: str) -> dict[str, object]:
     """A column by the pictures' names."""
-    view = eyespot.open(gallery).view
-    rows = view.facts(list(range(int(view.starts[-1]))))
-    return {Path(str(row["path"])).name: row.get(name) for row in rows}
+    return {file: row.get(name) for file, row in facts_by_name(gallery).items()}
 
 
 def judged_by_ada(gallery: Path, text: str, grouped: bool = False) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import string
-import threading
-import time
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,73 +23,11 @@ from eyespot.types import Query
 from tests.examples import examples
 from tests.lazy_import import requires
 from tests.worlds.judging import draw_colours, judge_of, pairs_of
+from tests.worlds.misbehaving import misbehaving
 from tests.worlds.servers import Double, Response, Seen
 
 pytestmark = requires("tenacity")
 CASES = 250
-
-
-class Server(BaseHTTPRequestHandler):
-    """Sends what the first part of its address says; `text` goes behind the head."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.close_connection = True
-        with suppress(OSError):  # the client has gone
-            getattr(self, self.path.split("/")[1])()
-
-    def head(self, **headers: str) -> None:
-        self.send_response(200)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-
-    def endless(self) -> None:
-        self.head()
-        while True:
-            self.wfile.write(b" " * (1 << 16))
-
-    def drip(self) -> None:
-        self.head()
-        self.dripping(b" ")
-
-    def slow(self) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        self.dripping(b".")
-
-    def trailers(self) -> None:
-        self.head(Transfer_Encoding="chunked")
-        self.wfile.write(b"2\r\n{}\r\n0\r\n")
-        self.dripping(b"A: b\r\n")
-
-    def dripping(self, piece: bytes) -> None:
-        while True:
-            self.wfile.write(piece)
-            self.wfile.flush()
-            time.sleep(0.01)
-
-    def packed(self) -> None:
-        bomb = gzip.compress(b" " * (1 << 26))
-        self.head(Content_Encoding="gzip", Content_Length=str(len(bomb)))
-        self.wfile.write(bomb)
-
-    def lying(self) -> None:
-        self.head(Content_Length=str(1 << 40))
-        self.wfile.write(b"{}")
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 @pytest.mark.parametrize("kind", ["endless", "drip", "slow", "trailers", "packed", "lying"])
@@ -104,8 +37,8 @@ def test_an_answer_has_a_size_and_an_end(kind: str, monkeypatch: pytest.MonkeyPa
     if kind == "endless":
         monkeypatch.setattr(web, "PATIENCE", 10)
     tracemalloc.start()
-    with served() as url, pytest.raises(RetryableError):
-        transport.openai(f"{url}/{kind}/v1", "none", 10.0).post("/x", {})
+    with misbehaving() as host, pytest.raises(RetryableError):
+        transport.openai(f"http://{host}/{kind}/v1", "none", 10.0).post("/x", {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import nullcontext
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -16,65 +13,16 @@ from eyespot.models import hub, web
 from eyespot.models.downloads import download
 from eyespot.models.web import HostBusy, NotThere
 from eyespot.types import EyespotError
+from tests.worlds.misbehaving import Host, misbehaving
 
 SECRETS = ("ada", "p4ss/word", "s1gnature", "hf_t0ken")
 ADDRESS = "http://ada:p4ss%2Fword@{}/echo/file.bin?key=s1gnature"
 
 
-class Host(BaseHTTPRequestHandler):
-    """What its address says: endless, drip, slow (its head), long, echo, or a redirect."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        kind = self.path.split("/")[1].partition("?")[0]
-        sends = {"endless": self.endless, "drip": self.drip, "slow": self.slow, "long": self.long}
-        self.close_connection = True
-        if kind in sends:
-            with suppress(OSError):  # the client has gone
-                sends[kind]()
-        elif kind in ("file", "ftp"):
-            self.send_response(302)
-            self.send_header("Location", "file:///etc/hostname" if kind == "file" else "ftp://127.0.0.1/x")
-            self.end_headers()
-        else:
-            self.send_response(401, f"no {self.path} {self.headers['Authorization']}")
-            self.end_headers()
-
-    def endless(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        while True:
-            self.wfile.write(bytes(1 << 16))
-
-    def drip(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        while True:
-            self.wfile.write(b".")
-            self.wfile.flush()
-            time.sleep(0.02)
-
-    def slow(self) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        self.drip()
-
-    def long(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "4000")
-        self.end_headers()
-        self.wfile.write(bytes(4000))
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
 def host() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with misbehaving() as place:
+        yield place
 
 
 @pytest.mark.parametrize("kind", ["drip", "slow"])

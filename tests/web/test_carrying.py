@@ -32,8 +32,6 @@ PLAIN = {
     "verdict": "yes",
     "whose": "everybody",
 }
-# What is of one order of one search: a tick makes another of it, and a judge has looked at the whole
-OF_ONE_ORDER = {"form": {"likely"}}
 
 
 class Doors(HTMLParser):

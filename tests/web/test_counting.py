@@ -20,6 +20,7 @@ from eyespot.search.estimates.study import again
 from eyespot.web import Access, Role, ServerSettings, application
 from tests.web.conftest import TOKENS, at_this_machine, from_afar, patient
 from tests.worlds import copy_of_sample_gallery
+from tests.worlds.galleries import facts_of
 
 ADDRESS = "/count?q=a+windmill&group=category&looks=60"
 RENEWABLE, WINDMILLS = "categorization/renewable", 14
@@ -32,18 +33,13 @@ def ids_on(page: str) -> list[str]:
 
 def judge_all(client: TestClient, sample: Path, most: int = 1000) -> int:
     """Judge what the page offers, by the names of files that it does not show; how many."""
-    paths = {str(one["id"]): str(one["path"]) for one in _facts(sample)}
+    paths = {str(one["id"]): str(one["path"]) for one in facts_of(sample)}
     judged = 0
     while judged < most and (ids := ids_on(client.get(ADDRESS, headers=PAGE).text)):
         marks = [{"item": id, "verdict": "yes" if "windmill" in paths[id] else "no"} for id in ids[: most - judged]]
         assert client.post("/v1/judgements/several", json={"q": "a windmill", "marks": marks}).status_code == 200
         judged += len(marks)
     return judged
-
-
-def _facts(sample: Path) -> list[dict[str, Any]]:
-    view = eyespot.open(sample).view
-    return view.facts(range(int(view.starts[-1])))
 
 
 @pytest.fixture
@@ -86,7 +82,7 @@ def test_photos_are_judged_blind_and_the_answer_is_that_of_python(sample: Path, 
 def test_two_people_count_the_same_at_once_and_each_has_an_answer_with_their_agreement(sample: Path) -> None:
     names = ("ada", "bo")
     access = tuple(Access.by(f"{name}-token-0123456789", name, Role.ANNOTATOR) for name in names)
-    paths = {str(one["id"]): str(one["path"]) for one in _facts(sample)}
+    paths = {str(one["id"]): str(one["path"]) for one in facts_of(sample)}
     app = application(patient(ServerSettings(sample, access=access)))
 
     def says(name: str, id: str) -> str:

@@ -125,7 +125,7 @@ def test_and_in_a_server_with_its_tokens(settings: ServerSettings) -> None:
     with serving(replace(settings, trust_loopback=False)) as address:
         check(*in_a_loop(script(TOKENS[Role.READER])))
         for headers in ({}, {"Authorization": "Bearer nobody-has-this-token"}):
-            assert httpx2.post(f"{address}/mcp", json={}, headers=headers).status_code == 401
+            assert httpx2.post(f"{address}/mcp", json={}, headers=headers, timeout=60).status_code == 401
 
 
 def test_titles_of_others_are_data_on_one_line(server: Any) -> None:
@@ -204,8 +204,8 @@ def test_a_server_without_a_fitting_sdk_serves_the_rest(state: AppState, monkeyp
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     monkeypatch.delitem(sys.modules, "eyespot.web.mcp", raising=False)
     with serving(state.settings) as address:
-        assert httpx2.post(f"{address}/mcp", json={}).status_code == 404
-        assert httpx2.get(f"{address}/v1/columns").status_code == 200
+        assert httpx2.post(f"{address}/mcp", json={}, timeout=60).status_code == 404
+        assert httpx2.get(f"{address}/v1/columns", timeout=60).status_code == 200
 
 
 def test_what_the_owner_allows(state: AppState) -> None:

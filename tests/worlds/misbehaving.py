@@ -1,0 +1,90 @@
+"""A host that sends without end, a byte at a time, packed, more than was promised, or what was sent to it."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+
+class Host(BaseHTTPRequestHandler):
+    """Sends what the first part of an address says."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        with suppress(OSError):  # the client has gone
+            getattr(self, self.path.split("/")[1])()
+
+    def head(self, status: int = 200, reason: str | None = None, **headers: str) -> None:
+        self.send_response(status, reason)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+
+    def endless(self) -> None:
+        self.head()
+        while True:
+            self.wfile.write(b" " * (1 << 16))
+
+    def drip(self) -> None:
+        self.head()
+        self.dripping(b" ")
+
+    def slow(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        self.dripping(b".")
+
+    def trailers(self) -> None:
+        self.head(Transfer_Encoding="chunked")
+        self.wfile.write(b"2\r\n{}\r\n0\r\n")
+        self.dripping(b"A: b\r\n")
+
+    def dripping(self, piece: bytes) -> None:
+        while True:
+            self.wfile.write(piece)
+            self.wfile.flush()
+            time.sleep(0.01)
+
+    def packed(self) -> None:
+        bomb = gzip.compress(b" " * (1 << 26))
+        self.head(Content_Encoding="gzip", Content_Length=str(len(bomb)))
+        self.wfile.write(bomb)
+
+    def lying(self) -> None:
+        self.head(Content_Length=str(1 << 40))
+        self.wfile.write(b"{}")
+
+    def long(self) -> None:
+        self.head(Content_Length="4000")
+        self.wfile.write(bytes(4000))
+
+    def file(self) -> None:
+        self.head(302, Location="file:///etc/hostname")
+
+    def ftp(self) -> None:
+        self.head(302, Location="ftp://127.0.0.1/x")
+
+    def echo(self) -> None:
+        self.head(401, f"no {self.path} {self.headers['Authorization']}")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def misbehaving() -> Iterator[str]:
+    """Its name and port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
