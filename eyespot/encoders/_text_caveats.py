@@ -77,11 +77,8 @@ def of_contrastive(name: str, text: str) -> str | None:
 
 def cut_text(name: str, read: int, total: int, end: str) -> str | None:
     """What a model says of a text that is longer than it reads; None for one that it reads whole."""
-    return (
-        f"{name} reads {read} of {total} tokens; it ends at \u2018\u2026{end.strip()[-SHOWN:]}\u2019"
-        if total > read
-        else None
-    )
+    ends = f"it ends at \u2018\u2026{end.strip()[-SHOWN:]}\u2019"
+    return f"{name} reads {read} of {total} tokens; {ends}" if total > read else None
 
 
 def cut_by(name: str, tokenizer: Any, text: str) -> str | None:

@@ -236,10 +236,10 @@ class OnnxEncoder(PictureEncoder):
         except Exception as error:  # onnxruntime's errors share no other base
             raise EyespotError(f"{self._folder / settings.file} failed: {_first_line(error)}") from error
         if made.shape[1:] != (self.space.dim,):
-            file = self._folder / settings.file
-            shape = made.shape[1:]
-            text = f"{file} gives vectors of shape {shape}, not ({self.space.dim},); set dim or output in {SETTINGS}"
-            raise UsageError(text)
+            shape = f"shape {made.shape[1:]}, not ({self.space.dim},)"
+            raise UsageError(
+                f"{self._folder / settings.file} gives vectors of {shape}; set dim or output in {SETTINGS}"
+            )
         return np.asarray(made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12)), np.float32)
 
     @cached_property

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SPELLING = "served:MODEL[@REVISION]"
 NEEDS = "the extra [llm]; a server of the model (EYESPOT_EMBEDDINGS_URL), its key (OPENAI_API_KEY) if it wants one"
 UNTOLD = "not told by the server"
-REVISIONS = ("revision", "sha", "digest")  # what servers call it in their list of models
+REVISIONS = ("revision", "sha", "digest")  # as servers call it; not `created`, at which vLLM gives the time of asking
 COMMAND = "vllm serve MODEL --runner pooling"
 AGAIN = "fix the server and run the same line again"
 SIDE = 224  # pixels of the first picture that is sent
@@ -227,10 +227,7 @@ def _first(asking: EmbeddingClient, shown: ModelInput, listed: Mapping[str, Any]
 
 
 def _revision(card: Mapping[str, Any], wanted: str) -> str:
-    """What the server tells of the model, or what the user says of it; `UsageError` where the two differ.
-
-    When it was `created` is no part of that: vLLM gives the time of the question.
-    """
+    """What the server tells of the model, or what the user says of it; `UsageError` where the two differ."""
     revision = next((str(card[name]) for name in REVISIONS if card.get(name)), "")
     if wanted and revision and wanted != revision:
         raise UsageError(
