@@ -120,7 +120,7 @@ def test_photos_go_on_when_the_network_is_back(page: Any) -> None:
 
 
 def test_a_dropped_picture_is_not_being_sent_for_ever(page: Any, settings: ServerSettings) -> None:
-    page.goto("/")
+    page.goto("/", wait_until="networkidle")
     page.context.set_offline(True)
     drop(page, settings.gallery.parent / "photos" / "010.jpg")
     alert = page.get_by_role("alert").filter(has_text="The picture was not sent")
