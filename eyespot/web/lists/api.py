@@ -177,10 +177,10 @@ USUAL = LinkTerms(verdicts=True)
 
 
 @router.post("/{id}/link", status_code=201)
-def link(state: State, person: Annotator, id: Id, terms: LinkTerms | None = None) -> Response:
+def link(state: State, person: Annotator, id: Id, terms: LinkTerms = USUAL) -> Response:
     """A link for reading without a token; the one before it ends. It is told this once, only its digest is kept."""
     one = list_to_manage(state, person, id)
-    return JSONResponse({"link": (terms or USUAL).link(state, one.id)}, 201)
+    return JSONResponse({"link": terms.link(state, one.id)}, 201)
 
 
 @router.delete("/{id}/link", status_code=204, response_class=Response)
