@@ -10,7 +10,7 @@ const made = (name, fields = {}, ...inside) => {
   return one;
 };
 let countries;
-const outlines = async (address) => (countries ??= fetch(address).then((answer) => answer.json()).then((all) => Object.entries(all.countries)));
+const outlines = async (address) => (countries ??= fetch(address).then((answer) => answer.json()).then((all) => Object.entries(all.countries)).catch(() => { countries = undefined; return []; }));  // the next map asks again
 
 // What an <svg> shows, which is more than its viewBox where their shapes differ, and the degrees of a pixel
 function shownBy(svg) {
