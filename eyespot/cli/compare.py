@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from eyespot.cli.console import escaped, print_result, warn, warn_all
 from eyespot.cli.metrics import itself_aside, scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.measure import PageSettings, ScoringSettings
-from eyespot.types import NothingFound, Qrels, Run, UsageError
+from eyespot.types import EyespotError, NothingFound, Qrels, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.metrics import Compared, Comparison
@@ -32,9 +33,7 @@ def run(
     seed: int = typer.Option(0, min=0, help="The same seed gives the same numbers."),
     correction: str = typer.Option("holm", help="Correction for multiple tests: holm or none."),
     moved: int = typer.Option(6, min=0, help="How many of the queries that moved most to show, each way."),
-    html: Path | None = typer.Option(
-        None, "--html", help="Write a page with the images of these queries, run above run."
-    ),
+    html: Path | None = typer.Option(None, "--html", help="Write a page with the images of these queries."),
     gallery: Path | None = gallery_option("The gallery with the images of the page, by id, path or file stem."),
     queries: Path | None = typer.Option(None, help="The texts of the queries, for the page: a table of id and text."),
     per_query: bool = flag("--per-query", "Also print both values and the difference of every query."),
@@ -53,10 +52,8 @@ def run(
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
     checked_address(shown.page)  # before all that takes long
     scoring = scoring_of(settings)
-    # By file name, or by whole path where two would share one; the same path may come again.
-    names = [path.name for path in runs]
-    if len(set(names)) < len(set(runs)):
-        names = list(map(str, runs))
+    names = [_name_of(path) for path in runs]
+    names = names if len(set(names)) >= len(set(runs)) else [*map(str, runs)]  # the same path may come again
     turns = (names[:at].count(name) + 1 for at, name in enumerate(names))
     names = [f"{name} ({turn})" if turn > 1 else name for name, turn in zip(names, turns, strict=True)]
     judged = read_qrels(qrels, qrels_format)
@@ -80,6 +77,15 @@ def run(
             chosen += sections(both, pair, moved, texts)
         _write_page(html, comparison, chosen, gallery, shown)
     print_result(comparison.as_json(moved, per_query), _lines(comparison, moved, per_query), json)
+
+
+def _name_of(path: Path) -> str:
+    """The system whose report the run lies in, or its file's name."""
+    from eyespot.reports.summary import read_summary
+
+    with suppress(EyespotError):
+        return str(read_summary(path.parent)["system"])
+    return path.name
 
 
 LEVEL = 0.05  # of the corrected p, below which a difference is called one

@@ -356,6 +356,20 @@ def compared(runs: Path, *more: object) -> Any:
     return run_json(*line, *more)
 
 
+def test_a_run_of_a_report_has_the_name_of_its_system(runs: Path) -> None:
+    """In the table, in JSON and in the title of the page; files of one report are told apart by their paths."""
+    (runs / "queries.csv").write_text("query_id,query_text\n" + "".join(f"q{at:02},birds {at}\n" for at in range(12)))
+    done(
+        "eval", "own", "--data", runs, "--run", runs / "second.txt", "--pool", 9, "--name", "ours", "--out", runs / "o"
+    )
+    again = ("compare", runs / "first.txt", runs / "o" / "run.parquet", "--qrels", runs / "qrels.txt", "-m", "AP")
+
+    report = run_json(*again, "--html", runs / "moved.html")
+
+    assert report["comparisons"][0]["run"] == "ours" and report["baseline"] == "first.txt"
+    assert "ours against first.txt" in (runs / "moved.html").read_text()
+
+
 def test_what_a_comparison_is_made_with_changes_it(runs: Path) -> None:
     """Two of two relevant are asked for and one is found: 1 of it alone, 1/2 of all."""
     usual, other = (
