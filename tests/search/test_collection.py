@@ -144,7 +144,8 @@ def test_a_function_is_a_judge_and_a_stage(collection: Collection) -> None:
     stages = Nearest.of(collection, 9), JudgeRerank.of(collection, judge, depth=9)
     assert eyespot.Chain(*stages)([Query.words("stripes")])["q"][0].image == last
     assert eyespot.Chain(*stages, backwards)([Query.words("stripes")])["q"][-1].image == last
-    assert collection.answered(Query.words("stripes"), eyespot.Chain(*stages, backwards)).images[-1] == last
+    (run,) = collection.answers([Query.words("stripes")], eyespot.Chain(*stages, backwards))
+    assert run.images[-1] == last
     with pytest.raises(UsageError, match="a judge gives a probability"):
         eyespot.Chain(stages[0], JudgeRerank.of(collection, lambda *_: "yes", depth=9))([Query.words("stripes")])
 

@@ -223,10 +223,9 @@ def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Col
 def test_stages_in_a_row_give_the_k_best_under_a_filter(collection: Collection, another_view: Path) -> None:
     query, allowed = collection.query("a bridge", another_view), collection.allowed("path NOT LIKE '%pontduGard%'")
 
-    run = collection.answered(query, chain_of(collection, StageSettings(neighbours=2, rerank_local="spatial"), k=3))
-    others = collection.answered(
-        query, chain_of(collection, StageSettings(neighbours=1, rerank_local="chamfer"), k=100, mask=allowed)
-    )
+    spatial, chamfer = (StageSettings(neighbours=at, rerank_local=how) for at, how in ((2, "spatial"), (1, "chamfer")))
+    (run,) = collection.answers([query], chain_of(collection, spatial, k=3))
+    (others,) = collection.answers([query], chain_of(collection, chamfer, k=100, mask=allowed))
 
     assert (name_of(run), len(run["q"])) == (BRIDGE, 3)
     assert {"expanded": 2, "rerank_local": "spatial"}.items() <= run.header.items()
