@@ -61,9 +61,10 @@ class Visit:
     def label(self, relevant: set[str], until: str) -> int:
         """Mark one photo after the other until something shows; gives how many."""
         for count in range(1_000):
+            time.sleep(self.pace)
+            self.saved()  # what the page says of the last photo comes before another key
             if self.page.locator(until).count():
                 return count
-            time.sleep(self.pace)
             self.page.keyboard.press("y" if self._here() in relevant else "n")
         raise SystemExit(f"{until} never came")
 

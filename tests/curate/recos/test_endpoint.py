@@ -23,10 +23,10 @@ RATES = Rates(abstains=0.25, breaks=0.4, refuses=0.15, repeats=0.4)
 ONLY_PHOTOS = {"draw": "subtasks = {}"}
 COLLECT = """
 [steps.subtasks.colour]
-count = 8
+count = 16
 words = ["red", "blue", "green"]
 [steps.subtasks.object]
-count = 4
+count = 8
 queries = ["a windmill", "a fish", "ice"]
 """
 
