@@ -192,7 +192,8 @@ def try_out(model: Installed) -> bool:
 
 
 def model_here(name: str, variant: str) -> Installed:
-    """A model by NAME or NAME@COMMIT. `UsageError` with the line that fetches it if it is not here."""
+    """A model by NAME, NAME@COMMIT or NAME:VARIANT. `UsageError` with the line that fetches it if it is not here."""
+    name, variant = name.partition(":")[0], name.partition(":")[2] or variant
     bare, _, commit = name.partition("@")
     found = find(bare, variant)
     if found is not None and found.revision.startswith(commit):

@@ -19,7 +19,7 @@ import pytest
 
 import eyespot
 from eyespot import rooms
-from eyespot.encoders import bring
+from eyespot.encoders import bring, model_here
 from eyespot.models import installed, table
 from eyespot.models.table import entries, entry
 from eyespot.storage.text_files import toml_of
@@ -149,6 +149,7 @@ def test_auto_is_the_gallery_s_encoder_then_the_best_one_here(env: dict[str, str
     assert eyespot.open("old").gallery.encoders == ["starter"]
     assert eyespot.load_encoder("auto").space.encoder == "model:org/clip"
     assert eyespot.load_encoder("org/clip:int8").space.encoder == "model:org/clip:int8"
+    assert model_here("org/clip:int8", "fp32") == model_here("org/clip", "int8")  # as where and remove take it
 
 
 def test_an_encoder_that_is_gone_waits(env: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
