@@ -94,7 +94,7 @@ class MultimodalEncoder(PictureEncoder):
         with torch.inference_mode(), hub.quiet():
             return in_batches(encode, shown, self.batch, self.space.dim)
 
-    # what is said, and where it is read
+    # what stands there, and where it is read
 
     def query_vectors(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The vectors of queries, (n, dim): after reasoning where the family reasons."""

@@ -121,7 +121,7 @@ class PhotoLists(SqliteFile):
         return _list(rows[0])
 
     def terms(self, token: str) -> str:
-        """What `set_terms` kept of a link; "" for none."""
+        """What `set_terms` stored of a link; "" for none."""
         return self.first("SELECT terms FROM link_terms WHERE link = ?", _digest(token)) or ""
 
     # -- changing -------------------------------------------------------------------------------------------

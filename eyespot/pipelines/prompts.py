@@ -207,7 +207,7 @@ class Models:
 
 @lru_cache(maxsize=256)
 def _jpeg(_id: str, path: Path, side: int) -> str:
-    """A picture's data, which many requests show: some 50 MB of them are kept."""
+    """A picture's data, which many requests show: some 50 MB of them stay in memory."""
     return JpegEncoder(picture_of, side)(path)
 
 

@@ -99,7 +99,7 @@ def in_rounds(
 ) -> tuple[RecosPipeline, Sequence[StepResult]]:
     """The finished steps once each sub-task has the pictures that it wants, or nothing is left to try.
 
-    A round replaces captions that were lost and takes further pictures; what earlier ones asked is not asked again.
+    A round replaces captions that were lost and takes further pictures; no request is sent twice.
     Rounds make v0; the other versions follow once.
     """
     last = next((at for at, one in enumerate(pipe.recipe.steps) if one.step == "pair"), None)
@@ -122,7 +122,7 @@ def next_round(made: RecosSteps) -> Round:
         return made.pipe.round
     finished = Counter(record["image"] for record in made.captions("v0"))
     there = finished + Counter(drop.record["image"] for _, drop in lost if drop.reason == TOO_FEW)
-    # Of a picture that is unsuitable no caption is asked for again
+    # An unsuitable picture gets no further request
     barred = {drop.record["image"] for name, drop in lost if name == "caption" and "number" not in drop.record}
     taken = [one for one in made.result("collect").records if one["source"] != DRAWN]
     counts, turns = dict(made.pipe.round.counts), {image: [*of] for image, of in made.pipe.round.captions.items()}

@@ -29,7 +29,7 @@ FIRST = ("draw", "render", "collect")
 
 @dataclass(frozen=True)
 class Round:
-    """How many pictures of sub-tasks are taken, and how many further captions of a picture are asked for in turn."""
+    """How many pictures of sub-tasks are taken, and how many further captions of a picture each request wants."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     captions: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -33,7 +33,7 @@ FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands i
 def in_rounds(pipe: RmirPipeline, carry_out: Callable[[RmirPipeline], Sequence[StepResult]]) -> FinishedSteps:
     """The finished steps once there are as many queries as are wanted, or no photo is left to ask about.
 
-    Each round asks about more photos; what earlier ones asked is not asked again.
+    Each round asks about more photos; no request is sent twice.
     """
     made = FinishedSteps(pipe, carry_out(pipe))
     while missing := shortfalls(made):

@@ -53,7 +53,7 @@ class Held(AnswerForm):
 
 @dataclass(frozen=True)
 class Asking(Workers):
-    """The kinds of questions, each with what it asks for, and how many photos are asked about at once."""
+    """The kinds of questions, each with what it asks for, and how many requests about photos run at once."""
 
     kinds: Mapping[str, str] = field(default_factory=lambda: dict(EVERYDAY["questions"]["kinds"]))
 

@@ -169,7 +169,7 @@ class LinkTerms(BaseModel, frozen=True, extra="forbid"):
 
 
 def hashed(password: str, token: str) -> str:
-    """What is kept of a password: slow to try, and another one for each link, whose token is its salt."""
+    """What is stored of a password: slow to try, and another one for each link, whose token is its salt."""
     return hashlib.scrypt(password.encode("utf-8", "replace"), salt=token.encode(), n=1 << 14, r=8, p=1).hex()
 
 
