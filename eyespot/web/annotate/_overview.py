@@ -44,8 +44,8 @@ class OverviewRow(NamedTuple):
 
     @property
     def people(self) -> dict[str, int]:
-        """How many photos each person has labelled."""
-        return {one.who: one.labelled for one in self.stands}
+        """How many photos each person has labelled, by name."""
+        return dict(sorted((one.who, one.labelled) for one in self.stands))
 
     @property
     def state(self) -> str:
