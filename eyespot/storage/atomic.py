@@ -176,5 +176,5 @@ def trouble(error: Exception, *, elsewhere: str = "choose another place", damage
     elif code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         way_out = damaged or "put it back from a copy"
     else:
-        way_out = other or f"make room if its disk is full, look whether it is sound, or {elsewhere}"
+        way_out = other or f"make room if its disk is full, check that it is sound, or {elsewhere}"
     return f"({why}); {way_out}"

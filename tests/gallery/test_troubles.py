@@ -38,7 +38,7 @@ WORDS = {
     errno.EDQUOT: FULL,
     errno.EACCES: "give yourself the right",
     errno.EROFS: "its disk may only be read",
-    errno.EIO: "is sound|look after the address",
+    errno.EIO: "is sound|check the address",
 }
 THROWS_AWAY = ("move it away", "delete", "--repair")
 
@@ -169,7 +169,7 @@ SAID = {
     "SQLITE_LOCKED": "end the program that uses it",
     "SQLITE_CORRUPT_INDEX": "put it back from a copy",
     "SQLITE_NOTADB": "put it back from a copy",
-    "SQLITE_IOERR_READ": "look whether it is sound",
+    "SQLITE_IOERR_READ": "check that it is sound",
 }
 
 

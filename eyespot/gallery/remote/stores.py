@@ -24,7 +24,7 @@ from eyespot.types import EyespotError, Progress, UsageError
 
 PIECE = 1 << 22  # bytes
 LARGEST = 1 << 26  # bytes of `gallery.json`
-_ADDRESS = "look after the address and its rights"
+_ADDRESS = "check the address and your rights there"
 TRANSFERS, MOST_TRANSFERS = "EYESPOT_TRANSFERS", 64
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
