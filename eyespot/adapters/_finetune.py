@@ -118,7 +118,7 @@ def finetune(
     """Train the towers in place, going on from what the folder `out` keeps of an interrupted training.
 
     On a CPU the weights are then, to the bit, those of a training in one go. Raises `UsageError` for a folder with
-    another training and for fewer pairs than a batch; `EyespotError` if the loss is no number. Needs the extra [torch].
+    another training and for fewer pairs than a batch; `EyespotError` if the loss is not a number. Needs [torch].
     """
     with rooms.needs("training"):
         import torch
@@ -242,12 +242,12 @@ class FineTuning:
         loss = info_nce(texts.float(), images.float(), self.others(rows), steep)
         if not torch.isfinite(loss):
             raise EyespotError(
-                f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
+                f"the loss of step {self.step + 1} is not a number; train into a new folder with a lower --rate"
             )
         return loss
 
     def others(self, rows: Ids) -> torch.Tensor:
-        """Which pictures of a batch are also right for which of its queries, (n, n): they are no negatives."""
+        """Which pictures of a batch are also right for which of its queries, (n, n): they are not negatives."""
         import torch
 
         of = self.material.of[rows]
@@ -285,7 +285,7 @@ class FineTuning:
 def info_nce(texts: torch.Tensor, images: torch.Tensor, right: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """The mean of both directions' cross-entropies over texts and images (n, dim) row by row.
 
-    `right` (n, n) is True where another row's image is right for a text too: it is no negative.
+    `right` (n, n) is True where another row's image is right for a text too: it is not a negative.
     """
     import torch
     from torch.nn.functional import cross_entropy, normalize

@@ -151,7 +151,7 @@ class Task:
     `exclude_input`: its own picture is no answer to it, unless it is judged relevant; `exclude_unknown`: pictures of a
     negative grade are left out of its ranking.
 
-    Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
+    Of a gallery: pictures in `apart` are not part of the collection, and `called` names those that the files do not
     name, by their path (None: it cannot). With `listed` only the images of that list and those of `judged.images` are.
 
     `unofficial` is why the data are not those that papers print numbers of, where that is known; `verified` names the

@@ -171,7 +171,7 @@ def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
             made[query], absent = [*survivors, *rest], absent + len(rest)
     if not made:
         raise NothingFound(_strange(task, "candidates", run.images.tolist(), candidates.images.tolist()))
-    notes = [f"{strange} hits that are no candidates of their query were left out"] if strange else []
+    notes = [f"{strange} hits that are not candidates of their query were left out"] if strange else []
     notes += [f"{absent} candidates that the run does not rank go last, as equals"] if absent else []
     return run.reranked(made), notes
 

@@ -125,7 +125,7 @@ def without_ranks(gallery: Path, names: Sequence[str]) -> tuple[str, ...]:
     beyond = next((name for name in names if _RANK.fullmatch(name) and int(name) > len(ids)), None)
     if beyond is not None:
         shown = f"ends at rank {len(ids)}" if ids else "was not in this gallery"
-        raise UsageError(f"the last search {shown}, so {beyond} is no rank of it; give a file name, or search first")
+        raise UsageError(f"the last search {shown}, so {beyond} is not a rank of it; give a file name, or search first")
     return tuple(ids[int(name) - 1] if _RANK.fullmatch(name) else name for name in names)
 
 

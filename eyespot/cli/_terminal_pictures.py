@@ -38,7 +38,7 @@ def protocol(environment: Mapping[str, str]) -> Literal["kitty", "iterm"] | None
 
 
 def show(items: Sequence[Mapping[str, Any]]) -> bool:
-    """Show the first hits on stdout; False where stdout is no terminal that shows pictures, or none can be read."""
+    """Show the first hits on stdout; False where stdout is not a terminal that shows pictures, or none can be read."""
     known = protocol(os.environ) if sys.stdout.isatty() else None
     if known is None:
         return False

@@ -61,7 +61,7 @@ def _vectors(path: Path) -> Any:
     """Rows of float32 or float16 as they lie on disk; of other floats and of int8 a copy in float32.
 
     Only the direction of a row counts, so int8 codes are vectors if they have no offset and no scale of a component.
-    `UsageError` for a file that is missing, or that is no array of rows of numbers like these.
+    `UsageError` for a file that is missing, or that is not an array of rows of numbers like these.
     """
     import numpy as np
 

@@ -75,7 +75,7 @@ def print_summary(sentence: str) -> None:
 
 
 def conclude(sentence: str) -> None:
-    """The closing line of a verb that prints nothing else, on stderr also where that is no terminal."""
+    """The closing line of a verb that prints nothing else, on stderr also where that is not a terminal."""
     with suppress(OSError):
         print(escaped(sentence), file=sys.stderr)
 
@@ -92,9 +92,9 @@ def print_raw(path: str, end: bytes) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout, in UTF-8; what is no finite number is null."""
+    """One JSON document on stdout, in UTF-8; what is not a finite number is null."""
     text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=lambda it: it.isoformat(), allow_nan=False)
-    # Bytes of a path that are no UTF-8 become \udcXX, as JSON writes them.
+    # Bytes of a path that are not UTF-8 become \udcXX, as JSON writes them.
     _stdout().buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
@@ -113,7 +113,7 @@ def escaped(text: str) -> str:
         return text
     parts = []
     for char in text:
-        if "\udc80" <= char <= "\udcff":  # a byte of a path that is no UTF-8
+        if "\udc80" <= char <= "\udcff":  # a byte of a path that is not UTF-8
             char = f"\\x{ord(char) - 0xDC00:02x}"
         elif unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _TURNING:
             char = char.encode("unicode_escape").decode()

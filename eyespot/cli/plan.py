@@ -45,11 +45,11 @@ def run(
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)([kmb]?)", re.sub(r"[\s,_]", "", images.lower()))
     exact = float(number[1]) * _TIMES[number[2]] if number else 0.0
     if not 0.5 < exact < _MOST:
-        raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
+        raise UsageError(f"--images {images[:40]} is not a number of images; write it as in 5000000, 5M or 1.5B")
     count, time = round(exact), re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
     seconds = float(time[1]) * (1e-3 if time[2] == "ms" else 1.0) if time else 0.0
     if not seconds:
-        raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
+        raise UsageError(f"--latency {latency} is not a time; write it as in 200ms or 2s")
     known = costs()["encoders"].get(encoder, {})
     size = dim or known.get("dim")
     if size is None:

@@ -42,7 +42,7 @@ UNSAID, SHARES = ("look", "taught", "moved"), ("sum", "term", "word")
 
 
 class SearchCommand(PanelCommand):
-    """A verb whose query may begin with a minus and a space, or have a word with a minus, which are no options."""
+    """A verb whose query may begin with a minus and a space, or have a word with a minus, which are not options."""
 
     panels = (EVERYDAY, OUTPUT, JUDGES, RESEARCH)
 

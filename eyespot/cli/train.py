@@ -161,7 +161,7 @@ def _pictured(source: BackboneSettings) -> tuple[Any, Any]:
 
     if not source.is_gallery:
         raise UsageError(
-            f"{source.pairs} is no gallery; index the pictures first, with the model that is to be trained"
+            f"{source.pairs} is not a gallery; index the pictures first, with the model that is to be trained"
         )
     collection, caption_rows = captions_of(source)
     if not all(text for one in caption_rows for text in one.texts):

@@ -121,7 +121,7 @@ def _import(source: ImportSource, into: VectorsFrom, json: bool) -> None:
         )
     if encoder.partition(":")[0] not in known:
         raise UsageError(
-            f"{encoder} is no encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
+            f"{encoder} is not an encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
             "-e open_clip:MODEL/WEIGHTS"
         )
     with progress_bar() as progress:

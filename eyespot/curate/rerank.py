@@ -85,7 +85,7 @@ class DroppedQuery(NamedTuple):
 
 @dataclass(frozen=True)
 class RerankSet:
-    """Queries with their candidates, all of them graded; `unjudged` are the (query, image) whose 0 is no judgement.
+    """Queries with their candidates, all of them graded; `unjudged` are the (query, image) whose 0 is not a judgement.
 
     `judged.queries` say `split`, `relevant` and `candidates` besides the columns they came with. `notes` are sentences
     for the user.

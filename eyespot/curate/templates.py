@@ -86,7 +86,7 @@ class Templates:
 def parsed(text: str) -> tuple[str, ...]:
     """Sentences from a file, one a line; blank lines and those that begin with # are none.
 
-    Raises `UsageError` if there is none, and for a sentence without a gap or with a brace that is no part of one.
+    Raises `UsageError` if there is none, and for a sentence without a gap or with a brace that is not part of one.
     """
     lines = dict.fromkeys(line.strip() for line in text.splitlines())
     sentences = tuple(line for line in lines if line and not line.startswith("#"))

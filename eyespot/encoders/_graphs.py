@@ -21,7 +21,7 @@ _TYPE, _TENSOR_TYPE, _ELEMENT, _SHAPE, _DIM, _SIDE = 2, 1, 1, 2, 1, 1
 
 
 class UnreadableGraph(UsageError):
-    """The file is no ONNX file, or cut short."""
+    """The file is not an ONNX file, or cut short."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def read_graph(file: Path) -> Graph:
             operators = frozenset(name for graph in graphs for name in _operators(graph))
             ports = [[_port(one) for graph in graphs for one in graph.messages(kind)] for kind in (_INPUT, _OUTPUT)]
     except (OSError, ValueError, IndexError, RecursionError) as error:
-        raise UnreadableGraph(f"{file} is no ONNX file: {error}") from error
+        raise UnreadableGraph(f"{file} is not an ONNX file: {error}") from error
     for name in places:
         if PurePosixPath(name).name != name or name in (".", ".."):
             raise UsageError(f"{file} keeps weights in {name!r}, which is not a file beside it")

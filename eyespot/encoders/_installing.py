@@ -64,12 +64,12 @@ def _needed(layout: ExportLayout, towers: tuple[str, str], paths: Sequence[str])
 
 
 def get(entry: Entry, variant: str, offered: Offer, tell: Progress = no_progress) -> Installed:
-    """Fetch and install what was offered; what a kill left is gone on with, and is no model before it is whole."""
+    """Fetch and install what was offered; what a kill left is gone on with, and is not a model before it is whole."""
     folder, commit = place_of(entry.name, variant), offered.repository.commit
     make_folder(folder)
     with in_turn(folder):  # another eyespot may be fetching it
         before = find(entry.name, variant)
-        if before is not None and before.revision != commit:  # files of two commits are no model
+        if before is not None and before.revision != commit:  # files of two commits are not a model
             before.forget(stay={file.path.removeprefix(entry.root) for file in offered.repository.files})
         _fetch_all(entry, offered, folder, tell)
         return _finished(entry, variant, commit, folder)
@@ -100,7 +100,7 @@ def _external(folder: Path) -> list[str]:
 def bring(entry: Entry, variant: str, source: Path) -> Installed:
     """Install from a folder: an export as the hub lays it out, the hub's cache, or another machine's model folder."""
     if not source.is_dir():
-        raise UsageError(f"{source} is no folder; name one that holds the export")
+        raise UsageError(f"{source} is not a folder; name one that holds the export")
     cached = source / f"models--{entry.repo.replace('/', '--')}"
     source = cached if cached.is_dir() else source  # below the hub's cache as a whole
     wanted, at = entry.revision, source

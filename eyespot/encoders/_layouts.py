@@ -87,7 +87,7 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     layout, (image, text) = layout_of(paths, variant, folder)
     graphs = read_graph(folder / image), read_graph(folder / text)
     if not all(graph.inputs for graph in graphs):
-        raise UsageError(f"{folder} has a tower without an input; it is no pair of towers")
+        raise UsageError(f"{folder} has a tower without an input; it is not a pair of towers")
     files = {Path(name).name: _json(folder / name) for name in beside(paths)}
     read = _of_immich if layout.name == "immich" else _of_transformers
     try:

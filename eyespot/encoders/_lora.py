@@ -72,7 +72,7 @@ def _parts(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
             )
             if not part:
                 raise EyespotError(
-                    f"{file} holds {key}, which is no part of a LoRA; merge it into its base model first"
+                    f"{file} holds {key}, which is not part of a LoRA; merge it into its base model first"
                 )
             found[path.removeprefix("base_model.model.")][part] = value.float()
     return found

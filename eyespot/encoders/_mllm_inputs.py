@@ -43,7 +43,7 @@ class Instructions(Settings):
     reasoning: str = ""
 
     def changed(self, given: Mapping[str, str]) -> Instructions:
-        """The same with some others; `UsageError` for what is no instruction."""
+        """The same with some others; `UsageError` for what is not an instruction."""
         return Instructions.read(**{**self.model_dump(), **given})
 
     def around(self, words: str | None, beside_picture: bool) -> str:

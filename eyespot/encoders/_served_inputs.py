@@ -50,7 +50,7 @@ FORMATS: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "png": {}}  # as 
 
 
 class NotFiniteVector(BadAnswer):
-    """An answer whose numbers are no direction: one is not finite, or all are nought."""
+    """An answer whose numbers are not a direction: one is not finite, or all are nought."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class ServedSettings(Settings):
         """The model at its address; `UsageError` without one."""
         url = self.url or next((os.environ[name] for name in URLS if os.environ.get(name)), "")
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            given = f"{url!r} is no address" if url else "no server is named"
+            given = f"{url!r} is not an address" if url else "no server is named"
             raise UsageError(f"{given}; set EYESPOT_EMBEDDINGS_URL as in http://localhost:8000/v1")
         transport, sleep = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
         limiter, retry = RateLimiter(self.requests_per_minute, sleep=sleep), RetryPolicy(self.attempts, self.first_rest)

@@ -102,7 +102,7 @@ class TorchEncoder(PictureEncoder):
         return in_batches(encode, text_list(texts), TEXTS_AT_ONCE, self.space.dim)
 
     def heat(self, picture: Image, query: Vectors) -> Heat | None:
-        """What each patch adds to the score of a query (dim,); None for a tower that is no vision transformer."""
+        """What each patch adds to the score of a query (dim,); None for a tower that is not a vision transformer."""
         pixels = np.ascontiguousarray(self.read(picture))
         grid = self.towers.patches(picture.size, pixels)
         return None if grid is None else patch_heat(self.towers.image, self.device.send(pixels[None]), grid, query)

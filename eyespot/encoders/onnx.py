@@ -296,7 +296,7 @@ def _session(file: Path, settings: ImageSettings | TextSettings) -> Any:
     except Exception as error:  # onnxruntime's errors share no other base
         is_newer = any(word in str(error).lower() for word in ("opset", "ir version"))
         way_out = "; this export needs a newer onnxruntime: pip install -U onnxruntime" if is_newer else ""
-        raise UsageError(f"{file} is no model that onnxruntime opens: {_first_line(error)}{way_out}") from error
+        raise UsageError(f"{file} is not a model that onnxruntime opens: {_first_line(error)}{way_out}") from error
     inputs, output = [settings.input, *filter(None, [getattr(settings, "mask", None)])], settings.output
     for kind, names, ports in (("input", inputs, tower.get_inputs()), ("output", [output], tower.get_outputs())):
         known = [one.name for one in ports]
@@ -319,7 +319,7 @@ def _tokenizer(file: Path, settings: TextSettings) -> Any:
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # tokenizers raises plain Exception
-        raise UsageError(f"{file} is no tokenizer: {_first_line(error)}") from error
+        raise UsageError(f"{file} is not a tokenizer: {_first_line(error)}") from error
     pad = tokenizer.token_to_id(settings.pad_token)
     if pad is None:
         raise UsageError(f"{file} has no token {settings.pad_token!r}; set pad_token in {SETTINGS}")

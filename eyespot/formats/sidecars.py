@@ -31,7 +31,7 @@ _CLOSE = b'\n<?xpacket end="w"?>\n'
 def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
     """Add a keyword to the sidecar of each hit; one that has it already is left as it is.
 
-    A sidecar that is no XMP, and a photo in an archive, are among the failed. Raises OSError where a sidecar cannot be
+    A sidecar that is not XMP, and a photo in an archive, are among the failed. Raises OSError where a sidecar cannot be
     written.
     """
     report = AlbumReport([], [])
@@ -65,11 +65,11 @@ def sidecar_of(photo: str) -> Path:
 
 
 def with_keyword(xmp: bytes | None, keyword: str) -> bytes | None:
-    """The sidecar with the keyword, None if it has it; `xmp` None: a new one. `ValueError` if it is no XMP."""
+    """The sidecar with the keyword, None if it has it; `xmp` None: a new one. `ValueError` if it is not XMP."""
     root = _parsed(_EMPTY.encode() if xmp is None else xmp)
     descriptions = list(root.iter(_DESCRIPTION))
     if not descriptions:
-        raise ValueError("is no XMP sidecar; move it away")
+        raise ValueError("is not an XMP sidecar; move it away")
     if keyword in [item.text for subject in root.iter(_SUBJECT) for item in subject.iter(_LI)]:
         return None
     subject = next(root.iter(_SUBJECT), None)

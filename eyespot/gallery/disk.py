@@ -203,7 +203,7 @@ def shard_path(gallery: Path, number: int) -> Path:
 
 
 def span_of(shard: Path) -> tuple[int, int]:
-    """The numbers of the first and the last shard that lie there; of a shard that is no segment they are the same."""
+    """The numbers of the first and the last shard that lie there; the same number for a plain shard."""
     first, _, last = shard.name.partition("-")
     return int(first), int(last or first)
 

@@ -78,7 +78,8 @@ def map_array(path: Path, kinds: str = "f") -> Any:
     except FileNotFoundError:
         raise EyespotError(f"{path} is gone (an unplugged disk?); put it back or import into a new gallery") from None
     except Exception as error:  # a hostile header can end in nearly any of Python's own errors
-        raise EyespotError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from error
+        why = f"is not an .npy file of numbers ({error}); save the vectors with numpy.save"
+        raise EyespotError(f"{path} {why}") from error
     if array.ndim != 2 or array.dtype.kind not in kinds or not array.size:
         raise EyespotError(
             f"{path} holds {array.dtype} of shape {array.shape}, not rows of float vectors; save it as (rows, dim)"

@@ -257,7 +257,7 @@ class _IndexJob:
                 building = ShardInMaking(batches)
                 for read in group:
                     building.add(read, self.index.is_known)
-                    done += read.planned.seen.offset >= VIDEO  # frames are no files of the plan
+                    done += read.planned.seen.offset >= VIDEO  # frames are not files of the plan
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
 

@@ -140,7 +140,7 @@ class PictureTables:
         return [rows for (rows,) in self.sql.execute("SELECT rows FROM spans WHERE shard = ? ORDER BY row", (shard,))]
 
     def failed_files(self, roots: Iterable[int]) -> int:
-        """How many files of these roots could not be read; rows of labels are no files."""
+        """How many files of these roots could not be read; rows of labels are not files."""
         among = ", ".join(map(str, sorted(roots)))
         rows = "path GLOB '*:[0-9]*' OR EXISTS (SELECT 1 FROM labels l WHERE l.root = p.root AND l.path = p.path)"
         problems = f"SELECT count(*) FROM problems p WHERE root IN ({among}) AND NOT ({rows})"

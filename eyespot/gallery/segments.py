@@ -77,7 +77,7 @@ class Merged(NamedTuple):
 
 
 def members_of(shard: Path) -> list[Member]:
-    """The shards in a segment, in order; none of a shard that is no segment. `EyespotError` if the list is damaged."""
+    """The shards in a segment, in order; none of a plain shard. `EyespotError` if the list is damaged."""
     first, last = disk.span_of(shard)
     if first == last:
         return []

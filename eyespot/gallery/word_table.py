@@ -138,7 +138,7 @@ def text_columns(shard: Path) -> list[str]:
 
     schema = items_table.schema_of(shard)
     names = [field.name for field in schema if pa.types.is_string(field.type)]
-    # What `eyespot tag` wrote is no word of a person: it would teach the encoder its own guesses
+    # What `eyespot tag` wrote is not a word of a person: it would teach the encoder its own guesses
     guessed = {name for name in names if {f"{name}_by", f"{name}_score"} <= set(schema.names)}
     own = {*guessed, *(f"{name}_by" for name in guessed)}
     return [name for name in names if name not in own and plain_name(name) not in _SKIPPED]

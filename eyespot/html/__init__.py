@@ -92,7 +92,7 @@ def photo_address(page: str, id: str) -> str:
 
 
 def decoded(jpeg: bytes) -> Image | None:
-    """The picture in RGB; None if the bytes are no JPEG that can be read."""
+    """The picture in RGB; None if the bytes are not a JPEG that can be read."""
     from PIL import Image
 
     try:

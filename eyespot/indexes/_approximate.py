@@ -64,7 +64,7 @@ class Use:
     covered: the blocks it was built of, in its order; None: all.
     promise: the share that is promised; a query whose estimate is more than `SLACK` below it is searched exactly. 0:
     none is. Only a finder that is complete has estimates.
-    live: the rows that are there, (rows,), if not all are: a mask that is this one is no filter.
+    live: the rows that are there, (rows,), if not all are: a mask that is this one is not a filter.
     exact: opens exact search over all blocks, for what is not searched approximately; None: without codes on the disk.
     """
 

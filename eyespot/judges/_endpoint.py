@@ -133,16 +133,16 @@ def request_fields(text: str) -> dict[str, Any]:
     """The fields that a JSON object holds; `UsageError` for other text."""
 
     def refuse_constant(name: str) -> float:
-        raise ValueError(f"{name} is no number of JSON")
+        raise ValueError(f"{name} is not a number of JSON")
 
     try:
         request = json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
-        raise UsageError(f"extra is no JSON ({error.msg} at {error.pos}); {OBJECT}") from None
+        raise UsageError(f"extra is not JSON ({error.msg} at {error.pos}); {OBJECT}") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"extra is no JSON ({error}); {OBJECT}") from None
+        raise UsageError(f"extra is not JSON ({error}); {OBJECT}") from None
     if not isinstance(request, dict):
-        raise UsageError(f"extra is no JSON object; {OBJECT}")
+        raise UsageError(f"extra is not a JSON object; {OBJECT}")
     return request
 
 

@@ -225,8 +225,8 @@ def scale_of(judgements: Iterable[Judgement], prompts: Sequence[str]) -> str:
 def on_one_scale(judgements: Mapping[str, Judgement], prompts: Sequence[str]) -> dict[str, Judgement]:
     """The judgements on one ranking, by image, as its scale has them; `prompts` end with that of words.
 
-    On words a probability is the word that it makes the likelier one. On a finer scale a word is no verdict. A refusal
-    is 0 on every scale.
+    On words a probability is the word that it makes the likelier one. On a finer scale a word is not a verdict. A
+    refusal is 0 on every scale.
     """
     if len(prompts) < 2:
         return dict(judgements)

@@ -52,7 +52,7 @@ def wording(named: str, judge: str = "") -> JudgePrompt:
     found = toml_of(path)
     for key, value in found.items():
         if key not in KEYS or not isinstance(value, str):
-            raise UsageError(f"{path}: {key} is no text of a wording; it has the keys {', '.join(KEYS)}")
+            raise UsageError(f"{path}: {key} is not a text of a wording; it has the keys {', '.join(KEYS)}")
     if "question" not in found:
         raise UsageError(f"{path} has no question; write one that holds {QUERY}")
     return JudgePrompt(**{"name": path.stem, "system": "", **found})

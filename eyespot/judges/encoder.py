@@ -1,7 +1,7 @@
 """`encoder:NAME`: a second embedding model as a judge, offline with `encoder:starter`.
 
 The cosine of query and picture is bent by a fixed logistic curve: probability = 1 / (1 + exp(-20 · (cosine - 0.25))).
-It puts pictures in the order of their cosines and is not calibrated: 0.5 is no line between right and wrong, and the
+It puts pictures in the order of their cosines and is not calibrated: 0.5 is not a line between right and wrong, and the
 numbers of two models cannot be compared.
 """
 

@@ -1,6 +1,6 @@
 """Clicks on a search's photos: more like this, or not this. What somebody last clicked counts.
 
-A click says what a search should go by. It is no verdict: it has no part in qrels, agreement or calibration.
+A click says what a search should go by. It is not a verdict: it has no part in qrels, agreement or calibration.
 """
 
 from __future__ import annotations

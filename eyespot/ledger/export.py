@@ -61,7 +61,7 @@ def qrels(rows: Iterable[JudgementRow], names: Mapping[str, str], reading: Readi
     """Qrels of the queries in `names` (digest → name); what has no verdict, or was refused, stays unjudged.
 
     Each judge, wording and turn has one vote on a pair, the last one given; one that was taken back is none. The grade
-    is the lower median of the votes: of yes and no the majority, and no where they are even, as doubt is no relevance.
+    is the lower median of the votes: of yes and no the majority, and no where they are even, as doubt is not relevance.
     """
     votes: dict[tuple[str, str], dict[Any, int]] = {}
     for row in rows:

@@ -1,6 +1,6 @@
 """Named lists of photos: a name, the photos in their order, and the queries that they were found by.
 
-Verdicts are no part of a list: they lie where all judgements lie, and a list shows those on its queries. A list may
+Verdicts are not part of a list: they lie where all judgements lie, and a list shows those on its queries. A list may
 have one link for readers without a token. The ledger holds only the digest of that link's token.
 """
 

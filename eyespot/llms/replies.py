@@ -55,7 +55,7 @@ def text_of(content: Any) -> tuple[str, bool]:
 
 
 def first_token(logprobs: Any, text: str, thought: bool) -> tuple[Token, ...] | None:
-    """The alternatives of the answer's first token that is no white space or mark; None if the server gives none.
+    """The alternatives of the answer's first token that is not white space or mark; None if the server gives none.
 
     `logprobs` are of a choice, with all tokens of a reply, `text` is the answer's own. Where the tokens do not spell
     it, they count from the first on, or, if the model has thought, not at all: they may be of the thoughts.

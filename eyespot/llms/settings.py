@@ -105,7 +105,7 @@ def load(spec: str, **options: Any) -> Endpoint:
     vendor, _, model = spec.partition(":")
     if not is_language_model(spec):
         there = " or ".join(f"{name}:MODEL" for name in reversed(VENDORS))
-        raise UsageError(f"{spec!r} is no language model; use {there}")
+        raise UsageError(f"{spec!r} is not a language model; use {there}")
     settings = EndpointSettings.of(vendor, options)
     if not model:
         raise UsageError(f"name the model, as in {vendor}:MODEL")

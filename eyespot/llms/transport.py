@@ -71,7 +71,7 @@ class Transport:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise RetryableError("the answer is no JSON object; perhaps it was cut")
+            raise RetryableError("the answer is not a JSON object; perhaps it was cut")
         clean: Mapping[str, Any] = self._redacted(answer) if self._sent.search(text) else answer
         return clean
 

@@ -96,7 +96,7 @@ class FunctionMeasure(OutsideMeasure):
     function: Function = len
 
     def values(self, run: Run, qrels: Qrels, queries: Sequence[str]) -> Reals:
-        """The value of each of these queries, (q,); `UsageError` for one that is no number."""
+        """The value of each of these queries, (q,); `UsageError` for one that is not a number."""
         found = [self.function([hit.image for hit in run[query]], qrels[query]) for query in queries]
         with refusing(f"the function {self} gives a number for each query", found):
             return np.array([float(value) for value in found])

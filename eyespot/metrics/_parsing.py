@@ -25,17 +25,17 @@ DCG = {"log2": "linear", "exp-log2": "exponential"}
 def parse(spelling: str, norm: str = "all", ties: str = "rank") -> Measure:
     """The measure that a spelling names; `norm` and `ties` are for what it leaves open, where the measure has them.
 
-    Raises `UsageError` for an unknown measure, an unknown parameter, or a cutoff that is no number of 1 or more.
+    Raises `UsageError` for an unknown measure, an unknown parameter, or a cutoff that is not a number of 1 or more.
     """
     found = SPELLING.fullmatch(spelling.strip())
     if found is None:
-        raise UsageError(f"{spelling!r} is no measure; write AP@50, P(rel=2)@5 or nDCG(dcg='exp-log2')@20")
+        raise UsageError(f"{spelling!r} is not a measure; write AP@50, P(rel=2)@5 or nDCG(dcg='exp-log2')@20")
     name, cutoff, inside = found["name"], found["cutoff"], found["inside"] or ""
     kinds = {each.casefold(): kind for kind in _kinds().values() for each in (kind.name, *kind.aliases)}
     if f"{name}@{cutoff}".casefold() in kinds:  # mAP@R
         name, cutoff = f"{name}@{cutoff}", None
     if cutoff is not None and not (cutoff.isascii() and cutoff.isdigit() and 0 < int(cutoff) < 2**31):
-        raise UsageError(f"the cutoff of {spelling!r} is no number of 1 or more; write a rank, as in AP@10")
+        raise UsageError(f"the cutoff of {spelling!r} is not a number of 1 or more; write a rank, as in AP@10")
     cut = None if cutoff is None else int(cutoff)
     stated = _parameters(inside, spelling)
     if found["provider"] or name.casefold() not in kinds:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
-Grades: TypeAlias = NDArray[Any]  # int32, or float64 where some are no whole numbers
+Grades: TypeAlias = NDArray[Any]  # int32, or float64 where some are not whole numbers
 Reals: TypeAlias = NDArray[np.float64]
 
 NO_CUT = 1 << 40  # a rank that no ranking reaches

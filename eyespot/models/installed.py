@@ -59,7 +59,7 @@ class Installed:
             (self.folder / name).unlink(missing_ok=True)
 
     def remove(self) -> int:
-        """Take it away; the bytes that are free. The record goes first: what is left of a kill is no model."""
+        """Take it away; the bytes that are free. The record goes first: what is left of a kill is not a model."""
         freed = self.bytes
         (self.folder / RECORD).unlink(missing_ok=True)
         shutil.rmtree(self.folder)

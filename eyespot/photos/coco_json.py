@@ -21,7 +21,7 @@ from eyespot.storage.text_files import id_of
 
 _DATES = ("date", "date_captured")
 _CATEGORY_COLUMNS = {"id": "category_id", "name": "category"}  # columns of a category beside those of an image
-_NO_ID = -1  # which is no hash of a text
+_NO_ID = -1  # which is not a hash of a text
 
 
 @dataclass
@@ -37,13 +37,13 @@ class _Sections:
 
     @classmethod
     def read(cls, place: Path) -> _Sections:
-        """Those of a file; ValueError for one that is no COCO JSON."""
+        """Those of a file; ValueError for one that is not COCO JSON."""
         sections, keys = cls(), set()
         for key, elements in lists_of(place):
             keys.add(key)
             if key in ("images", "annotations", "categories", "licenses"):
                 if elements is None:
-                    raise ValueError(f"its {key} are no list")
+                    raise ValueError(f"its {key} are not a list")
                 for element in elements:
                     sections._add(key, element if isinstance(element, dict) else {})
         if "images" not in keys:
@@ -92,7 +92,7 @@ def images_of(place: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     images = (image for key, elements in lists_of(place) if key == "images" for image in elements or ())
     for number, (image, again) in enumerate(zip(images, repeated.tolist(), strict=False), 1):
         if not isinstance(image, dict):
-            yield number, "is no JSON object"
+            yield number, "is not a JSON object"
         elif id_of(image.get("id")) is None:
             yield number, "has no id"
         elif again:

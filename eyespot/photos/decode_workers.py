@@ -180,7 +180,7 @@ def _read_video(planned: PlannedPicture, root: Root, readers: Readers, known: Kn
                 facts = _stored(video.frame_facts(sample, id))
                 pixels = _pixels(sample.picture(), readers)
                 read = ReadPicture(planned._replace(seen=seen), frame_id(id, sample.ms), measured=facts, pixels=pixels)
-                yield replace(read, hashes=(0,) * COLUMNS)  # frames are grouped by their video, and are no copies
+                yield replace(read, hashes=(0,) * COLUMNS)  # frames are grouped by their video, and are not copies
             yield ReadPicture(planned, id, failed=video.fault)
     except (BadPicture, OSError, MemoryError) as error:
         yield _not_read(planned, error)

@@ -137,13 +137,13 @@ class _Builder(ET.TreeBuilder):
 
 
 def parse_xmp(data: bytes, with_comments: bool = False) -> ET.Element:
-    """The tree of a packet or sidecar; `ValueError` for what is no XML, or too large."""
+    """The tree of a packet or sidecar; `ValueError` for what is not XML, or too large."""
     if len(data) > MOST_BYTES:
         raise ValueError(f"is larger than {MOST_BYTES >> 20} MB")
     try:
         return ET.fromstring(data, ET.XMLParser(target=_Builder(insert_comments=with_comments)))
     except (ET.ParseError, LookupError) as error:  # an encoding that nobody knows
-        raise ValueError(f"is no XML ({error}); move it away") from None
+        raise ValueError(f"is not XML ({error}); move it away") from None
 
 
 def read_xmp(data: bytes) -> Xmp:

@@ -43,7 +43,7 @@ class Unreadable(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A file that is no picture to eyespot: its kind (`kinds.py` has them), and its ending if that says more."""
+    """A file that is not a picture to eyespot: its kind (`kinds.py` has them), and its ending if that says more."""
 
     path: str
     kind: str

@@ -28,7 +28,7 @@ _LEVEL = 6  # grey levels around the commonest of a tile that are one shade
 _PLAIN_SHARE, _STROKE_SHARE = 0.6, 0.65  # of nine in ten photos less, of pages and screens more
 _SIDE, _LOW = 32, 8  # pixels a side that are looked at, frequencies of each direction that count
 _SMOOTH = 1e-3  # grey levels; what varies less than this has no pattern
-_DARK = 4  # levels that are added, so that noise in the dark is no colour
+_DARK = 4  # levels that are added, so that noise in the dark is not a colour
 _FAR = np.hypot(*(np.mgrid[0:_SIDE, 0:_SIDE] - (_SIDE - 1) / 2)).ravel() / (_SIDE / 2)  # from the middle, (pixels,)
 _RINGS = (_FAR < 0.45, (_FAR >= 0.45) & (_FAR < 0.8), _FAR >= 0.8)
 

@@ -24,7 +24,7 @@ _value: Any = json.JSONDecoder().raw_decode
 def lists_of(place: Path) -> Iterator[tuple[str, Iterator[Any] | None]]:
     """Each key of the file's object with the elements of its list, or None where it holds something else.
 
-    What the caller leaves of a list is skipped. ValueError for what is no JSON object, OSError as `open` raises it.
+    What the caller leaves of a list is skipped. ValueError for what is not a JSON object, OSError as `open` raises it.
     """
     for key, part in _members(place):
         yield key, part if isinstance(part, Iterator) else None
@@ -37,7 +37,7 @@ def elements_of(place: Path) -> Iterator[Any]:
 
 
 def values_of(place: Path, names: Collection[str]) -> dict[str, Any]:
-    """The values of these keys of the file's object, where they are no lists. Errors as above."""
+    """The values of these keys of the file's object, where they are not lists. Errors as above."""
     return {key: part for key, part in _members(place) if key in names and not isinstance(part, Iterator)}
 
 

@@ -28,7 +28,7 @@ UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pi
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
 
 
-_ENDINGS_OF = {  # files that are no pictures to eyespot, by their endings
+_ENDINGS_OF = {  # files that are not pictures to eyespot, by their endings
     "video": f".insv .lrv {' '.join(sorted(VIDEO_SUFFIXES))}",
     "RAW": ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf"
     " .raw .rw2 .rwl .sr2 .srf .srw .x3f",
@@ -104,7 +104,7 @@ def ending_of(name: str) -> str:
 def skipped_by_head(path: str, head: bytes | None) -> Skipped | None:
     """Why a file whose ending is not a picture's is skipped; None if its first bytes are those of a picture.
 
-    head: the first bytes, or None for what is no file.
+    head: the first bytes, or None for what is not a file.
     """
     ending = ending_of(path)
     if head is None:
@@ -113,7 +113,7 @@ def skipped_by_head(path: str, head: bytes | None) -> Skipped | None:
         return None
     if re.fullmatch(r"\.(?=.*[a-z])\w{1,10}", ending):
         return Skipped(path, UNKNOWN, ending)
-    return Skipped(path, NO_ENDING, "")  # dates and numbers behind a dot are no endings
+    return Skipped(path, NO_ENDING, "")  # dates and numbers behind a dot are not endings
 
 
 @dataclass
@@ -140,7 +140,7 @@ class SkippedFiles:
 
     @property
     def files(self) -> int:
-        """All files that are no pictures; what was left out does not count."""
+        """All files that are not pictures; what was left out does not count."""
         return self.counts.total()
 
     def files_of(self, kind: str) -> int:

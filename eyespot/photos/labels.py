@@ -71,7 +71,7 @@ def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> d
     text = file.read().decode("utf-8", "replace").strip() if file else ""
     row = _object(text) if suffix == ".json" else {suffix.removeprefix(".").replace("txt", "text"): text}
     if row is None:
-        return "is no JSON object"
+        return "is not a JSON object"
     facts = _label_columns(row)
     return facts if _can_be_stored(facts) else _HALF
 
@@ -151,7 +151,7 @@ def _json_lines(place: Path) -> Iterator[RawRow]:
             if text.strip():
                 row = _object(text)
                 column = _file_column([*(row or ())])
-                why = "is no JSON object" if row is None else _no_file_column([*row])
+                why = "is not a JSON object" if row is None else _no_file_column([*row])
                 yield (line, "", why) if row is None or column is None else (line, column, row)
 
 
@@ -186,7 +186,7 @@ def parquet_rows(place: Path) -> Iterator[dict[str, Any]]:
 def _parquet_columns(place: Path) -> dict[str, str]:
     """The plain columns, and what is read for each: its own name, or `image.path` of Hugging Face's structs with bytes.
 
-    Raises ValueError for a file that is no parquet.
+    Raises ValueError for a file that is not parquet.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

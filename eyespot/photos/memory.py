@@ -65,7 +65,7 @@ class MemoryBudget:
 def decode_limit() -> int:
     """Bytes that decoding may take in all threads together: EYESPOT_DECODE_MEMORY, else a share of what is free.
 
-    Raises UsageError for a value that is no size.
+    Raises UsageError for a value that is not a size.
     """
     text = os.environ.get(VARIABLE)
     if text is None:

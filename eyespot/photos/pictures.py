@@ -1,7 +1,7 @@
 """From the bytes of a file to an upright RGB picture and its facts, or to one short reason why not.
 
 The bytes come from anywhere: phones, scanners, the web, someone who means harm. A picture that cannot be read in full
-is no picture here: half a photo would be indexed as something it is not.
+is not a picture here: half a photo would be indexed as something it is not.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-ARCHIVES = ("tar", "parquet")  # kinds of roots whose pictures are no files of their own
+ARCHIVES = ("tar", "parquet")  # kinds of roots whose pictures are not files of their own
 
 
 class Root(NamedTuple):
@@ -115,8 +115,7 @@ def reread(id: str, places: Sequence[str], min_side: int | None) -> Image | NotR
     for place in places:
         try:
             data = read_again(place)
-            # Whether these are not the bytes that were indexed; an imported row whose id is no digest is taken at its
-            # word
+            # Whether these are not the bytes that were indexed; an imported row whose id is not a digest is believed
             if re.fullmatch("[0-9a-f]{32}", id) is None or id_at(place, data) == id:
                 return open_picture(data, min_side).image
             whys.append("changed since it was indexed; run eyespot index first")
@@ -179,7 +178,7 @@ def numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
     }
     if not matching:
         known = ", ".join(root.place for root in roots.values()) or "none"
-        raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
+        raise UsageError(f"{path} is not a root of this gallery, so it cannot be taken out; its roots are: {known}")
     if any(root.kind == "import" for root in matching.values()):
         raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
     return list(matching)

@@ -2,7 +2,7 @@
 
 A date and a position carry their source. The source ends in what its date is not good enough for: `(day)` and
 `(minute)` have no time of the day or no seconds, `(UTC)` is another clock than the camera's. The day a file was changed
-is no date of these: it has a column of its own.
+is not a date of these: it has a column of its own.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def sidecar_facts(place: str) -> dict[str, Any] | None:
     """What a sidecar says, as labels; None for a JSON file of something else.
 
     Date and position stand as `xmp:taken` and so on, until it is decided which source is believed. Raises OSError for a
-    file that cannot be read, and `ValueError` for what is no sidecar.
+    file that cannot be read, and `ValueError` for what is not a sidecar.
     """
     if not stat.S_ISREG(os.stat(place).st_mode):
         raise OSError("not a regular file")

@@ -1,7 +1,7 @@
 """What the paths on the command line hold: folders, webdataset tars, parquet, lists of paths, single pictures.
 
 `scan` walks one root in a fixed order and yields what it meets: a picture (`Seen`), labels for one (`Labels`), or
-something that cannot be read and why (`Unreadable`), a file that is no picture (`Skipped`), or what is not looked
+something that cannot be read and why (`Unreadable`), a file that is not a picture (`Skipped`), or what is not looked
 through (`Excluded`). Nothing is decoded here.
 """
 
@@ -76,7 +76,7 @@ def root_of(path: str) -> Root:
         return Root(stored, "file")
     if os.path.isfile(place):
         raise UsageError(
-            f"{path} is no folder, tar, list (csv, jsonl, parquet, COCO json), picture or video that eyespot can index"
+            f"{path} is not a folder, tar, list (csv, jsonl, parquet, COCO json), picture or video that can be indexed"
         )
     return Root(stored, "folder")  # one that is not there, perhaps on an unplugged disk
 
@@ -148,7 +148,7 @@ def _scan_parquet(place: str) -> Iterator[Record]:
 def scan_counting(
     root: Root, skipped: SkippedFiles, is_known: Callable[[Skipped], bool] = lambda _: False
 ) -> Iterator[Met]:
-    """What `scan` yields, but the files that are no pictures or left out, which are counted.
+    """What `scan` yields, but the files that are not pictures or left out, which are counted.
 
     is_known: whether a file was read by a run that could, and so counts elsewhere.
     """

@@ -64,8 +64,8 @@ def line_of(value: Any) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, default=_plain, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise EyespotError(f"a step gave a record that is no JSON ({error}); give text, numbers and lists") from None
-    # A file name that is no UTF-8 holds halves of characters, which JSON writes as \udcXX and reads back.
+        raise EyespotError(f"a step gave a record that is not JSON ({error}); give text, numbers and lists") from None
+    # A file name that is not UTF-8 holds halves of characters, which JSON writes as \udcXX and reads back.
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 

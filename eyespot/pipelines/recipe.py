@@ -143,7 +143,7 @@ def _declared(path: Path, number: int, read: _StepTable, models: Mapping[str, An
         refuse(path, f"steps {number} models", f"name {twice!r} twice; name it once")
     for file in [one for one in prompts.values() if "\n" not in one]:  # they go to models, so none may name a secret
         if "\0" in file or not (path.parent / file).resolve().is_relative_to(path.parent.resolve()):
-            refuse(path, f"prompt {file!r}", "is no file beside the recipe; copy it there")
+            refuse(path, f"prompt {file!r}", "is not a file beside the recipe; copy it there")
     return Declared(
         read.step,
         read.name or read.step,

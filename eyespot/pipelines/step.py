@@ -18,7 +18,7 @@ from eyespot.types import BudgetMeter, Exchange, Progress, Spent, UsageError
 Prompt: TypeAlias = Mapping[str, Any]
 """What is put to a model, as JSON: the model, the words, digests of pictures, settings such as the temperature.
 
-Fields whose name begins with `_` (a picture's path) reach the client and are no part of what an answer is kept under.
+Fields whose name begins with `_` (a picture's path) reach the client and are not part of what an answer is kept under.
 """
 Ask: TypeAlias = Callable[[Prompt], dict[str, Any]]
 
@@ -154,7 +154,7 @@ def digest_of(place: Path | str) -> str:
         return digest_of_json(sorted([name, status.st_size, status.st_mtime_ns] for name, status in files))
     try:
         if place.exists() and not place.is_file():
-            raise UsageError(f"{place} is no file; name one, or a folder")
+            raise UsageError(f"{place} is not a file; name one, or a folder")
         return file_sha256(place)
     except OSError as error:
         raise UsageError(f"{place} cannot be read ({error.strerror}); name what is there") from None

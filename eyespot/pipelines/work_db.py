@@ -172,7 +172,7 @@ class WorkDB:
             self._insert(prompt, exchanges)
 
     def keep_exchanges(self, prompt: str, several: Sequence[Exchange]) -> None:
-        """Keep what was sent for the prompt of this digest, and what came back, though it is no answer."""
+        """Keep what was sent for the prompt of this digest, and what came back, though it is not an answer."""
         if several:
             with self.writing():
                 self._insert(prompt, several)

@@ -39,9 +39,9 @@ def read_summary(place: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UsageError(f"there is no {path}; give a folder that eyespot eval --out wrote") from None
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is no summary of eyespot eval ({error})") from None
+        raise UsageError(f"{path} is not a summary of eyespot eval ({error})") from None
     if not isinstance(found, dict) or not {"benchmark", "tasks", "system", "made"} <= set(found):
-        raise UsageError(f"{path} is no summary of eyespot eval")
+        raise UsageError(f"{path} is not a summary of eyespot eval")
     return found
 
 

@@ -313,7 +313,7 @@ def as_markdown(tables: Iterable[ReportTable]) -> str:
 
 
 def _marked(text: str) -> str:
-    """What Markdown would take for its own is marked as text; an underscore inside a word is no mark."""
+    """What Markdown would take for its own is marked as text; an underscore inside a word is not a mark."""
     return re.sub(r"([\\`*|<])", r"\\\1", text)
 
 

@@ -182,7 +182,7 @@ def read_table(path: Path) -> TableRecipe:
         more = {"world": sample.get("world", ""), "sample_values": sample.get("values", {})}
         recipe = TableRecipe(path.stem, **{**optional, **fields, **listed, **more})
     except TypeError as error:
-        raise UsageError(f"{path} is no recipe of a table ({error}); see docs/research/reproduce.md") from None
+        raise UsageError(f"{path} is not a recipe of a table ({error}); see docs/research/reproduce.md") from None
     for of_sample in (False, True):
         _refuse_shared_places(path, recipe.every_command(of_sample))
     return recipe

@@ -122,7 +122,7 @@ def krippendorff_alpha(ratings: Ratings, level: str = "nominal", *, samples: int
     """Agreement of any raters with any gaps (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
 
     `level` is one of `LEVELS`: categories are the same or not (nominal); grades are as far apart as there are ratings
-    between them (ordinal), or by their squared difference (interval). `UsageError` for grades that are no numbers.
+    between them (ordinal), or by their squared difference (interval). `UsageError` for grades that are not numbers.
     """
     if level not in LEVELS:
         raise UsageError(f"the level is one of {', '.join(LEVELS)}, not {level!r}")

@@ -47,7 +47,7 @@ def read(path: Path) -> JudgedQueries:
 
 
 def write_run(run: Run, path: Path) -> None:
-    """A submission: the first 50 images of each query; `UsageError` for ids that are no numbers."""
+    """A submission: the first 50 images of each query; `UsageError` for ids that are not numbers."""
     ids = {image for query in run for image in (query, *(hit.image for hit in run[query][:DEPTH]))}
     odd = next((id for id in sorted(ids) if not (id.isascii() and id.isdigit())), None)
     if odd is not None:

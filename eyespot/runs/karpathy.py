@@ -87,7 +87,7 @@ _Row = tuple[str | None, Columns, _Sentences]
 def _of_split(path: Path, images: list[Any], split: str) -> Iterator[_Row]:
     for at, row in enumerate(images, 1):
         if not isinstance(row, dict) or not isinstance(row.get("sentences"), list):
-            refuse(path, f"image {at}", "is no object with a list of sentences")
+            refuse(path, f"image {at}", "is not an object with a list of sentences")
         if row.get("split") == split:
             name = row.get("filename")
             stem = PurePosixPath(name).stem if isinstance(name, str) else row.get("imgid")

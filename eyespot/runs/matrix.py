@@ -87,7 +87,7 @@ def ids_in_npy(path: Path, kinds: str, what: str) -> list[Any]:
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except (ValueError, OSError, EOFError) as error:
-        refuse(path, "", f"is no array of ids ({error}); expected one row of {what}")
+        refuse(path, "", f"is not an array of ids ({error}); expected one row of {what}")
     if ids.ndim != 1 or ids.dtype.kind not in kinds:
         refuse(path, "", f"has {ids.dtype} of shape {ids.shape}; expected one row of {what}")
     found: list[Any] = ids.tolist()
@@ -111,7 +111,7 @@ def arrays_of(path: Path) -> Arrays:
         text = " ".join(str(error).split())
         if "pickle" in text.lower() or "object" in text.lower():
             refuse(path, "", "holds Python objects, which are not read; save ids as text and scores as numbers")
-        refuse(path, "", f"is no .npz file ({text or type(error).__name__})")
+        refuse(path, "", f"is not an .npz file ({text or type(error).__name__})")
 
 
 def _run_of_ids(path: Path, arrays: Arrays) -> Run:
@@ -171,4 +171,4 @@ def _objects(values: list[str]) -> NDArray[np.object_]:
 
 def _refuse_infinite(path: Path, scores: NDArray[Any]) -> None:
     if scores.dtype.kind not in "fiu" or not np.isfinite(scores).all():
-        refuse(path, "", f"has scores that are no finite numbers ({scores.dtype}); clean them first")
+        refuse(path, "", f"has scores that are not finite numbers ({scores.dtype}); clean them first")

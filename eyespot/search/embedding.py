@@ -28,7 +28,7 @@ def embed(queries: Sequence[Query], encoder: Encoder | KnownVectors) -> Vectors:
 
     A term's vector counts with its weight, as in rclip's arithmetic; a picture and words of equal weight are one input
     where the encoder reads them so (`eyespot.types.Composer`). Raises `UsageError` for a picture that cannot be read,
-    for words that are no Unicode and for terms that cancel out.
+    for words that are not Unicode and for terms that cancel out.
     """
     if isinstance(encoder, KnownVectors):
         return np.array([encoder.by_id[query.id] for query in queries], np.float32).reshape(len(queries), encoder.dim)

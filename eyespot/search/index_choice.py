@@ -96,12 +96,12 @@ class StoredIndex:
 
 
 def folder_of(view: View, name: str) -> Path:
-    """Where an index of this space lies, or would; `UsageError` for what is no name.
+    """Where an index of this space lies, or would; `UsageError` for what is not a name.
 
     The index of faiss also goes by its kind: `rabitq` is `faiss` where that has codes of RaBitQ.
     """
     if not name or name != Path(name).name or name.startswith("."):
-        raise UsageError(f"{name!r} is no name of an index; take letters and digits")
+        raise UsageError(f"{name!r} is not a name of an index; take letters and digits")
     beside = view.gallery.path / "indexes" / view.stem
     if not (beside / name).is_dir():
         # What cannot be read is said when the index is opened

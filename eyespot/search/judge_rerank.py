@@ -316,7 +316,7 @@ class FunctionJudge:
         return text_digest(marshal.dumps(call).hex(), repr(getattr(self.function, "__defaults__", None)), repr(values))
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        """One answer for every pair, in their order; `UsageError` for what is no probability."""
+        """One answer for every pair, in their order; `UsageError` for what is not a probability."""
         return SequentialAnswers(Answer(pair, self._verdict(pair)) for pair in pairs)
 
     def _verdict(self, pair: Pair) -> Verdict:

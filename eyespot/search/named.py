@@ -20,7 +20,7 @@ from eyespot.types import Encoder, Note, Query, Term, Vectors
 
 MOST = 8  # names that the encoder reads
 SHOWN = 3  # names of a sentence
-_ENDS = ",.;:!?"  # signs at the end of a word that are no part of a name
+_ENDS = ",.;:!?"  # signs at the end of a word that are not part of a name
 
 
 class NamedPhrase(NamedTuple):

@@ -103,7 +103,7 @@ def _near(place: str, columns: Sequence[str]) -> Condition:
         )
     south, west, north, east = numbers
     if not (-90 <= south <= north <= 90 and abs(west) <= 180 and abs(east) <= 180):
-        raise UsageError(f"{place!r} is no box on Earth; write SOUTH,WEST,NORTH,EAST with SOUTH below NORTH")
+        raise UsageError(f"{place!r} is not a box on Earth; write SOUTH,WEST,NORTH,EAST with SOUTH below NORTH")
     joined = "AND" if west <= east else "OR"  # a box may lie across the date line
     return filters.checked(
         f"latitude BETWEEN {south!r} AND {north!r} AND (longitude >= {west!r} {joined} longitude <= {east!r})", columns

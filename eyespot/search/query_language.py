@@ -8,7 +8,7 @@
   or like a frame of a video (`clip.mp4#t=00:01:23.500`).
 * Double quotes around a term protect `+`, `-`, `:` and spaces within, for words and file names alike. Single quotes
   make it words whatever it looks like. A quote is doubled to stand inside its own kind. A quoted part in the middle
-  of a term keeps its quotes, and its signs are no operators.
+  of a term keeps its quotes, and its signs are not operators.
 """
 
 from __future__ import annotations

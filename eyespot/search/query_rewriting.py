@@ -135,7 +135,7 @@ def read_glossary(path: Path) -> Glossary:
     lists: list[Any] = list(terms.values()) if isinstance(terms, dict) else [None]
     sound = all(isinstance(wordings, list) and wordings for wordings in lists)
     if not sound or "" in terms or not all(isinstance(text, str) and text.strip() for texts in lists for text in texts):
-        refuse(path, "", 'is no table of terms; write {"axanthism": ["a blue frog", "a frog without yellow"]}')
+        refuse(path, "", 'is not a table of terms; write {"axanthism": ["a blue frog", "a frog without yellow"]}')
     return Glossary(terms)
 
 

@@ -29,7 +29,7 @@ OPCODES = {
 
 
 class NotPlain(ValueError):
-    """What stands in a pickle and is no plain value."""
+    """What stands in a pickle and is not a plain value."""
 
 
 def read(data: bytes) -> Any:
@@ -68,7 +68,7 @@ class _NumberKind:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The dtype; `NotPlain` for one that is no number."""
+        """The dtype; `NotPlain` for one that is not a number."""
         code = self.code if self.code[:1] in "<>=|" else (self.order if self.order in "<>" else "|") + self.code
         if not NUMBERS.fullmatch(code):
             raise NotPlain(f"an array of {self.code}")

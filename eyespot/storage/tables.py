@@ -45,7 +45,7 @@ def _csv(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
                     refuse(path, f"line {reader.line_num}", f"has {len(row)} fields where the header has {len(names)}")
                 yield reader.line_num, dict(zip(names, (text_in(field.strip()) for field in row), strict=True))
     except csv.Error as error:
-        refuse(path, f"line {reader.line_num}", f"is no CSV ({error})")
+        refuse(path, f"line {reader.line_num}", f"is not CSV ({error})")
 
 
 def _json_lines(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
@@ -56,7 +56,7 @@ def _json_lines(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
             except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, dict):
-                refuse(path, f"line {number}", "is no JSON object with distinct keys and finite numbers")
+                refuse(path, f"line {number}", "is not a JSON object with distinct keys and finite numbers")
             yield number, row
 
 
@@ -86,7 +86,7 @@ def opened_parquet(path: Path) -> Iterator[Any]:
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except (pa.ArrowException, OSError) as error:
-        refuse(path, "", f"is no parquet file ({error})")
+        refuse(path, "", f"is not a parquet file ({error})")
     with file:
         yield file
 

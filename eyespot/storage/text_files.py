@@ -96,7 +96,7 @@ def json_of(path: Path) -> Any:
     try:
         return json.loads(text, object_pairs_hook=distinct_keys, parse_constant=no_constant)
     except json.JSONDecodeError as error:
-        refuse(path, f"line {error.lineno}", f"is no JSON ({error.msg})")
+        refuse(path, f"line {error.lineno}", f"is not JSON ({error.msg})")
     except RecursionError:
         refuse(path, "", "is nested too deeply for JSON of rankings")
     except ValueError as error:

@@ -134,7 +134,7 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
     def from_columns(cls, query: Iterable[str] | IdColumn, image: Iterable[str] | IdColumn, score: Any) -> Run:
         """A run from rows in any order: descending score, equal scores in the order given.
 
-        Queries stand in order of first appearance. Raises `UsageError` for a score that is no finite number and for
+        Queries stand in order of first appearance. Raises `UsageError` for a score that is not a finite number and for
         an image that a query ranks twice. Without a Python loop over hits where the ids come `IdColumn`.
         """
         import numpy as np

@@ -88,10 +88,10 @@ def cursor_of(result: RankedResult, found: Slice) -> str | None:
 
 
 def read_cursor(cursor: str) -> tuple[str, int]:
-    """The result and how many of its ranks were seen; `UsageError` for what is no cursor."""
+    """The result and how many of its ranks were seen; `UsageError` for what is not a cursor."""
     id, _, seen = cursor.partition(".")
     if not (id.isalnum() and seen.isascii() and seen.isdigit() and len(seen) < 10):
-        raise UsageError("this is no cursor; give what `next` held, or leave it out to begin anew")
+        raise UsageError("this is not a cursor; give what `next` held, or leave it out to begin anew")
     return id, int(seen)
 
 

@@ -106,7 +106,7 @@ def open_judges(judging: Judging) -> Judges:
     for name, spec in judging.judges:
         if spec.partition(":")[0] == "person" or not is_judge(spec):
             models = ", ".join(judge for judge in rooms.names("judges") if judge != "person")
-            raise UsageError(f"--rerank {name}: {spec!r} is no judge that a server can ask; there are: {models}")
+            raise UsageError(f"--rerank {name}: {spec!r} is not a judge that a server can ask; there are: {models}")
         price = table.of(spec.partition(":")[2])
         judge = judge_named(spec, budget=budget, prices=table if price else None)
         _ = judge.name  # a missing model is an error now, not for every visitor

@@ -44,9 +44,9 @@ def _all_filled(value: Any) -> Any:
 
 
 def is_text(value: str) -> str:
-    """Halves of characters are no text, and no file's name or database takes a NUL."""
+    """Halves of characters are not text, and no file's name or database takes a NUL."""
     if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise ValueError("holds characters that are no text")
+        raise ValueError("holds characters that are not text")
     return value
 
 

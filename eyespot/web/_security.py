@@ -31,7 +31,7 @@ OPEN = re.compile(
     r"/(healthz|readyz|login|static/[^/]*|shared/[A-Za-z0-9_-]{43}(/[0-9]+-(320|1600)\.jpg|/open|/photos\.zip)?)"
 )  # what anybody may see, the last with the token of a list in the address
 SAFE = ("GET", "HEAD", "OPTIONS")
-BODY = 1 << 20  # bytes of a request that is no upload
+BODY = 1 << 20  # bytes of a request that is not an upload
 LARGEST_HEAD = 32 << 10  # bytes of a request's address and headers
 PASSED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 HEADERS = {
@@ -98,7 +98,7 @@ class LoginThrottle:
         return 0 if len(wrong) < self.most else int(self.seconds - (self.clock() - wrong[0][0])) + 1
 
     def record(self, address: str, digest: bytes) -> None:
-        """One more wrong token from there; the same one again, as a browser's old cookie, is no new guess."""
+        """One more wrong token from there; the same one again, as a browser's old cookie, is not a new guess."""
         wrong = self._wrong.setdefault(address, deque(maxlen=self.most))
         if all(digest != known for _, known in wrong):
             wrong.append((self.clock(), digest))
@@ -230,7 +230,7 @@ def _loopback(address: str) -> bool:
 
 
 def _same_origin(headers: Headers) -> bool:
-    """Browsers say where a request comes from; programs that say nothing are no browsers.
+    """Browsers say where a request comes from; programs that say nothing are not browsers.
 
     CORSMiddleware only tells browsers which answers their pages may read; it refuses no request.
     """

@@ -75,7 +75,7 @@ def read_access(path: Path) -> tuple[Access, ...]:
     for number, line in enumerate(_lines(path, "tokens"), 1):
         words = line.split()
         if len(words) not in (0, 3):
-            raise UsageError(f"{path}:{number} is no line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
+            raise UsageError(f"{path}:{number} is not a line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
         if words:
             access.append(Access.by(words[2], words[1], Role.from_name(words[0])))
     return tuple(access)

@@ -313,7 +313,7 @@ class ClickRequest(ItemTarget):
 def click(state: State, person: Annotator, body: ClickRequest) -> Any:
     """Remember that a search should go towards an item or away from it; it counts where `feedback` moves a search.
 
-    A click is no verdict: no judgement, qrels or estimate is made of it.
+    A click is not a verdict: no judgement, qrels or estimate is made of it.
     """
     query = body.query(state)
     existing_row(state.snapshots.current(), body.item)

@@ -49,7 +49,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP gets a problem as well, as the API's description promises; uvicorn sends plain text."""
+        """What is not HTTP gets a problem as well, as the API's description promises; uvicorn sends plain text."""
         status = getattr(sys.exception(), "error_status_hint", 400)  # 431 where the head is too long
         answer = problem_json(
             Problem(status, f"{msg.removesuffix('.')}; send HTTP/1.1 with a shorter address and headers")

@@ -101,7 +101,7 @@ def _picture_file(picture: str, file: Path, most: int) -> Path:
         file.write_bytes(base64.b64decode(data, validate=True))
         thumbnail(file.read_bytes(), SMALL)
     except (ValueError, BadPicture) as error:
-        raise Problem(422, f"this is no picture in base64: {getattr(error, 'reason', error)}") from None
+        raise Problem(422, f"this is not a picture in base64: {getattr(error, 'reason', error)}") from None
     return file
 
 

@@ -47,7 +47,7 @@ class ServedQueue:
     """A queue as it is now.
 
     panel: what a panel of models said of the cases, sealed until a person has answered them all; None where the queue
-        is no blind audit.
+        is not a blind audit.
     """
 
     key: str
@@ -132,7 +132,7 @@ def _version(path: Path) -> tuple[int, ...]:
 
 
 def install(app: FastAPI, queues: Iterable[Path]) -> None:
-    """Put queues on the pages, with a link in the bar if there are any; `UsageError` for what is no queue."""
+    """Put queues on the pages, with a link in the bar if there are any; `UsageError` for what is not a queue."""
     app.state.shelf = Shelf(queues)
     if list(app.state.shelf):
         app.state.links.append(Link("Review", "/review", Role.ANNOTATOR))

@@ -264,7 +264,7 @@ def test_files_that_make_no_pairs_are_told_and_the_code_is_3(tmp_path: Path) -> 
     files = (tmp_path / "good.json", tmp_path / "bad.json")
     ran = done("build", "pairs", "coco", *files, "--images", tmp_path, "--out", tmp_path / "out", code=3)
 
-    assert "bad.json: is no COCO JSON" in ran.stderr
+    assert "bad.json: is not COCO JSON" in ran.stderr
     assert ran.stdout.splitlines()[0] == "1 files (0 before)  1 rows of pictures.parquet  1 rows of captions.parquet"
 
 

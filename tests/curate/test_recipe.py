@@ -147,7 +147,7 @@ def test_a_folder_is_another_once_a_file_in_it_is(tmp_path: Path) -> None:
 def test_an_input_without_an_end_is_refused(recipe: Path) -> None:
     """A recipe of others may name a device, which would be read for ever."""
     recipe.write_text(GOOD.replace("photos.csv", "/dev/zero"))
-    with pytest.raises(UsageError, match="/dev/zero is no file"):
+    with pytest.raises(UsageError, match="/dev/zero is not a file"):
         read_recipe(recipe).made({"photos": made, "questions": made})
 
 

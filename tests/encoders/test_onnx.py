@@ -125,7 +125,7 @@ def test_a_tokenizer_that_cannot_be_opened_is_noticed_before_a_photo_is_embedded
     (folder / "tokenizer.json").write_text("{}")
     draw(tmp_path / "photos" / "a.png", 0)
 
-    with pytest.raises(UsageError, match="is no tokenizer"):
+    with pytest.raises(UsageError, match="is not a tokenizer"):
         index(tmp_path / "gallery", [tmp_path / "photos"], [load(folder)])
     assert shard_paths(tmp_path / "gallery") == []
 

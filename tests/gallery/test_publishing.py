@@ -294,7 +294,7 @@ def test_a_file_that_does_not_end_is_read_no_further_than_its_size(what: str, ur
         os.mkfifo(sent)
     else:
         sent.symlink_to("/dev/zero")
-    with pytest.raises(EyespotError, match="is no plain file"):
+    with pytest.raises(EyespotError, match="is not a plain file"):
         fetch(url, tmp_path / "copy")
 
 

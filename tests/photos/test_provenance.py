@@ -407,7 +407,7 @@ def test_a_time_that_takeout_does_not_know_is_none(stamp: Any, tmp_path: Path) -
     [
         (b"<a>" + b" " * (5 << 20) + b"</a>", "larger than 4 MB"),
         (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "declares a document type"),
-        (xmp("")[:-9], "is no XML"),
+        (xmp("")[:-9], "is not XML"),
     ],
 )
 def test_a_hostile_sidecar_has_a_reason(data: bytes, why: str, tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_a_time_beyond_all_clocks_is_brought_within_64_bits(seconds: int) -> Non
     assert -(2**63) < found.clamped(seconds * 10**9) < 2**63
 
 
-HALF, NO_OBJECT = "holds half a character (a lone surrogate) or a NUL", "is no JSON object"
+HALF, NO_OBJECT = "holds half a character (a lone surrogate) or a NUL", "is not a JSON object"
 PARQUET = io.BytesIO()
 pq.write_table(pa.table({"file_name": ["er/photo0.jpg"], "n": [4]}), PARQUET)
 CSV = """file_name,species,count,score,Rank,id
@@ -438,7 +438,7 @@ def test_odd_tar_members_are_named_and_the_rest_is_read(tmp_path: Path, monkeypa
     assert all(abs(record.mtime) < 2**63 for record in seen if isinstance(record, Seen))
     assert labels(seen) == {"inf.jpg": {"text": "a heron"}}
     reasons = problems(seen)
-    assert "over the limit" in reasons.pop("large.jpg") and reasons == {"inf.json": "is no JSON object"}
+    assert "over the limit" in reasons.pop("large.jpg") and reasons == {"inf.json": "is not a JSON object"}
 
 
 def test_sidecars_far_from_their_pictures_are_counted_as_files(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ HEADS = {"deployments_csv": b"deploymentID\n", "observations_csv": b"observation
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({"datapackage_json": b"[" + LONG}, "is no JSON"),
+        ({"datapackage_json": b"[" + LONG}, "is not JSON"),
         ({**HEADS, "datapackage_json": PACKAGE, "media_csv": MEDIA + LONG}, "line of more than"),
         ({**HEADS, "datapackage_json": PACKAGE, "media_csv": LONG}, "line of more than"),
         ({**HEADS, "datapackage_json": PACKAGE, "observations_csv": LONG}, "line of more than"),
@@ -221,7 +221,7 @@ def test_a_published_file_gives_no_more_than_its_size(tmp_path: Path) -> None:
     store = store_at(tmp_path.as_uri())
     assert b"".join(store.pieces("longer", 1000)) == bytes(1000)
     for name in ("device", "pipe"):
-        with bounded(), pytest.raises(EyespotError, match="is no plain file"):
+        with bounded(), pytest.raises(EyespotError, match="is not a plain file"):
             list(store.pieces(name, 1000))
 
 

@@ -25,7 +25,7 @@ from eyespot.types import UsageError
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
 Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
 LARGEST = 1e15  # of weights: the square of a sum of them is still a number of 32 bits
-NOT_FINITE = "holds values that are no numbers below 1e15; copy it again, or train it again with a lower --rate"
+NOT_FINITE = "holds values that are not numbers below 1e15; copy it again, or train it again with a lower --rate"
 _COPY_BOTH = "copy the weights and config.yml of one checkpoint"
 
 
@@ -110,14 +110,14 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     try:
         document = yaml.load(text_of(path, SMALL), Plain)  # a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # of a date, a number, brackets
-        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
+        raise UsageError(f"{path} is not YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
     if not isinstance(document, dict):
         raise UsageError(f"{path} is not the config of a QuARI checkpoint; copy the checkpoint again")
     return document
 
 
 def _instead_of(folder: Path) -> str:
-    """What a user may have meant by a place that is no checkpoint."""
+    """What a user may have meant by a place that is not a checkpoint."""
     if folder.is_file():
         return f"a folder, such as {folder.parent}, or linear:{folder} for a static adapter"
     if (folder / "model" / CONFIG).is_file():

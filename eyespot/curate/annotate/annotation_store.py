@@ -282,7 +282,7 @@ class AnnotationStore(AnnotationTables):
     def keep_audit(self, id: str, team: Sequence[str], drawn: AuditSample, *, before: int, listed: int) -> None:
         """Keep what the first of a team drew to audit; a later draw takes the place of an earlier one.
 
-        `listed` is how many photos were on the list: what is listed later is no part of its rest. Raises `UsageError`
+        `listed` is how many photos were on the list: what is listed later is not part of its rest. Raises `UsageError`
         unless `before` audits were drawn so far: of draws at the same moment the first one stands.
         """
         lists, people = (json.dumps(drawn.photos), json.dumps(drawn.seen)), [judge_of(who) for who in team]

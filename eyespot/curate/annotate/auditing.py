@@ -76,7 +76,7 @@ def draw(
     """Draw an audit for somebody from what they have not labelled, and keep it.
 
     A list that grows stands for the whole gallery, so its audit needs the `collection`; any other list is all there is.
-    Who worked at the last audit with them is of this one, too: what they have labelled is no part of the rest. Raises
+    Who worked at the last audit with them is of this one, too: what they have labelled is not part of the rest. Raises
     `UsageError` while an audit is under way, also of others (`join` it), for who may choose between audits can choose
     their result, and `NothingFound` if everything is labelled.
     """

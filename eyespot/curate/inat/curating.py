@@ -209,7 +209,7 @@ class _Collecting:
             strange -= names_of(row)
         if strange:
             names = ", ".join(sorted(strange)[:5]) + (", …" if len(strange) > 5 else "")
-            yield f"{len(strange):,} entries of {how.flagged} are no drawn photos: {names}; download.csv names these"
+            yield f"{len(strange):,} entries of {how.flagged} are not drawn photos: {names}; download.csv names these"
         if how.folder is not None and (lapsed := Queue(self.out / REVIEW).lapsed()):
             yield f"{len(lapsed):,} pictures have changed since their decision; they wait again"
 

@@ -37,7 +37,7 @@ READ, FILTERED, ALIGNED, PHOTOGRAPHED = "read", "filtered", "aligned", "photogra
 GROUPED, DRAWN, LISTED = "grouped", "drawn", "listed"
 PRIMARY = "primary.parquet"
 _LAST_PART = "regexp_extract(p.file, '[^/]*$')"
-# a photo's id, or a digest of an id that is no file name, with the ending of its file
+# a photo's id, or a digest of an id that is not a file name, with the ending of its file
 _NAME_OF_ITS_OWN = (
     "CASE WHEN regexp_full_match(p.photo, '[A-Za-z0-9][\\w-]{0,79}') THEN p.photo ELSE md5(p.photo) END "
     "|| COALESCE(NULLIF(regexp_extract(p.file, '\\.[A-Za-z0-9]{1,5}$'), ''), '.jpg')"

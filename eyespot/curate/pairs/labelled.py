@@ -193,7 +193,7 @@ def _without_pair(one: _Hashed, reason: str) -> PairRow:
 
 
 def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:
-    """For each of n pictures, by their hashes (n, 8), the next `count` ones around the circle that are no copies."""
+    """For each of n pictures, by their hashes (n, 8), the next `count` ones around the circle that are not copies."""
     pictures, signs = len(hashes), np.stack(hashes)
     if pictures > SMALL:
         close = near_duplicates(signs, np.zeros((pictures, 0), np.float32), Near(cosine=2))

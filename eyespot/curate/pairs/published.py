@@ -87,7 +87,7 @@ class Coco:
                     yield PairRow(PICTURES, {"file_name": f"{folder}/{name}", "image_id": str(id)})
                     yield from (PairRow(CAPTIONS, {"file_name": name, "caption": one}) for one in captions)
         except (ValueError, OSError) as error:
-            refuse(file, "", f"is no COCO JSON ({error})")
+            refuse(file, "", f"is not COCO JSON ({error})")
         yield from (LeftOut(f"image {id}", "is not listed among the images") for id in texts)
 
 

@@ -253,7 +253,7 @@ def distinct(records: Records, sources: Sources, near: Copies) -> Iterator[Outco
     pictures: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: "text" not in record):
         pictures.setdefault(record["image"], record)
-    # Drawn pictures are no copies: boards and sheets look alike and differ
+    # Drawn pictures are not copies: boards and sheets look alike and differ
     photos = [picture for picture in pictures.values() if picture["source"] != DRAWN]
     copies: dict[str, str] = {}  # the original of each, as images
     if len(photos) > 1:

@@ -40,7 +40,7 @@ class Lexicon:
             self.text = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
 
     def concepts(self, entry: str) -> list[int] | None:
-        """The concepts a noun or noun phrase stands for, none if it is no visible thing; None if it is not known."""
+        """The concepts a noun or noun phrase stands for, none if it is not a visible thing; None if it is not known."""
         wanted, low, high = entry.encode(), 0, len(self.text)
         while low < high:
             start = self.text.rfind(b"\n", low, (low + high) // 2) + 1 or low
@@ -135,7 +135,7 @@ def unseen(text: str, lexicon: Lexicon, named: bool) -> str | None:
     alone = len([word for word in words if word not in FUNCTION_WORDS]) == 1
     while start < len(words):
         length, concepts = longest_noun(words[start : start + LONGEST_PHRASE], lexicon)
-        kind = unseen_kind(words[start], lexicon) if length == 1 else None  # a black bear is no colour
+        kind = unseen_kind(words[start], lexicon) if length == 1 else None  # a black bear is not a colour
         if kind and not (alone and concepts and kind in ("colours", "actions")):  # an orange, a fly
             found.setdefault(kind, []).append(words[start])
         start += length

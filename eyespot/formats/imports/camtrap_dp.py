@@ -39,7 +39,7 @@ def read(place: Path) -> Iterator[PhotoFacts]:
         try:
             fields = json.loads(file.read(LARGEST).decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            refuse(package.place / PACKAGE, "", f"is no JSON ({error}); fetch the package again")
+            refuse(package.place / PACKAGE, "", f"is not JSON ({error}); fetch the package again")
     if not isinstance(fields, dict):
         refuse(package.place / PACKAGE, "", "is not a package; expected an object with resources")
     tables = {name: _table(package, fields, name) for name in ("deployments", "media", "observations")}

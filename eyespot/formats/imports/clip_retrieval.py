@@ -18,7 +18,7 @@ LAYOUT = Layout(keys=("key", "image_path", "url"), paths=("image_path", "url"))
 def source(places: list[Path]) -> ImportSource:
     """What a folder holds, part by part in the order of their numbers; `UsageError` if it is not one."""
     if len(places) != 1 or not places[0].is_dir():
-        raise UsageError(f"{', '.join(map(str, places))} is no folder; name one that holds img_emb and metadata")
+        raise UsageError(f"{', '.join(map(str, places))} is not a folder; name one that holds img_emb and metadata")
     folder = places[0].absolute()
     vectors, tables = (
         _numbered(folder / "img_emb", "img_emb", "npy"),

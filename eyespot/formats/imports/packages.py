@@ -55,7 +55,7 @@ class ExportPackage:
             except UnicodeDecodeError:
                 refuse(self.place / name, "", "is not UTF-8; save it as UTF-8 and run again")
             except csv.Error as error:
-                refuse(self.place / name, "", f"is no CSV ({error})")
+                refuse(self.place / name, "", f"is not CSV ({error})")
 
 
 def _zip(place: Path) -> zipfile.ZipFile:

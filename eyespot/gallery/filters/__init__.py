@@ -126,7 +126,7 @@ def _moment(date: str) -> str:
         except ValueError:
             pass  # the form is right and the day does not exist
     raise UsageError(
-        f"{date!r} is no date; write 2021, 2021-05, 2021-05-31 or 2021-05-31T18:02, in the camera's local time"
+        f"{date!r} is not a date; write 2021, 2021-05, 2021-05-31 or 2021-05-31T18:02, in the camera's local time"
     )
 
 

@@ -71,7 +71,7 @@ def rewritten(expression: str, columns: Sequence[str]) -> tuple[str, tuple[str, 
     if len(expression) > _LONGEST:
         raise UsageError(f"the filter has {len(expression)} characters; at most {_LONGEST} are allowed")
     if "\0" in expression or any("\ud800" <= letter <= "\udfff" for letter in expression):
-        raise UsageError("the filter holds characters that are no text; type it again")
+        raise UsageError("the filter holds characters that are not text; type it again")
     if max(accumulate((letter == "(") - (letter == ")") for letter in expression), default=0) > _DEEPEST:
         raise UsageError(_TOO_DEEP)
     writer = _Writer(columns)

@@ -33,7 +33,7 @@ _NO_PATTERN, _SAME_LIGHT = 8.0, 3.0  # grey levels: at most beside a plain gradi
 
 
 def comparer(view: View, kinds: NDArray[np.uint8]) -> Callable[[NDArray[np.int64]], Mask]:
-    """What says of pairs of rows, (pairs, 2), whether they are copies, (pairs,); files out of reach are no copies."""
+    """What says of pairs of rows, (pairs, 2), whether they are copies, (pairs,); files out of reach are not copies."""
 
     @lru_cache(_PICTURES)
     def read(row: int) -> tuple[list[str], Image.Image | None]:

@@ -228,7 +228,7 @@ class CopyOrigin(NamedTuple):
 
 
 def read_origin(copy: Path) -> CopyOrigin | None:
-    """None for a folder that is no copy, or was made by an older eyespot, which noted none."""
+    """None for a folder that is not a copy, or was made by an older eyespot, which noted none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads((copy / ORIGIN).read_bytes())
         return CopyOrigin(str(found["url"]), frozenset(map(str, found["parts"])), Path(found["published"]).name)

@@ -71,7 +71,7 @@ class Manifest:
 
     @classmethod
     def of(cls, text: bytes, url: str) -> Manifest:
-        """`DamagedManifest` for what is none or names files that are no gallery's; `EyespotError` if it is newer."""
+        """`DamagedManifest` for what is none or names files that are not a gallery's; `EyespotError` if it is newer."""
         try:
             found = json.loads(text)
             if found["format"] > FORMAT:
@@ -80,7 +80,7 @@ class Manifest:
             for name, file in files.items():
                 apart = file.at.rpartition("/")[0] != name.rpartition("/")[0]
                 if apart or not OURS.fullmatch(name) or "/." in f"/{file.at}":
-                    raise ValueError(f"{name} at {file.at} is no file of a gallery")
+                    raise ValueError(f"{name} at {file.at} is not a file of a gallery")
                 if any(type(number) is not int or not 0 <= number < 1 << 63 for number in (file.size, file.mtime_ns)):
                     raise ValueError(f"{name} has no size or time")
                 if type(file.digest) is not str or file.at != published_name(name, file.digest):

@@ -172,7 +172,7 @@ class Store:
     def _plain(self, name: str) -> str:
         """The name, of a folder if it is a file: a device or a pipe may have no end, or no beginning."""
         if self.folder is not None and not S_ISREG((self.folder / name).stat().st_mode):
-            raise EyespotError(f"{self.shown}/{name} is no plain file; {mended(self.shown)}")
+            raise EyespotError(f"{self.shown}/{name} is not a plain file; {mended(self.shown)}")
         return name
 
     @contextmanager

@@ -51,7 +51,7 @@ def level_of(value: float, amber: float, green: float) -> Level:
 def licence_check(licences: Sequence[str | None]) -> QualityCheck:
     """Whether the licence of every photo is known, and how many forbid commercial use (NC) or changes (ND).
 
-    A text that says "unclear", "unknown" or "none" is no licence.
+    A text that says "unclear", "unknown" or "none" is not a licence.
     """
     given = [licence.casefold() for licence in licences if licence and licence.strip()]
     named = [licence for licence in given if not re.match(r"\W*(unclear|unknown|none\b|n/a|\?)", licence)]

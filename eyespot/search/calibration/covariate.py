@@ -1,8 +1,8 @@
 """A model's answers as a covariate: people's verdicts say what an answer is worth on this ranking.
 
 `assisted` fits, by logistic regression along the curve of people's verdicts, how much likelier a hit is relevant the
-higher the model's answer on it. An answer itself is no verdict: it is cut nowhere, only the order of answers and their
-distance count, and a model that tells nothing, or whose worth the verdicts cannot show, changes nothing.
+higher the model's answer on it. An answer itself is not a verdict: it is cut nowhere, only the order of answers and
+their distance count, and a model that tells nothing, or whose worth the verdicts cannot show, changes nothing.
 
 The log-odds of a hit are those of its cell of ranks plus a multiple of its answer, which is exact where the model errs
 independently of the rank. How large the multiple is, and on which of two scales answers are measured, is drawn together

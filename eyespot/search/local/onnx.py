@@ -32,7 +32,7 @@ def load(place: str = "") -> OnnxRanker:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors share no other base
         reason = " ".join(str(error).split())[:100]
-        raise UsageError(f"{path} is no ONNX file that can be read ({reason}); {FORM}") from None
+        raise UsageError(f"{path} is not an ONNX file that can be read ({reason}); {FORM}") from None
     names = {one.name for one in session.get_inputs()}
     if not REQUIRED <= names <= REQUIRED | KEYPOINTS:
         raise UsageError(f"{path} takes {', '.join(sorted(names))}; {FORM}")

@@ -17,7 +17,7 @@ ALWAYS = 4  # pairs of points that some homography fits whatever they are: no ev
 
 
 def load(ratio: str = "0.8") -> Spatial:
-    """The check; `spatial:0.95` sets the ratio, `spatial:1` leaves that test out; `UsageError` for what is no share."""
+    """The check; `spatial:0.95` sets the ratio, `spatial:1` leaves that test out; `UsageError` if it is not a share."""
     import cv2  # noqa: F401 - a missing package is told here, by name, and not at the first pair
 
     try:

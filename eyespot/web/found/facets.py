@@ -106,7 +106,7 @@ def filters_of(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _label_column(shards: Sequence[ShardFacets], name: str) -> _LabelColumn | None:
-    """A column as numbers of its values; None for what is no label: a measure, a list, a value for each picture."""
+    """A column as numbers of its values; None for what is not a label: a measure, a list, a value for each picture."""
     import pyarrow as pa
 
     numbers: dict[str, int] = {}  # by their spelling in lower case

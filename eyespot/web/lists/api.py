@@ -288,7 +288,7 @@ def params_of(address: str) -> SearchParams:
             {name: values if name in SEVERAL else values[-1] for name, values in given.items()}
         )
     except (ValidationError, ValueError):
-        raise UsageError("`query` is no search; give what stands behind the ? in a search's address") from None
+        raise UsageError("`query` is not a search; give what stands behind the ? in a search's address") from None
 
 
 # -- verdicts -----------------------------------------------------------------------------------------------------

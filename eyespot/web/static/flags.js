@@ -21,7 +21,7 @@ const flagPhoto = (() => {
   for (const button of dialog.querySelectorAll("[data-flag]")) button.addEventListener("click", () => put(button.dataset.flag));
   dialog.addEventListener("keydown", (event) => {
     if (!dialog.open) return;  // the focus leaves a moment after it closes, and the next key is the page's
-    event.stopPropagation();  // a letter here is no mark
+    event.stopPropagation();  // a letter here is not a mark
     if (event.target === reason) {
       if (event.key === "Enter") { event.preventDefault(); put("other"); }
       return;

@@ -37,7 +37,7 @@ async function ask(address, init, wrong) {
 
 // -- a picture: chosen, dropped or pasted
 async function searchWith(file) {
-  if (!file || !file.type.startsWith("image/")) return tell("That is no picture.");
+  if (!file || !file.type.startsWith("image/")) return tell("That is not a picture.");
   tell("The picture is being sent.");
   const body = new FormData();
   body.append("picture", file);

@@ -88,7 +88,7 @@ def train(
     It is named only if the material's test finds it significantly better than the frozen space, or with `keep_anyway`.
     Raises `UsageError` for a folder with a training of other things, pairs of another length than
     the config's, fewer pairs than a batch, and without held-out pairs or a test where the model is not stored anyway;
-    `EyespotError` if the loss is no number.
+    `EyespotError` if the loss is not a number.
     """
     if not settings.keep_anyway and (material.held_out is None or material.test is None):
         raise UsageError(
@@ -251,7 +251,7 @@ class _Training:
         loss = OF_NAME[self.settings.loss](views, found, self.settings.temperature)
         if not torch.isfinite(loss):
             raise EyespotError(
-                f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
+                f"the loss of step {self.step + 1} is not a number; train into a new folder with a lower --rate"
             )
         self.scaler.scale(loss / self.settings.accumulate).backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())

@@ -24,7 +24,7 @@ class Targets(NamedTuple):
     """What the queries of a batch are to find.
 
     images: (B, E), query i's own in row i. semi: (B, s, E) semi-positives of each, `weights` (B, s) their soft targets,
-    0 where there is none. hidden: (B, B), True where image j is no negative of query i: another caption's copy of
+    0 where there is none. hidden: (B, B), True where image j is not a negative of query i: another caption's copy of
     query i's image, or one of its semi-positives.
     """
 

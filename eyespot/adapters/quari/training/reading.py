@@ -102,7 +102,7 @@ def _together(place: Path, files: Sequence[Path]) -> PairsRead:
     parts, notes = [], []
     for path in files:
         if path.suffix not in READERS:
-            raise UsageError(f"{path} is no file of pairs; known are: {', '.join(READERS)}")
+            raise UsageError(f"{path} is not a file of pairs; known are: {', '.join(READERS)}")
         found = READERS[path.suffix](path)
         parts.append(found.pairs)
         notes += found.notes
@@ -161,7 +161,7 @@ def _npz(path: Path) -> PairsRead:
 def _pt(path: Path) -> PairsRead:
     contents = arrays_in(path, TENSOR_FILE)
     if not isinstance(contents, dict):
-        raise UsageError(f"{path} is no mapping with texts and images")
+        raise UsageError(f"{path} is not a mapping with texts and images")
     return PairsRead(_pairs(path, contents), [])
 
 
@@ -170,7 +170,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return found
     except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from None
+        raise UsageError(f"{path} is not an .npy file of numbers ({error}); save the vectors with numpy.save") from None
 
 
 def _parquet(path: Path) -> PairsRead:

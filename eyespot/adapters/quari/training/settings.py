@@ -107,7 +107,7 @@ def cosine(step: int, _total: int, per_epoch: int) -> float:
 
 def _cycle(step: int, total: int, ends: tuple[float, float, float]) -> float:
     first, peak, last = ends
-    top = 0.01 * total - 1  # torch counts the peak from 0, and between steps where the hundredth is no whole step
+    top = 0.01 * total - 1  # torch counts the peak from 0, and between steps where the hundredth is not a whole step
     if step <= top:
         start, end, done = first, peak, step / top if top else 1.0
     else:
