@@ -89,11 +89,11 @@ def test_an_encoder_nobody_knows_needs_its_dim() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--images", "many"), "no number of images"),
-        (("--images", "0"), "no number of images"),
-        (("--images", "9" * 400), "no number of images"),
-        (("--images", "1M", "--latency", "soon"), "no time"),
-        (("--images", "1M", "--latency", "0s"), "no time"),
+        (("--images", "many"), "not a number of images"),
+        (("--images", "0"), "not a number of images"),
+        (("--images", "9" * 400), "not a number of images"),
+        (("--images", "1M", "--latency", "soon"), "not a time"),
+        (("--images", "1M", "--latency", "0s"), "not a time"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...], message: str) -> None:

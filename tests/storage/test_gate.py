@@ -143,7 +143,7 @@ def test_a_recipe_gives_a_model_no_file_from_elsewhere(prompt: str, tmp_path: Pa
     (tmp_path / "secret").write_text("SECRET")
     (folder / "link").symlink_to(tmp_path / "secret")
     (folder / "a.toml").write_text(f"[[steps]]\nstep = 'x'\nprompt = {json.dumps(prompt)}")
-    with bounded(), pytest.raises(EyespotError, match=r"is no file beside the recipe|there is no file"):
+    with bounded(), pytest.raises(EyespotError, match=r"is not a file beside the recipe|there is no file"):
         read_recipe(folder / "a.toml")
 
 

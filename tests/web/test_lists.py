@@ -73,7 +73,7 @@ def test_yes_verdicts_become_a_list_with_everybodys_words(world: ServerSettings,
         ({"items": ["0" * 32]}, "no photo"),
         ({"verdict": "yes"}, "give the search"),
         ({"verdict": "yes", "query": "q=never+judged"}, "said yes"),
-        ({"query": "q=a&where=" + "x" * 3000}, "no search"),
+        ({"query": "q=a&where=" + "x" * 3000}, "not a search"),
         ({"name": "\u200b\n"}, "visible"),
     ],
 )
