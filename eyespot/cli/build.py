@@ -215,6 +215,23 @@ app.command("rmir-audit")(_building.rmir_audit)
 app.command("recos")(_building.recos)
 
 
+@app.command("publish")
+def publish(
+    folder: Path = typer.Argument(metavar="SET", help="The finished set: OUT/set of a builder."),
+    to: str = typer.Option(..., "--to", help="A new folder, hf:OWNER/NAME (private), or zenodo (a draft)."),
+    version: str = typer.Option("1.0.0", help="The version of this release."),
+    json: bool = json_option(),
+) -> None:
+    """Give a finished set a version, a citation and checksums, and send it where others get it."""
+    from eyespot.bridges.hubs import Release, publish
+
+    release = Release.of(folder, version)
+    if release.red:
+        warn(f"{release.red} checks of its card are red; readers see them first")
+    where = publish(release, to)
+    print_result({"set": str(folder), "version": version, "at": where, "red": release.red}, [where], json)
+
+
 @app.command("captions")
 def captions(
     budget: BudgetSettings,
