@@ -27,7 +27,7 @@ from eyespot.types import EyespotError, UsageError
 
 CROISSANT, CITATION, SUMS = "croissant.json", "CITATION.cff", "SHA256SUMS"
 VERSION = re.compile(r"\d+\.\d+\.\d+")
-HUB, ZENODO = "hf:", "zenodo"
+HUB, ZENODO = "hub:", "zenodo"
 HOST = "https://zenodo.org"  # ZENODO_URL names another, such as https://sandbox.zenodo.org
 ANSWER, SILENCE = 1 << 22, 120.0  # bytes, and seconds without one
 
@@ -92,7 +92,7 @@ class Release:
 
 
 def publish(release: Release, to: str) -> str:
-    """Send a release to a new folder, `hf:OWNER/NAME` or `zenodo`; where it is now."""
+    """Send a release to a new folder, `hub:OWNER/NAME` or `zenodo`; where it is now."""
     if to.startswith(HUB):
         return _to_hub(release, to.removeprefix(HUB))
     if to == ZENODO:
@@ -103,7 +103,7 @@ def publish(release: Release, to: str) -> str:
 
 def _to_hub(release: Release, name: str) -> str:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        raise UsageError(f"a dataset of the hub is hf:OWNER/NAME, not {HUB}{name}")
+        raise UsageError(f"a dataset of the hub is hub:OWNER/NAME, not {HUB}{name}")
     with quiet(), TemporaryDirectory() as temporary:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError
@@ -142,13 +142,13 @@ def _to_zenodo(release: Release) -> str:
         with ZipFile(packed, "w", ZIP_STORED) as file:
             for path in sorted(place.rglob("*")):
                 file.write(path, path.relative_to(place))
-        draft = _asked(f"{host}/api/deposit/depositions", token, json.dumps({"metadata": metadata}).encode())
+        draft = _zenodo_answer(f"{host}/api/deposit/depositions", token, json.dumps({"metadata": metadata}).encode())
         with packed.open("rb") as data:
-            _asked(f"{draft['links']['bucket']}/set-{release.version}.zip", token, data, size=packed.stat().st_size)
+            _zenodo_answer(f"{draft['links']['bucket']}/set-{release.version}.zip", token, data, size=packed.stat().st_size)
     return str(draft["links"]["html"])
 
 
-def _asked(url: str, token: str, data: bytes | BinaryIO, *, size: int | None = None) -> Any:
+def _zenodo_answer(url: str, token: str, data: bytes | BinaryIO, *, size: int | None = None) -> Any:
     """What Zenodo answers to JSON, or to a file of this many bytes."""
     kind = {"Content-Type": "application/json"} if size is None else {"Content-Length": str(size)}
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream", **kind}

@@ -218,7 +218,7 @@ app.command("recos")(_building.recos)
 @app.command("publish")
 def publish(
     folder: Path = typer.Argument(metavar="SET", help="The finished set: OUT/set of a builder."),
-    to: str = typer.Option(..., "--to", help="A new folder, hf:OWNER/NAME (private), or zenodo (a draft)."),
+    to: str = typer.Option(..., "--to", help="A new folder, hub:OWNER/NAME (private), or zenodo (a draft)."),
     version: str = typer.Option("1.0.0", help="The version of this release."),
     json: bool = json_option(),
 ) -> None:

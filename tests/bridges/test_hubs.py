@@ -124,7 +124,7 @@ def test_a_folder_has_version_citation_and_checksums_that_sha256sum_takes(built:
 
 
 def test_the_hub_gets_it_private_with_a_tag(built: Path, host: type[Host]) -> None:
-    told = published(built, "--to", "hf:ada/robins")
+    told = published(built, "--to", "hub:ada/robins")
 
     created = json.loads(host.taken["POST /api/repos/create"])
     assert (created["name"], created["organization"], created["type"]) == ("robins", "ada", "dataset")
@@ -150,7 +150,7 @@ def test_zenodo_gets_a_draft_with_one_zip(built: Path, host: type[Host]) -> None
     assert told["at"].endswith("/deposit/7") and not any("publish" in path for path in host.taken)
 
 
-@pytest.mark.parametrize("to", ["hf:ada/robins", "zenodo"])
+@pytest.mark.parametrize("to", ["hub:ada/robins", "zenodo"])
 def test_a_host_that_refuses_is_one_sentence_without_the_token(built: Path, host: type[Host], to: str) -> None:
     host.refuse = True
     done = run_eyespot("build", "publish", built, "--to", to)
@@ -161,7 +161,7 @@ def test_a_host_that_refuses_is_one_sentence_without_the_token(built: Path, host
 
 def test_what_is_not_ready_is_refused(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZENODO_TOKEN", raising=False)
-    for words in (("--to", "hf:robins"), ("--to", "zenodo"), ("--to", tmp_path / "a", "--version", "first")):
+    for words in (("--to", "hub:robins"), ("--to", "zenodo"), ("--to", tmp_path / "a", "--version", "first")):
         refuses("build", "publish", built, *words)
     refuses("build", "publish", tmp_path, "--to", tmp_path / "b")
     copy = tmp_path / "set"
