@@ -58,6 +58,8 @@ def listing(
         rows += [{"name": name, "left_out": why, "here": []} for name, why in toml_of(TABLE)["left_out"].items()]
         about = {f"left out: {row['name']}": row["left_out"] for row in rows if "left_out" in row}
         lines += [f"{name}: {text}" for name, text in (about | toml_of(TABLE)["sources"]).items()]
+    newest = ", ".join(name for name, one in entries().items() if one.repo and "commit" in one.unpinned)
+    lines += [f"Without a commit of their own yet, so fetched at the hub's newest: {newest}"] if newest else []
     print_result(rows, [*lines, "Figures are published zero-shot ones, none is eyespot's own."], json)
 
 
@@ -107,7 +109,8 @@ def get(
         terms = wanted.licence or "unknown; see its README"
         warn(f"{name}: {offered.bytes / 1e6:,.0f} MB to fetch{ram}; licence: {terms}")
         if not wanted.revision:
-            warn(f"the table names no commit of {name} yet; this is {offered.repository.commit[:12]}, the newest")
+            newest = f"the hub's newest commit, {offered.repository.commit[:12]}, is fetched"
+            warn(f"the table names no commit of {name} yet: {newest} and checked against the hub's own digests")
         if variant in ("int8", "q4"):
             warn(f"{variant} ranks worse than fp32; its vectors are a space of their own")
         with progress_bar("bytes") as progress:
