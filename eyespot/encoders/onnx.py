@@ -47,7 +47,9 @@ def load(spec: str, *, batch: int | None = None) -> Encoder:
     named = Path(spec).expanduser()
     folder = moved_to(named)
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}; if it moved, name where it is now: eyespot index -e onnx:FOLDER")
+        raise UsageError(
+            f"there is no folder {folder}; if it moved, name where it is now: eyespot index -e onnx:FOLDER"
+        )
     stated = toml_of(folder / SETTINGS) if (folder / SETTINGS).exists() else described(folder)
     settings = checked(stated, folder)
     for name in (settings.image.file, settings.text.file, settings.text.tokenizer):
@@ -343,9 +345,8 @@ def _first_line(error: Exception) -> str:
 
 
 def fitted(picture: Image, settings: ImageSettings) -> Image:
-    """A picture at the tower's size: shorter side to fit and the middle cut out ("shortest", offsets rounded as
-    torchvision does, or cut off as transformers does), stretched ("squash"), or longer side to fit on black ("longest").
-    """
+    """A picture at the tower's size: shorter side to fit and the middle cut out ("shortest", offsets as torchvision
+    or transformers has them), stretched ("squash"), or longer side to fit on black ("longest")."""
     height, width = settings.height_width
     if settings.resize == "squash":
         return picture.resize((width, height), _filter(settings))

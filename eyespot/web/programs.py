@@ -137,7 +137,7 @@ def _embedded(state: AppState, wanted: EmbeddingRequest) -> tuple[str, Vectors, 
     return space.encoder, vectors, usage
 
 
-class RerankRequest(BaseModel):
+class DocumentsRequest(BaseModel):
     """Texts and pictures to be ranked for a query, as Jina and Cohere have it."""
 
     query: str | dict[str, Any] = Field(description="A text, or a picture: {image: base64}.")
@@ -147,7 +147,7 @@ class RerankRequest(BaseModel):
 
 
 @router.post("/rerank", tags=["search"])
-def rerank(state: State, wanted: RerankRequest) -> Response:
+def rerank(state: State, wanted: DocumentsRequest) -> Response:
     """The documents by their cosine to the query, best first; of equals the earlier one."""
     inputs = EmbeddingRequest(input=[wanted.query, *wanted.documents], model=wanted.model)
     encoder, vectors, usage = _embedded(state, inputs)

@@ -28,9 +28,9 @@ from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 from tests.command import environment, refuses, run_eyespot
 from tests.lazy_import import requires, without
-from tests.models import exports, plain_exports
+from tests.models import exports
 from tests.wording import raises
-from tests.worlds import draw_photos
+from tests.worlds import draw_photos, plain_exports
 from tests.worlds.hub_mirror import HubMirror, hub
 
 pytestmark = requires("onnx")
@@ -267,7 +267,9 @@ def test_a_model_of_the_table_without_a_pin_is_fetched_and_pinned(
 
     assert "fetched at the hub's newest: siglip2-base, " in listed and commit[:12] in got.stderr
     record = installed.find(bare.name)
-    assert record is not None and record.revision == commit == toml_of(Path("g") / "gallery.toml")["spaces"][0]["revision"]
+    assert (
+        record is not None and record.revision == commit == toml_of(Path("g") / "gallery.toml")["spaces"][0]["revision"]
+    )
     assert bare.unpinned == "commit, digests, vectors" and pinned.unpinned == "" and pinned.revision == commit
     monkeypatch.setattr("eyespot.encoders._installing.entries", lambda: {bare.name: pinned})
     assert run("models", "check", bare.name, **env)["compared"]

@@ -89,7 +89,13 @@ def entry(kind: str, models: Mapping[str, Path]) -> Entry:
     if kind != "rclip":
         return table.entry(NAMES[kind])
     settings = json.loads((models["clip"] / "preprocessor_config.json").read_text())
-    image = {"size": 32, "resize": "shortest", "crop": "floor", "mean": settings["image_mean"], "std": settings["image_std"]}
+    image = {
+        "size": 32,
+        "resize": "shortest",
+        "crop": "floor",
+        "mean": settings["image_mean"],
+        "std": settings["image_std"],
+    }
     text = {"length": 32, "pad_token": "<pad>"}
     return Entry(name="org/rclip", repo="org/rclip", folder="ViT-tiny", tokenizer="org/clip", image=image, text=text)
 
