@@ -109,8 +109,7 @@ def get(
         terms = wanted.licence or "unknown; see its README"
         warn(f"{name}: {offered.bytes / 1e6:,.0f} MB to fetch{ram}; licence: {terms}")
         if not wanted.revision:
-            newest = f"{offered.repository.commit[:12]}, the newest, checked against the hub's own digests"
-            warn(f"the table names no commit of {name} yet; this is {newest}")
+            warn(f"the table names no commit of {name} yet; this is {offered.repository.commit[:12]}, the newest")
         if variant in ("int8", "q4"):
             warn(f"{variant} ranks worse than fp32; its vectors are a space of their own")
         with progress_bar("bytes") as progress:

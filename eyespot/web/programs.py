@@ -149,7 +149,7 @@ class DocumentsRequest(BaseModel):
 @router.post("/rerank", tags=["search"])
 def rerank(state: State, wanted: DocumentsRequest) -> Response:
     """The documents by their cosine to the query, best first; of equals the earlier one."""
-    inputs = EmbeddingRequest(input=[wanted.query, *wanted.documents], model=wanted.model)
+    inputs = EmbeddingRequest.model_validate({"input": [wanted.query, *wanted.documents], "model": wanted.model})
     encoder, vectors, usage = _embedded(state, inputs)
     scores = vectors[1:] @ vectors[0]  # (documents,)
     best = np.argsort(-scores, kind="stable")[: wanted.top_n].tolist()

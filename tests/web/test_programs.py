@@ -112,9 +112,9 @@ def test_documents_are_ranked_as_jina_and_cohere_have_it(client: TestClient, enc
     wanted = dict(zip((3, 0, 2), (vectors @ vectors[0]).tolist(), strict=True))
 
     assert [*scores] == sorted(scores, key=lambda at: -scores[at]) and set(scores) == {0, 1, 2, 3} and answer["usage"]
-    assert all(abs(scores[at] - value) < 1e-5 for at, value in wanted.items()) and [*scores][0] == 3
+    assert all(abs(scores[at] - value) < 1e-5 for at, value in wanted.items()) and next(iter(scores)) == 3
     best = client.post("/v1/rerank", json={"query": {"image": encoded}, "documents": documents, "top_n": 2}).json()
-    assert [one["index"] for one in best["results"]][0] == 1 and len(best["results"]) == 2
+    assert best["results"][0]["index"] == 1 and len(best["results"]) == 2
     for wrong in ({"documents": []}, {"documents": ["a", 5]}, {"top_n": 0}, {"query": ""}):
         body = {"query": "a heron", "documents": documents} | wrong
         assert client.post("/v1/rerank", json=body).status_code == 422
