@@ -58,8 +58,8 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     rng, app = np.random.default_rng(0), application(ServerSettings(gallery, seconds=600))
     collection, pairs = Collection(gallery), [f"a {one} {other}" for one in WORDS for other in WORDS]
     vectors = collection.encoder.encode_texts(pairs)
-    scans = [partial(scanned, collection.index, vectors, count) for count in (QUERIES, 1)]
-    yield raced(Race("batch/scan", "one query", *scans, GOAL, clock=time.perf_counter), rng, options.quick)
+    many, single = (partial(scanned, collection.index, vectors, count) for count in (QUERIES, 1))
+    yield raced(Race("batch/scan", "one query", many, single, GOAL, clock=time.perf_counter), rng, options.quick)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 4000)) as client:
         for by in ("look", "both"):
             ours, theirs = (partial(hits, client, by, count) for count in (QUERIES, 1))

@@ -115,7 +115,8 @@ def test_documents_are_ranked_as_jina_and_cohere_have_it(client: TestClient, enc
     assert all(abs(scores[at] - value) < 1e-5 for at, value in wanted.items()) and next(iter(scores)) == 3
     best = client.post("/v1/rerank", json={"query": {"image": encoded}, "documents": documents, "top_n": 2}).json()
     assert best["results"][0]["index"] == 1 and len(best["results"]) == 2
-    for wrong in ({"documents": []}, {"documents": ["a", 5]}, {"top_n": 0}, {"query": ""}):
+    faults: list[dict[str, Any]] = [{"documents": []}, {"documents": ["a", 5]}, {"top_n": 0}, {"query": ""}]
+    for wrong in faults:
         body = {"query": "a heron", "documents": documents} | wrong
         assert client.post("/v1/rerank", json=body).status_code == 422
 
