@@ -146,7 +146,7 @@ SAYS = {
     "hits by a query's id": ('eyespot.open("gallery").search("a cat")["q"]', "hits are numbered from 0"),
     "a vector": ('eyespot.open("gallery").search(np.ones(512, "f4"))', "collection.index.search(vector[None], k)"),
     "a gallery that is not there": ('eyespot.open("nowhere")', "nowhere"),
-    "a name with a typing error": ('eyespot.load_encoder("startr")', "there are: crops, hf"),
+    "a name with a typing error": ('eyespot.load_encoder("startr")', "there are: hf"),
     "a model that is not here": ('eyespot.load_encoder("siglip2-base")', "eyespot models get siglip2-base"),
     "vectors in double precision": ("eyespot.load_index(np.eye(4))", "take .astype(np.float32)"),
     "a ranking that is a text": ('eyespot.Run.from_orders({"q": "abc"})', "orders are {query: [image, …]}, best first"),

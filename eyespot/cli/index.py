@@ -59,8 +59,7 @@ def run(
     if settings.dry_run:
         _tell_survey(place, roots, json)
         return
-    crops, name = settings.crops, settings.encoder
-    encoders = _encoders(place, name if crops is None else f"crops:{crops}:{name or 'starter'}", bool(photos))
+    encoders = _encoders(place, settings.encoder, bool(photos))
     _tell_namesakes(place, encoders)
     threads = settings.workers or usable_cores()
     reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if settings.ocr else None

@@ -58,6 +58,8 @@ def listing(
         rows += [{"name": name, "left_out": why, "here": []} for name, why in toml_of(TABLE)["left_out"].items()]
         about = {f"left out: {row['name']}": row["left_out"] for row in rows if "left_out" in row}
         lines += [f"{name}: {text}" for name, text in (about | toml_of(TABLE)["sources"]).items()]
+    newest = ", ".join(name for name, one in entries().items() if one.repo and "commit" in one.unpinned)
+    lines += [f"Without a commit of their own yet, so fetched at the hub's newest: {newest}"] if newest else []
     print_result(rows, [*lines, "Figures are published zero-shot ones, none is eyespot's own."], json)
 
 

@@ -179,6 +179,8 @@ def _pictures(settings: Mapping[str, Any]) -> dict[str, Any]:
     size, crop = settings.get("size"), settings.get("crop_size")
     shortest = size.get("shortest_edge") if isinstance(size, dict) else size
     found["resize"] = "shortest" if shortest and settings.get("do_center_crop", crop is not None) else "squash"
+    if found["resize"] == "shortest":
+        found["crop"] = "floor"  # as transformers cuts, whose file this is
     chosen = (crop if found["resize"] == "shortest" else None) or size
     if isinstance(chosen, dict):
         sides = chosen.get("height", shortest), chosen.get("width", shortest)

@@ -5,6 +5,7 @@ The settings file says how a picture and a text become the towers' inputs; docs/
 
 from __future__ import annotations
 
+import math
 import os
 import string
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from eyespot.encoders._layouts import described, padding_of
 from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
-from eyespot.models.installed import is_inside
+from eyespot.models.installed import is_inside, moved_to
 from eyespot.settings.fields import Settings
 from eyespot.storage.text_files import toml_of
 from eyespot.types import Encoder, EyespotError, Pixels, Space, UsageError, Vectors
@@ -43,13 +44,18 @@ def load(spec: str, *, batch: int | None = None) -> Encoder:
     if spec.startswith("hub:"):
         found: Encoder = rooms.load("encoders", f"model:{spec.removeprefix('hub:')}", batch=batch)
         return found
-    folder = Path(spec).expanduser()
-    has_settings = (folder / SETTINGS).exists() or not folder.is_dir()
-    settings = checked(toml_of(folder / SETTINGS) if has_settings else described(folder), folder)
+    named = Path(spec).expanduser()
+    folder = moved_to(named)
+    if not folder.is_dir():
+        raise UsageError(
+            f"there is no folder {folder}; if it moved, name where it is now: eyespot index -e onnx:FOLDER"
+        )
+    stated = toml_of(folder / SETTINGS) if (folder / SETTINGS).exists() else described(folder)
+    settings = checked(stated, folder)
     for name in (settings.image.file, settings.text.file, settings.text.tokenizer):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}; put it there or name another file in {SETTINGS}")
-    return OnnxEncoder(folder, settings, f"onnx:{folder.resolve()}", batch)
+    return OnnxEncoder(folder, settings, f"onnx:{named.resolve()}", batch)
 
 
 # -- the settings file --------------------------------------------------------------------------------------
@@ -79,6 +85,7 @@ class ImageSettings(Settings):
     mean: Three = (0.0, 0.0, 0.0)
     std: Three = (1.0, 1.0, 1.0)
     pixels: Literal["normalised", "bytes"] = "normalised"  # bytes: the graph normalises by itself
+    crop: Literal["round", "floor"] = "round"  # where half a pixel stands over: to even, or to the left and top
 
     @property
     def height_width(self) -> tuple[int, int]:
@@ -263,7 +270,7 @@ _TYPES = {
     "tensor(int32)": np.int32,
     "tensor(int64)": np.int64,
 }
-_LATER = ("pixels", "padding_side", "strip_punctuation", "prefix", "full_mask")
+_LATER = ("pixels", "crop", "padding_side", "strip_punctuation", "prefix", "full_mask")
 
 
 def _usual(settings: ImageSettings | TextSettings) -> set[str]:
@@ -338,15 +345,16 @@ def _first_line(error: Exception) -> str:
 
 
 def fitted(picture: Image, settings: ImageSettings) -> Image:
-    """A picture at the tower's size: shorter side to fit and the middle cut out ("shortest", sides and offsets
-    rounded as torchvision rounds them), stretched ("squash"), or longer side to fit on black ("longest")."""
+    """A picture at the tower's size: shorter side to fit and the middle cut out ("shortest", offsets as torchvision
+    or transformers has them), stretched ("squash"), or longer side to fit on black ("longest")."""
     height, width = settings.height_width
     if settings.resize == "squash":
         return picture.resize((width, height), _filter(settings))
     choose = max if settings.resize == "shortest" else min
     goal, side = choose((width, picture.width), (height, picture.height), key=lambda pair: pair[0] / pair[1])
     sides = (max(1, picture.width * goal // side), max(1, picture.height * goal // side))
-    left, top = round((sides[0] - width) / 2), round((sides[1] - height) / 2)
+    halved = round if settings.crop == "round" else math.floor
+    left, top = halved((sides[0] - width) / 2), halved((sides[1] - height) / 2)
     return picture.resize(sides, _filter(settings)).crop((left, top, left + width, top + height))
 
 

@@ -26,6 +26,7 @@ from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
+from eyespot.models.installed import in_known_space
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root, numbers_of
@@ -95,7 +96,8 @@ def index(
             open_things.enter_context(locked(gallery))
             open_things.enter_context(sqlite.whole(gallery / INDEX))
             notes = recovery.ready_ledger(gallery, options.repair)
-            job = _IndexJob(gallery, encoders, options)
+            spaces = disk.read_or_rebuild_header(gallery).spaces.values()
+            job = _IndexJob(gallery, [in_known_space(one, spaces) for one in encoders], options)
             open_things.callback(job.index.close)
             open_things.callback(job.words.close)
             job.summary.notes += notes

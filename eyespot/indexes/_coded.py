@@ -124,6 +124,7 @@ class _QuantisedQueries(NamedTuple):
     step: Reals  # (m,)
     left: Reals  # (m,), its length
     lengths: Reals  # (m,)
+    fine: _QuantisedQueries | None = None  # of many: the same in 16 bits
 
     def terms(self, codes: Codes) -> Reals:
         """(5, m): what a row's score is computed from, and what its bound is computed from; see `kernels.scans`."""
@@ -143,7 +144,7 @@ def _quantise_queries(queries: Reals, step: Reals) -> tuple[_QuantisedQueries, R
     ), whole
 
 
-def _few(queries: NDArray[np.float32]) -> _QuantisedQueries:
+def _few(queries: NDArray[np.floating[Any]]) -> _QuantisedQueries:
     """Sixteen bits, less where a sum of products with codes could leave 32 bits."""
     exact = queries.astype(np.float64)
     size = np.abs(exact)
@@ -156,7 +157,7 @@ def _many(queries: NDArray[np.float32]) -> _QuantisedQueries:
     exact = np.zeros((-(-len(queries) // _TILE) * _TILE, queries.shape[1]))  # whole tiles
     exact[: len(queries)] = queries
     batch, whole = _quantise_queries(exact, np.abs(exact).max(axis=1) / 127)
-    return batch._replace(whole=_padded(whole + 128, np.uint8))
+    return batch._replace(whole=_padded(whole + 128, np.uint8), fine=_few(exact))
 
 
 def _padded(whole: Reals, kind: type) -> NDArray[Any]:
@@ -174,7 +175,7 @@ class _Worker:
 
     def __init__(self, quantised: _QuantisedQueries, batch: QueryBatch) -> None:
         count, k = len(quantised.lengths), int(batch.ks.max(initial=1))
-        self._asked, self._many, self._allowed = quantised, quantised.whole.dtype == np.uint8, batch.allowed
+        self._asked, self._allowed = quantised, batch.allowed
         self._masks = np.ones(count, np.uint8)
         self._masks[: len(batch)] = batch.masks
         self._heaps, self._floors = np.full((count, k), -np.inf), np.full(count, -np.inf)
@@ -183,7 +184,7 @@ class _Worker:
         self._rows = np.empty((count, _room(k)), np.int64)
         self._limits = np.empty((count, _room(k), 2))
         self._counts = np.zeros(count, np.int64)
-        if self._many:
+        if quantised.fine is not None:
             self._floors[quantised.lengths == 0] = np.inf  # all rows tie
 
     def scan(self, codes: Codes, span: tuple[int, int, int]) -> None:
@@ -193,8 +194,8 @@ class _Worker:
         allowed = self._allowed[first : first + len(codes.codes)]
         gallery = np.asarray(codes.codes), np.asarray(codes.bounds), allowed
         batch = self._asked.whole, self._asked.terms(codes), self._masks
-        if self._many:
-            scan_many(gallery, batch, self._state(), span)
+        if (fine := self._asked.fine) is not None:
+            scan_many(gallery, (*batch, fine.whole, fine.terms(codes)), self._state(), span)
             return
         while (start := scan_few(gallery, batch, self._state(), (first, start, stop))) < stop:
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)], axis=1)

@@ -120,7 +120,7 @@ class Exact:
         elif k and len(checked):
             first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(checked))
             shortlists = first.scan(checked, k, mask)
-        answers = [self._best(query, shortlist, k) for query, shortlist in zip(checked, shortlists, strict=False)]
+        answers = self._answers(checked[: len(shortlists)], shortlists, [k] * len(shortlists))
         rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(checked), k)
         return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(checked), k)
 
@@ -150,15 +150,23 @@ class Exact:
         """The same by one scan."""
         queries = queries_for(self._rows, np.stack([one.query for one in requests]))
         batch = QueryBatch.each(queries, [positive(one.k) for one in requests], [one.mask for one in requests])
-        shortlists = first.scan_each(batch)
+        answers = self._answers(queries, first.scan_each(batch), [one.k for one in requests])
+        return [(rows[None], scores[None]) for rows, scores in answers]
+
+    def _answers(
+        self, queries: NDArray[np.float32], shortlists: Sequence[Shortlist], ks: Sequence[int]
+    ) -> list[tuple[Ids, Reals]]:
+        """The best rows of each query (m, dim) by its true scores; the rows of all are read from the disk together."""
+        if shortlists:
+            self._rows.prefetch(np.unique(np.concatenate([one.rows for one in shortlists])))
         found: dict[int, tuple[Ids, Reals]] = {}
 
         def score(at: int) -> None:
-            rows, scores = self._best(queries[at], shortlists[at], requests[at].k)
-            found[at] = rows[None], scores[None]
+            found[at] = self._best(queries[at], shortlists[at], ks[at])
 
-        spread(score, range(len(batch)), min(len(batch), self._threads or default_threads()))
-        return [found[at] for at in range(len(batch))]
+        threads = min(max(1, len(shortlists)), self._threads or default_threads())
+        spread(score, range(len(shortlists)), threads)
+        return [found[at] for at in range(len(shortlists))]
 
     def _let_through(self, mask: Mask | None) -> tuple[Mask | None, int]:
         """A mask, None where it lets all rows through, and how many these are."""

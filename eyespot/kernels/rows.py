@@ -80,9 +80,8 @@ class RowBlocks:
         return int(self.starts[-1])
 
     def scores(self, rows: Ids, query: Reals, inner: Inner) -> Reals:
-        """The inner products of some rows (n,) with one query (dim,), in double precision."""
+        """The inner products of some rows (n,) with one query (dim,), in double precision; see `prefetch`."""
         order = np.argsort(rows)
-        self._prefetch(rows[order])
         found = np.empty(len(rows))
         step = max(1, _AT_ONCE // max(1, self.dim))
         for block, first, part in self._by_block(rows[order]):
@@ -107,7 +106,7 @@ class RowBlocks:
             return parts[0] if len(parts) == 1 else np.concatenate(parts)
         found = np.empty((len(rows), self.dim), np.float32)
         if (rows[1:] >= rows[:-1]).all():
-            self._prefetch(rows)
+            self.prefetch(rows)
             for block, first, part in self._by_block(rows):
                 if block.dtype == np.float32 and block.flags.c_contiguous:
                     np.take(block, rows[part] - first, axis=0, out=found[part], mode="clip")  # other modes copy twice
@@ -115,12 +114,13 @@ class RowBlocks:
                     found[part] = block[rows[part] - first]
             return found
         order = np.argsort(rows, kind="stable")
-        self._prefetch(rows[order])
+        self.prefetch(rows[order])
         for block, first, part in self._by_block(rows[order]):
             found[order[part]] = block[rows[order[part]] - first]
         return found
 
-    def _prefetch(self, ascending: Ids) -> None:
+    def prefetch(self, ascending: Ids) -> None:
+        """Let the system begin to read these rows, unless they are very many."""
         if len(ascending) <= MOST:
             for block, first, part in self._by_block(ascending):
                 prefetch_rows(block, ascending[part] - first)

@@ -35,7 +35,8 @@ _FLOATS, _ROWS = _read_only(types.float32, 2), types.int64[::1]
 _REAL, _REALS = types.float64[::1], types.float64[:, ::1]
 _MASKS = _read_only(types.uint8, 1)
 _GALLERY = types.Tuple((_read_only(types.int8, 2), _FLOATS, _MASKS))
-_FEW, _MANY = (types.Tuple((kind[:, ::1], _REALS, _MASKS)) for kind in (types.int16, types.uint8))
+_FEW = types.Tuple((types.int16[:, ::1], _REALS, _MASKS))
+_MANY = types.Tuple((types.uint8[:, ::1], _REALS, _MASKS, types.int16[:, ::1], _REALS))
 _SHORTLIST = types.Tuple((_REALS, _REAL, types.int64[:, ::1], types.float64[:, :, ::1], _ROWS))
 _SPAN = types.UniTuple(types.int64, 3)
 
@@ -209,14 +210,18 @@ def _cut(bounds, row, widest):
 
 @_part
 def _keep_near(gallery, batch, shortlist, work, place):
-    (_, bounds, allowed), (_, terms, masks), (dots, needs, cut, unit), (first, row, i) = gallery, batch, work, place
+    (codes, bounds, allowed), (_, terms, masks, fine, fine_terms), (dots, needs, cut, unit) = gallery, batch, work
+    first, row, i = place
     scale, shift = np.float64(bounds[row, 0]), 128 * np.float64(bounds[row, 3])
     floors, full = shortlist[1], False
     for j in range(needs.size):
         if not np.float32(dots[i, j]) < needs[j] * cut[0] + cut[1] and _lets(allowed, row, masks[j]):
             middle = terms[0, j] + scale * (terms[1, j] * (dots[i, j] - shift))
-            reach = _reach(terms, j, bounds, row)
-            if floors[j] < np.inf and not middle + reach < floors[j]:
+            if not floors[j] < np.inf or middle + _reach(terms, j, bounds, row) < floors[j]:
+                continue
+            middle = fine_terms[0, j] + scale * (fine_terms[1, j] * _dot(codes, row, fine, j))
+            reach = _reach(fine_terms, j, bounds, row)
+            if not middle + reach < floors[j]:
                 full |= _keep(shortlist, j, first + row, middle - reach, middle + reach)
                 needs[j] = _need(terms, floors, j, unit)
     return full
@@ -226,11 +231,13 @@ def _keep_near(gallery, batch, shortlist, work, place):
 def scan_many(gallery, batch, shortlist, span):
     """`scan_few` for many queries of unsigned bytes, 128 above their values: codes are read once for all of them.
 
+    `batch` ends with the queries of 16 bits and their terms: what the bytes cannot rule out is looked at by them, while
+    its codes are in the cache. Their narrower bounds leave few rows to be scored, and raise the floors sooner.
     The number of queries is a multiple of TILE; a query that only fills up has the floor +inf. A query whose list
     is full of rows that tie gets the floor +inf too, and must be scanned again by `scan_few`.
     """
     codes, bounds, allowed = gallery
-    queries, terms, _ = batch
+    queries, terms = batch[0], batch[1]
     floors, first = shortlist[1], span[0]
     chosen, dots = np.empty(BLOCK, np.int64), np.empty((BLOCK, floors.size), np.int32)
     needs, widest = np.empty(floors.size, np.float32), np.zeros(4)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Container, Iterator, Mapping
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from eyespot.storage.atomic import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.text_files import toml_of, toml_text
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import Encoder, EyespotError, Space, UsageError
 
-RECORD = "model.toml"
+RECORD, MOVED = "model.toml", "moved.toml"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,35 @@ def home() -> Path:
         return Path("~/Library/Application Support/eyespot/models").expanduser()
     local = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_DATA_HOME")
     return Path(local or "~/.local/share").expanduser() / "eyespot" / "models"
+
+
+def in_known_space(encoder: Encoder, spaces: Collection[Space]) -> Encoder:
+    """An export in a folder that moved, in the space that a gallery has of the same files; else the encoder as it is.
+
+    Where the folder is now is written down on this machine, so that the space's own name loads it from there.
+    """
+    known = [one for one in spaces if replace(one, encoder=encoder.space.encoder) == encoder.space]
+    if not encoder.space.encoder.startswith("onnx:") or not known or encoder.space in known:
+        return encoder
+    old, new = known[-1].encoder, encoder.space.encoder
+    if not os.path.exists(old.removeprefix("onnx:")):
+        make_folder(home())
+        write_whole(home() / MOVED, lambda file: file.write(toml_text({"exports": _moved() | {old: new}}).encode()))
+    made = copy(encoder)
+    made.space = known[-1]
+    return made
+
+
+def _moved() -> dict[str, str]:
+    """The new names of exports whose folders moved, by their old ones."""
+    found = toml_of(home() / MOVED)["exports"] if (home() / MOVED).is_file() else {}
+    return dict(found)
+
+
+def moved_to(folder: Path) -> Path:
+    """Where the export of a folder that is gone lies now, if that is known; else the folder."""
+    known = {} if folder.exists() else _moved()
+    return Path(known.get(f"onnx:{folder}", f"onnx:{folder}").removeprefix("onnx:"))
 
 
 def place_of(name: str, variant: str) -> Path:

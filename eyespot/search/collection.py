@@ -93,7 +93,7 @@ class Collection:
                 raise
             moved: Encoder = rooms.load("encoders", str(encoder))
             spaces = self.gallery.header.spaces.items()
-            same = [stem for stem, space in spaces if replace(space, encoder="") == replace(moved.space, encoder="")]
+            same = [stem for stem, space in spaces if replace(moved.space, encoder=space.encoder) == space]
             if not same:
                 raise
             self.encoder = moved

@@ -27,9 +27,6 @@ class IndexSettings(ReadSettings, ClusterSettings):
     """One run of indexing."""
 
     encoder: str | None = setting("Add or update this space only.", **ENCODER)
-    crops: int | None = setting(
-        "Embed each picture as the mean of it and of N parts (4, 5 or 9), in a space of its own.", metavar="N"
-    )
     memory: str | None = setting(
         "The most that decoding takes in all of them together, as in 2G or 800M.",
         metavar="SIZE",

@@ -1,4 +1,5 @@
-"""What other programs send elsewhere, too: `/v1/embeddings` in OpenAI's shape, `/v1/search` with many queries.
+"""What other programs send elsewhere, too: `/v1/embeddings` in OpenAI's shape, `/v1/rerank` in Jina's and Cohere's,
+`/v1/search` with many queries.
 
 Pictures come in the request, as the clients of vLLM, Jina, Voyage and Cohere send them. No address is ever fetched.
 """
@@ -108,6 +109,16 @@ def _picture_file(picture: str, file: Path, most: int) -> Path:
 @router.post("/embeddings", tags=["search"])
 def embeddings(state: State, wanted: EmbeddingRequest) -> Response:
     """Unit vectors of texts and pictures, one for each input, as OpenAI answers; pictures have no number of tokens."""
+    encoder, vectors, usage = _embedded(state, wanted)
+    rows: list[Any] = vectors.tolist()
+    if wanted.encoding_format == "base64":
+        rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
+    data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
+    return JSONResponse({"object": "list", "data": data, "model": encoder, "usage": usage})
+
+
+def _embedded(state: AppState, wanted: EmbeddingRequest) -> tuple[str, Vectors, dict[str, int]]:
+    """The encoder's name, the unit vector of each input, (inputs, dim), and the tokens that were read."""
     if wanted.model is not None and wanted.model not in state.snapshots.encoders:
         raise Problem(404, f"no model {wanted.model!r} here; there are: {', '.join(state.snapshots.encoders)}")
     snapshot = state.snapshots.current(wanted.model)
@@ -121,13 +132,29 @@ def embeddings(state: State, wanted: EmbeddingRequest) -> Response:
             refuse(text, state.settings.refused)
         vectors = _vectors(snapshot, queries)
     counts = snapshot.ask_encoder(lambda encoder: [None if one is None else encoder.tokens_in(one) for one in texts])
-    rows: list[Any] = vectors.tolist()
-    if wanted.encoding_format == "base64":
-        rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
-    data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
     usage = dict.fromkeys(("prompt_tokens", "total_tokens"), sum(filter(None, counts)))  # clients expect both
     usage |= {"uncounted": counts.count(None)} if None in counts else {}
-    return JSONResponse({"object": "list", "data": data, "model": space.encoder, "usage": usage})
+    return space.encoder, vectors, usage
+
+
+class DocumentsRequest(BaseModel):
+    """Texts and pictures to be ranked for a query, as Jina and Cohere have it."""
+
+    query: str | dict[str, Any] = Field(description="A text, or a picture: {image: base64}.")
+    documents: list[Any] = Field(min_length=1, description="Texts, or pictures: {image: base64}.")
+    top_n: int | None = Field(None, ge=1, description="Only so many of the best.")
+    model: Name = Field(None, description="The encoder, as /v1/columns lists them; else the first of them.")
+
+
+@router.post("/rerank", tags=["search"])
+def rerank(state: State, wanted: DocumentsRequest) -> Response:
+    """The documents by their cosine to the query, best first; of equals the earlier one."""
+    inputs = EmbeddingRequest.model_validate({"input": [wanted.query, *wanted.documents], "model": wanted.model})
+    encoder, vectors, usage = _embedded(state, inputs)
+    scores = vectors[1:] @ vectors[0]  # (documents,)
+    best = np.argsort(-scores, kind="stable")[: wanted.top_n].tolist()
+    results = [{"index": at, "relevance_score": float(scores[at])} for at in best]
+    return JSONResponse({"model": encoder, "results": results, "usage": usage})
 
 
 def _vectors(snapshot: Snapshot, queries: Sequence[Query]) -> Vectors:

@@ -17,7 +17,7 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judgement, Query, Term
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
-from tests.worlds import index_gallery, make_gallery
+from tests.worlds import index_gallery, make_gallery, second_encoder
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +104,13 @@ def test_a_photo_has_a_rank_path_or_name(gallery: Path, tmp_path: Path, monkeypa
 
 def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, gallery: Path) -> None:
     """Side by side in one gallery; verdicts in the order of the first make that one right, whatever the other says."""
-    refuses("compare-encoders", "-e", "starter", "-e", "crops:4:starter", "-g", gallery)
-    index_gallery(gallery, made.parent / "photos", encoders=("crops:4:starter",))
-    found = {
-        one: [item["id"] for item in search(gallery, "-e", one)["items"]] for one in ("starter", "crops:4:starter")
-    }
+    other = second_encoder()
+    done("compare-encoders", "-e", "starter", "-e", other, "-g", gallery, code=2)
+    index_gallery(gallery, made.parent / "photos", encoders=(other,))
+    found = {one: [item["id"] for item in search(gallery, "-e", one)["items"]] for one in ("starter", other)}
     order = [item["id"] for item in search(gallery, "-e", "starter", "--by", "look")["items"]]
     search(gallery, "--yes", order[0], "--no", order[-1])
-    refuses("compare-encoders", "-e", "starter", "-e", "crops:4:starter", "-g", gallery, code=4)
+    refuses("compare-encoders", "-e", "starter", "-e", other, "-g", gallery, code=4)
     for place, image in enumerate(order):
         record(gallery, image, "y" if place < 6 else "n", "ada")
     example = Path(shutil.copy(next((made.parent / "photos").iterdir()), gallery / "gone.jpg"))
@@ -119,11 +118,11 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
     example.unlink()
     words = ("-g", gallery, "--samples", 100)
 
-    report = run_json("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
+    report = run_json("compare-encoders", "-e", "starter", "-e", other, *words)
     (pair,) = [one for one in report["comparisons"] if one["measure"].startswith("AP")]
     assert all(len(one) == 24 for one in found.values())
     assert pair["baseline"] == 1 and 0 < pair["mean"] <= 1 and report["queries"] == 1
-    ran = done("compare-encoders", "-e", "starter", "-e", "crops:4:starter", *words)
+    ran = done("compare-encoders", "-e", "starter", "-e", other, *words)
     assert "verdicts" in ran.stdout and ran.stderr.count("gone.jpg") == 1
     assert "no interval" in ran.stdout and "no difference" in ran.stdout  # one query shows none, however large it is
     assert "name two" in refuses("compare-encoders", "-e", "starter", "-e", "starter", "-g", gallery)

@@ -12,7 +12,7 @@ from eyespot.gallery import disk
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.made_once import made_once
-from tests.worlds import benchmarks as worlds, make_gallery
+from tests.worlds import benchmarks as worlds, make_gallery, second_encoder
 
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
@@ -52,12 +52,12 @@ def test_a_plain_folder_is_an_address_too(tmp_path: Path) -> None:
     refuses("failures", "-g", address)
 
 
-CROPS = "crops:5:starter"
-BOTH = {"starter", CROPS}
+OTHER = second_encoder()
+BOTH = {"starter", OTHER}
 
 
 def make_two_spaces(folder: Path) -> None:
-    make_gallery(folder, 6, encoders=("starter", CROPS), shard_rows=3, codes=True)
+    make_gallery(folder, 6, encoders=("starter", OTHER), shard_rows=3, codes=True)
 
 
 @pytest.fixture
@@ -88,20 +88,20 @@ def spaces_there(tmp_path: Path) -> set[str]:
     ("words", "code", "spaces"),
     [
         ("search stripes", 0, {"starter"}),
-        (f"search stripes -e {CROPS}", 0, {CROPS}),
+        ("search stripes -e OTHER", 0, {OTHER}),
         ("search stripes -e starter --where width>100", 0, {"starter"}),
         ("search stripes -e nowhere", 2, set()),
         ("duplicates", 4, {"starter"}),
         ("export npy {folder}/out", 0, {"starter"}),
-        ("export npy {folder}/out -e " + CROPS, 0, {CROPS}),
+        ("export npy {folder}/out -e OTHER", 0, {OTHER}),
         ("tune", 4, {"starter"}),  # six pictures are too few
-        (f"tune -e {CROPS}", 4, {CROPS}),
+        ("tune -e OTHER", 4, {OTHER}),
         ("failures", 2, set()),
         ("doctor", 0, BOTH),
     ],
 )
 def test_a_verb_brings_its_space(store: str, tmp_path: Path, words: str, code: int, spaces: set[str]) -> None:
-    done(*words.format(folder=tmp_path).split(), "-g", store, code=code)
+    done(*words.format(folder=tmp_path).replace("OTHER", OTHER).split(), "-g", store, code=code)
 
     assert spaces_there(tmp_path) == spaces
 
@@ -117,9 +117,9 @@ def test_an_evaluation_brings_the_space_of_its_encoder(store: str, tmp_path: Pat
     items = run_json("search", "stripes", "-g", tmp_path / "gallery")["items"]
     worlds.own_set(tmp_path / "own", [{"id": "q1", "text": "stripes"}], {"q1": [items[0]["id"]]})
 
-    done("eval", "own", "--data", tmp_path / "own", "-g", store, "-e", CROPS)
+    done("eval", "own", "--data", tmp_path / "own", "-g", store, "-e", OTHER)
 
-    assert spaces_there(tmp_path) == {CROPS}
+    assert spaces_there(tmp_path) == {OTHER}
 
 
 def test_a_server_brings_the_space_of_its_encoder(store: str, tmp_path: Path) -> None:
@@ -140,5 +140,5 @@ def test_a_second_search_needs_no_more_files(store: str, tmp_path: Path) -> None
         shutil.rmtree(shard)
 
     assert run_json("search", "stripes", "-g", store)["items"] == first["items"]
-    refused = done("search", "stripes", "-g", store, "-e", CROPS, code=1)
+    refused = done("search", "stripes", "-g", store, "-e", OTHER, code=1)
     assert f"eyespot publish {store} --check" in refused.stderr

@@ -27,10 +27,10 @@ from eyespot.types import EyespotError, UsageError, no_progress
 from tests.command import run_eyespot, run_process
 from tests.made_once import made_once
 from tests.wording import raises
-from tests.worlds import draw, galleries, index_gallery, make_gallery
+from tests.worlds import draw, galleries, index_gallery, make_gallery, second_encoder
 from tests.worlds.galleries import flip
 
-BOTH = ("starter", CROPS := "crops:5:starter")
+BOTH = ("starter", OTHER := second_encoder())
 
 
 def make(folder: Path) -> None:
@@ -76,10 +76,10 @@ def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Pat
 
     first = eyespot.open(url_of(tmp_path)).search("stripes", k=9).run
     assert spaces_in(copy) == {"starter"}
-    second = eyespot.open(url_of(tmp_path), CROPS).search("stripes", k=9).run
+    second = eyespot.open(url_of(tmp_path), OTHER).search("stripes", k=9).run
 
-    assert spaces_in(copy) == {"starter", CROPS} and contents(copy) == contents(gallery)
-    for found, encoder in ((first, None), (second, CROPS)):
+    assert spaces_in(copy) == {"starter", OTHER} and contents(copy) == contents(gallery)
+    for found, encoder in ((first, None), (second, OTHER)):
         assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9).run["q"]
 
 
@@ -91,7 +91,7 @@ def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gal
     grow(gallery, tmp_path, "starter")
     publish(gallery, url_of(tmp_path))
 
-    assert len(eyespot.open(copy, CROPS).search("stripes", k=9).run["q"]) == 6
+    assert len(eyespot.open(copy, OTHER).search("stripes", k=9).run["q"]) == 6
     complete(copy, disk.read_header(copy).default)
     assert contents(copy) == before
 
@@ -109,7 +109,7 @@ def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path
     (tmp_path / "store").rename(tmp_path / "away")
     assert len(eyespot.open(copy).search("stripes", k=9).run["q"]) == 7
     with pytest.raises(EyespotError, match="is missing"):
-        eyespot.open(copy, CROPS)
+        eyespot.open(copy, OTHER)
 
 
 def test_a_whole_copy_answers_while_its_address_is_away_and_says_of_when_it_is(gallery: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: P
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path))
     (copy / ".origin.json").unlink()
-    assert len(eyespot.open(copy, CROPS).search("stripes", k=9).run["q"]) == 6
+    assert len(eyespot.open(copy, OTHER).search("stripes", k=9).run["q"]) == 6
     fetch(url_of(tmp_path), part=FACTS)
     assert contents(copy) == contents(gallery)
 
@@ -146,7 +146,7 @@ def test_a_copy_without_its_list_is_mended_by_its_address(gallery: Path, tmp_pat
     with pytest.raises(EyespotError, match=f"-g {url_of(tmp_path)}"):
         eyespot.open(copy)
     assert len(eyespot.open(url_of(tmp_path)).search("stripes", k=9).run["q"]) == 6
-    assert len(eyespot.open(copy, CROPS).search("stripes", k=9).run["q"]) == 6
+    assert len(eyespot.open(copy, OTHER).search("stripes", k=9).run["q"]) == 6
 
 
 def test_a_stored_index_comes_with_the_search_that_uses_it(gallery: Path, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,9 +28,9 @@ from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 from tests.command import environment, refuses, run_eyespot
 from tests.lazy_import import requires, without
-from tests.models import exports, plain_exports
+from tests.models import exports
 from tests.wording import raises
-from tests.worlds import draw_photos
+from tests.worlds import draw_photos, plain_exports
 from tests.worlds.hub_mirror import HubMirror, hub
 
 pytestmark = requires("onnx")
@@ -109,6 +111,23 @@ def test_a_folder_that_moved_is_the_same_space(env: dict[str, str], tmp_path: Pa
     assert run("search", "a heron", "-g", "g", "-e", f"onnx:{moved}", **env)["items"][0]["id"] == before.ids[0]
     with raises(UsageError):
         eyespot.open("g", f"onnx:{tmp_path / 'hub' / 'siglip'}")
+
+
+def test_a_gallery_and_its_export_move_and_grow(env: dict[str, str], tmp_path: Path) -> None:
+    """What is indexed with the folder's new place joins the same space; from then on nobody has to name it."""
+    folder, photos = (tmp_path / "hub" / "clip").rename(tmp_path / "here"), draw_photos(tmp_path / "photos", 2)
+    run("index", photos, "-g", "g", "-e", f"onnx:{folder}", **env)
+    before = run("search", "a heron", "-g", "g", **env)["items"]
+    gallery, moved = Path("g").rename(tmp_path / "stick"), folder.rename(tmp_path / "there")
+    refuses("search", "a heron", "-g", gallery, **env)
+    more = draw_photos(tmp_path / "more", 3)
+    run("index", more, "-g", gallery, "-e", f"onnx:{moved}", **env)
+    found = run("search", "a heron", "-g", gallery, **env)["items"]
+
+    assert len(toml_of(gallery / "gallery.toml")["spaces"]) == 1
+    assert {one["id"] for one in before} <= {one["id"] for one in found} and len(found) >= 3
+    run("index", draw_photos(tmp_path / "last", 4), "-g", gallery, **env)
+    assert len(run("search", "a heron", "-g", gallery, "-e", f"onnx:{moved}", **env)["items"]) >= 4
 
 
 def test_a_model_that_a_gallery_needs_stays(env: dict[str, str], tmp_path: Path) -> None:
@@ -225,6 +244,35 @@ def test_the_weakest_match_follows_from_scale_and_bias(scale: float, bias: Any, 
 
 
 # -- the table ----------------------------------------------------------------------------------------------
+
+
+def test_a_model_of_the_table_without_a_pin_is_fetched_and_pinned(
+    env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At the hub's newest commit, which its record and its space name; what the script prints is then compared."""
+    bare = entry("siglip2-base")
+    files = exports.files_of(tmp_path / "hub" / "siglip2")
+    script = runpy.run_path(str(Path(__file__).resolve().parents[2] / "scripts" / "pin_models.py"))
+    with hub(HubMirror({bare.repo: files})) as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.url)
+        listed = run_eyespot("models", "list", **env).stdout
+        got = run_eyespot("models", "get", bare.name, **env | {"HF_ENDPOINT": served.url})
+        run("index", draw_photos(tmp_path / "photos", 1), "-e", bare.name, "-g", "g", **env)
+        monkeypatch.setattr(sys, "argv", ["pin_models.py", bare.name, "siglip-base"])
+        with pytest.raises(SystemExit, match="True"):  # the mirror has no siglip-base
+            script["main"]()
+        commit = served.commit(bare.repo)
+    printed = tomllib.loads(capsys.readouterr().out)[bare.name]
+    pinned = bare.model_copy(update=printed)
+
+    assert "fetched at the hub's newest: siglip2-base, " in listed and commit[:12] in got.stderr
+    record = installed.find(bare.name)
+    assert (
+        record is not None and record.revision == commit == toml_of(Path("g") / "gallery.toml")["spaces"][0]["revision"]
+    )
+    assert bare.unpinned == "commit, digests, vectors" and pinned.unpinned == "" and pinned.revision == commit
+    monkeypatch.setattr("eyespot.encoders._installing.entries", lambda: {bare.name: pinned})
+    assert run("models", "check", bare.name, **env)["compared"]
 
 
 def test_what_is_called_released_is_pinned() -> None:

@@ -15,8 +15,8 @@ from PIL import Image
 
 from eyespot import rooms
 from tests.lazy_import import requires
-from tests.models import plain_exports
-from tests.models.plain_exports import END, PAD, SIDE, picture_vector, text_vector
+from tests.worlds import plain_exports
+from tests.worlds.plain_exports import END, PAD, SIDE, picture_vector, text_vector
 
 pytestmark = requires("onnx")
 TEXT, LONG = "Two Herons, at ten!", "A heron stands in a pool. " * 8

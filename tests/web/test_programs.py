@@ -103,6 +103,24 @@ def test_what_cannot_be_embedded_is_refused(client: TestClient, body: Any, statu
     assert (answer.status_code, word in answer.json()["detail"]) == (status, True), answer.text
 
 
+def test_documents_are_ranked_as_jina_and_cohere_have_it(client: TestClient, encoded: str) -> None:
+    """Texts and pictures by their cosine to the query; `top_n` of the best, named by their places."""
+    documents = ["a boat at night", {"image": encoded}, {"text": "a grey heron"}, "a heron"]
+    answer = client.post("/v1/rerank", json={"model": "starter", "query": "a heron", "documents": documents}).json()
+    scores = {one["index"]: one["relevance_score"] for one in answer["results"]}
+    vectors = eyespot.load_encoder("starter").encode_texts(["a heron", "a boat at night", "a grey heron"])
+    wanted = dict(zip((3, 0, 2), (vectors @ vectors[0]).tolist(), strict=True))
+
+    assert [*scores] == sorted(scores, key=lambda at: -scores[at]) and set(scores) == {0, 1, 2, 3} and answer["usage"]
+    assert all(abs(scores[at] - value) < 1e-5 for at, value in wanted.items()) and next(iter(scores)) == 3
+    best = client.post("/v1/rerank", json={"query": {"image": encoded}, "documents": documents, "top_n": 2}).json()
+    assert best["results"][0]["index"] == 1 and len(best["results"]) == 2
+    faults: list[dict[str, Any]] = [{"documents": []}, {"documents": ["a", 5]}, {"top_n": 0}, {"query": ""}]
+    for wrong in faults:
+        body = {"query": "a heron", "documents": documents} | wrong
+        assert client.post("/v1/rerank", json=body).status_code == 422
+
+
 def test_a_picture_bomb_is_refused_unopened(client: TestClient, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("EYESPOT_MAX_PIXELS", "1000000")
     Image.new("1", (20_000, 20_000)).save(tmp_path / "bomb.png")

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from eyespot import rooms, sample
 from eyespot.types import Encoder
 from tests.made_once import made_once
+from tests.worlds import plain_exports
 
 STARTER = ("starter",)
 
@@ -51,6 +53,12 @@ def make_gallery(folder: Path, count: int = 4, **options: Any) -> Path:
     """`folder/gallery` of the drawn photos in `folder/photos`."""
     index_gallery(folder / "gallery", draw_photos(folder / "photos", count), **options)
     return folder / "gallery"
+
+
+def second_encoder() -> str:
+    """The name of another encoder beside the built-in one: tiny towers in a folder; skips where no export is made."""
+    pytest.importorskip("onnx")
+    return f"onnx:{made_once('second-encoder', lambda place: plain_exports.save(place / 'clip', 'clip')) / 'clip'}"
 
 
 def copy_of_sample_gallery(place: Path) -> Path:

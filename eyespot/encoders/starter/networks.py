@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.parallel import ordered_map
 from eyespot.storage.systems import usable_cores
 from eyespot.types import UsageError
 
@@ -37,8 +38,10 @@ class TextNetwork:
         self.tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Texts to unit vectors (n, 384); each alone, so that no vector depends on its neighbours."""
-        return np.concatenate([np.empty((0, 384), np.float32), *map(self._remembered, texts)])
+        """Texts to unit vectors (n, 384); each alone, so that no vector depends on its neighbours, several at once."""
+        workers = min(len(texts), threads())
+        rows = ordered_map(self._remembered, texts, workers, ahead=2 * workers)
+        return np.concatenate([np.empty((0, 384), np.float32), *rows])
 
     def _vector(self, text: str) -> Floats:
         ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
