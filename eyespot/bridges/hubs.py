@@ -144,7 +144,9 @@ def _to_zenodo(release: Release) -> str:
                 file.write(path, path.relative_to(place))
         draft = _zenodo_answer(f"{host}/api/deposit/depositions", token, json.dumps({"metadata": metadata}).encode())
         with packed.open("rb") as data:
-            _zenodo_answer(f"{draft['links']['bucket']}/set-{release.version}.zip", token, data, size=packed.stat().st_size)
+            _zenodo_answer(
+                f"{draft['links']['bucket']}/set-{release.version}.zip", token, data, size=packed.stat().st_size
+            )
     return str(draft["links"]["html"])
 
 
