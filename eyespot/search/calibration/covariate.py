@@ -39,7 +39,8 @@ ONE_SIDED = "one_sided"  # people said only yes, or only no
 CONSTANT = "constant"  # the model says the same of every hit
 ERRING = "erring_people"  # somebody stated an accuracy for the verdicts
 DEEP = "deep"  # more than FARTHEST hits
-NO_HELP = "no_help"  # answers tell nothing of the verdicts, or the interval stays as wide
+WIDER = "wider"  # answers count, and leave more open
+NO_HELP = "no_help"  # answers tell nothing of the verdicts
 
 
 class Assistance(NamedTuple):
@@ -51,7 +52,7 @@ class Assistance(NamedTuple):
 
     @property
     def narrowed(self) -> float:
-        """By which share the interval of the count is narrower than by people alone, 0 to 1."""
+        """By which share the interval of the count is narrower than by people alone, up to 1; below 0: wider."""
         count, width = self.curve.count(), self.alone.high - self.alone.low
         return 1 - (count.high - count.low) / width if width else 0.0
 
@@ -76,12 +77,11 @@ def assisted(curve: Curve, answers: Reals) -> Assistance:
     if code := next((code for code, holds in obstacles.items() if holds), ""):
         return Assistance(curve, code, alone)
     hidden = _fitted(curve, answers)
-    if hidden is not None:
-        helped = replace(curve, hidden=hidden)
-        count = helped.count()
-        if count.high - count.low < alone.high - alone.low:
-            return Assistance(helped, HELPED, alone)
-    return Assistance(curve, NO_HELP, alone)
+    if hidden is None:
+        return Assistance(curve, NO_HELP, alone)
+    # Also where it is wider: to take the narrower of two intervals each time would hold the truth too seldom
+    helped = Assistance(replace(curve, hidden=hidden), HELPED, alone)
+    return helped if helped.narrowed > 0 else helped._replace(code=WIDER)
 
 
 # -- the fit --------------------------------------------------------------------------------------------------

@@ -17,13 +17,12 @@ from eyespot.search.calibration.curve import DRAWS
 from eyespot.search.estimates.pairs import ALIKE, GroupPair, Interval, advised, bands, by_holm
 from eyespot.search.estimates.planning import UNKNOWN, GroupPlan
 from eyespot.search.estimates.shared import shared_draws
-from eyespot.search.estimates.wording import Study, advice, methods
+from eyespot.search.estimates.wording import FEWEST, Study, advice, methods
 from eyespot.types import UsageError
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-FEWEST = 8  # looks in a group before it has an interval
 ENOUGH = 20  # from here on an interval is never borrowed
 ADVISED = 30  # looks in a group before further ones are advised
 ASSISTED = 30  # verdicts in a group before a model's answers may narrow its interval
