@@ -63,8 +63,8 @@ def few_looks(plan: Any, looks: int) -> str:
     if not looks or looks >= needed:
         return ""
     return (
-        f"{looks} looks are too few for {len(groups)} groups, an interval takes {FEWEST} in each: judge {needed} photos "
-        "or more, or take coarser groups"
+        f"{looks} looks are too few for {len(groups)} groups, an interval takes {FEWEST} in each: judge {needed} "
+        "photos or more, or take coarser groups"
     )
 
 
