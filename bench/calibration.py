@@ -65,7 +65,6 @@ class Trial(NamedTuple):
     peer_width: float
     expected: float
     median: float
-    unbiased: float
     true: int
 
 
@@ -79,7 +78,6 @@ class CalibratedInterval(Measurement):
     true: float
     expected: float
     median: float
-    unbiased: float
     peer_coverage: float
     between: tuple[float, float]  # the coverage that is the goal
 
@@ -91,8 +89,7 @@ class CalibratedInterval(Measurement):
         return (
             f"{self.name}: coverage {self.coverage:.3f} (above {self.above:.3f}), width {self.width:.1f} = "
             f"{self.ratio:.2f} of the peer's, which covers {self.peer_coverage:.3f}; true {self.true:.1f}, expected "
-            f"{self.expected:.1f}, median {self.median:.1f}, unbiased {self.unbiased:.1f}; "
-            f"{'met' if self.met else 'MISSED'}"
+            f"{self.expected:.1f}, median {self.median:.1f}; {'met' if self.met else 'MISSED'}"
         )
 
 
@@ -127,7 +124,7 @@ def trial(labels: Labels, judge: Accuracy, rounds: list[int], seed: list[int]) -
     peer = peer_interval(curve.sample, curve.verdicts, rng)
     return Trial(
         low <= true <= high, true > high, high - low,
-        peer[0] <= true <= peer[1], peer[1] - peer[0], expected, median, curve.unbiased(), true,
+        peer[0] <= true <= peer[1], peer[1] - peer[0], expected, median, true,
     )  # fmt: skip
 
 
@@ -148,7 +145,7 @@ def interval(name: str, trials: list[Trial], goal: tuple[float, float]) -> Calib
     return CalibratedInterval(
         name, ratio, PEER, ratio, ratio, len(trials),
         coverage=mean.held, above=mean.above, width=mean.width, true=mean.true, expected=mean.expected,
-        median=mean.median, unbiased=mean.unbiased, peer_coverage=mean.peer_held, between=goal,
+        median=mean.median, peer_coverage=mean.peer_held, between=goal,
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ class PersonJudge(FreeJudge):
 def at_terminal(shown: str) -> str:
     """What is typed below what is shown; `UsageError` where there is no terminal to show it on."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError("a person can only be asked on a terminal; run this line in one, or choose another judge")
+        raise UsageError("a person is asked on a terminal, or on the page (eyespot serve); or choose another judge")
     sys.stderr.write(shown)
     sys.stderr.flush()
     return sys.stdin.readline()

@@ -49,7 +49,7 @@ class Covariate(NamedTuple):
     """What a model's answers on the first hits did for a count by a person's verdicts.
 
     `code` is "helped", or says why the count is by people `alone` (`calibration.covariate`); `narrowed` is by which
-    share its interval is narrower than alone, 0 to 1.
+    share its interval is narrower than alone, up to 1; below 0 it is wider.
     """
 
     judge: str

@@ -17,8 +17,6 @@ from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import rebuild_index
 from eyespot.types import EyespotError, Progress
 
-_COUNTS = range(1, 10_001)  # descriptors a picture that are tried for a set whose note is lost
-
 
 def repair_beside(gallery: Path, damaged: Sequence[Fault], progress: Progress) -> list[str]:
     """Make the local descriptors and indexes again that have a damaged file; notes on each, also on what stays lost."""
@@ -59,7 +57,7 @@ def _describe_again(gallery: Path, shards: Sequence[Path], stem: str, progress: 
 
 
 def _note_of(gallery: Path, stem: str) -> LocalNote:
-    """The note of a set, from any shard; else what its name, which is a digest of it, fits."""
+    """The note of a set, from any shard."""
     for shard in disk.shard_paths(gallery):
         try:
             note = read_local_note(shard, stem)
@@ -67,9 +65,4 @@ def _note_of(gallery: Path, stem: str) -> LocalNote:
             continue
         if note is not None and note.stem == stem:
             return note
-    name = stem.rpartition("-")[0]
-    settings = dict(rooms.load("descriptors", name).settings)
-    notes = (LocalNote(name, settings, count) for count in _COUNTS)
-    if (fitting := next((note for note in notes if note.stem == stem), None)) is None:
-        raise EyespotError("no note says how they were made; make new ones with: eyespot describe")
-    return fitting
+    raise EyespotError("no note says how they were made; make new ones with: eyespot describe")

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from eyespot.search.estimates.charts import cells
 from eyespot.search.estimates.frame import DATES
 from eyespot.search.estimates.study import CollectionEstimate, estimate_of_verdicts
-from eyespot.search.estimates.wording import advice, group_note, pair_sentence
+from eyespot.search.estimates.wording import advice, few_looks, group_note, pair_sentence
 from eyespot.settings.estimate import EstimateSettings
 from eyespot.settings.search import FilterSettings
 from eyespot.types import Query, UsageError
@@ -120,6 +120,7 @@ def _answer_of(made: CollectionEstimate, looks: int) -> dict[str, Any]:
             behind[plan.labels[plan.group[at]]].append(ids[at])
     return {
         "items": made.waiting[:SHOWN],
+        "few": few_looks(plan, planned) if made.waiting else "",
         "planned": planned,
         "judged": planned - len(made.waiting),
         "next_round": next((end for end in (60, 120, 240) if seen < end < planned), planned),

@@ -33,6 +33,14 @@ def test_answers_of_a_model_that_is_right_narrow_the_count_around_the_truth() ->
     assert found.curve.count(10).low <= RELEVANT[:10].sum() <= found.curve.count(10).high
 
 
+def test_answers_that_leave_more_open_count_as_well() -> None:
+    rng = np.random.default_rng(19)
+    relevant = rng.permutation(HITS) < rng.integers(8, 20)
+    found = assisted(curve_of(relevant), np.where(relevant == (rng.random(HITS) < 0.85), 0.9, 0.1))
+
+    assert found.code == "wider" and found.narrowed <= 0 and found.curve.count().high > found.alone.high
+
+
 def test_answers_are_not_cut_at_one_half() -> None:
     """A model that never says more than 0.4 helps as much as one that says 1."""
     low, high = (assisted(curve_of(RELEVANT), np.where(RELEVANT, yes, no)) for yes, no in ((0.4, 0.3), (1.0, 0.0)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from io import BytesIO
 from math import inf, isnan
 
@@ -110,6 +112,19 @@ def test_a_design_that_was_written_gives_the_same_answer_again() -> None:
     assert estimate(again, yes[again.units]).groups == estimate(plan, yes[plan.units]).groups
 
 
+def test_another_process_finds_the_same_to_the_digit() -> None:
+    line = "from tests.search.test_estimates import borrowed; print(borrowed())"
+    other = subprocess.run([sys.executable, "-c", line], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert other.stdout.strip() == borrowed()
+
+
+def borrowed() -> str:
+    group, yes = world("twelve months", 2)
+    plan = plan_groups(group, 120)
+    return repr(estimate(plan, yes[plan.units], borrow=True).groups)
+
+
 # -- planted truth ----------------------------------------------------------------------------------------------
 
 
@@ -178,6 +193,8 @@ def test_few_looks_have_no_interval_and_are_not_compared() -> None:
 
     assert all(one.basis == "" and isnan(one.relevant.median) for one in found.groups.values())
     assert found.groups[3].sentence.endswith("1 of 5 looked at is relevant (no interval)") and found.pairs == ()
+    assert "judge 96 photos or more" in found.advice[0]
+    assert not any("looks are too few" in one for one in estimate(plan_groups(group, 96), np.ones(96)).advice)
 
 
 def test_a_borrowed_interval_says_so() -> None:

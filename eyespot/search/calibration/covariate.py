@@ -26,8 +26,9 @@ Reals = NDArray[np.float64]
 VERDICTS = 30  # of people, before a model may help
 ANSWERED = 0.5  # of the hits that people judged, at least
 FARTHEST = 10_000  # hits
-# How much the log-odds differ between the lowest and the highest answer: beliefs of equal weight
-STRENGTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 12.0)
+# How much the log-odds differ between the lowest and the highest answer, and the belief in each: half a Cauchy
+# distribution of scale 2.5, the default of Gelman et al. 2008 for logistic regression on an input of width 1
+STRENGTHS = {1.5: 0.41, 3.0: 0.23, 4.5: 0.13, 6.0: 0.1, 8.0: 0.06, 10.0: 0.04, 12.0: 0.03}
 NOTHING = 0.5  # the belief, before any verdict, that answers tell nothing
 SURE = 0.8  # how probable it must be after the verdicts that they tell something
 EDGE = 0.001  # answers nearer to 0 or 1 are taken as this far from it
@@ -39,7 +40,8 @@ ONE_SIDED = "one_sided"  # people said only yes, or only no
 CONSTANT = "constant"  # the model says the same of every hit
 ERRING = "erring_people"  # somebody stated an accuracy for the verdicts
 DEEP = "deep"  # more than FARTHEST hits
-NO_HELP = "no_help"  # answers tell nothing of the verdicts, or the interval stays as wide
+WIDER = "wider"  # answers count, and leave more open
+NO_HELP = "no_help"  # answers tell nothing of the verdicts
 
 
 class Assistance(NamedTuple):
@@ -51,7 +53,7 @@ class Assistance(NamedTuple):
 
     @property
     def narrowed(self) -> float:
-        """By which share the interval of the count is narrower than by people alone, 0 to 1."""
+        """By which share the interval of the count is narrower than by people alone, up to 1; below 0: wider."""
         count, width = self.curve.count(), self.alone.high - self.alone.low
         return 1 - (count.high - count.low) / width if width else 0.0
 
@@ -76,12 +78,11 @@ def assisted(curve: Curve, answers: Reals) -> Assistance:
     if code := next((code for code, holds in obstacles.items() if holds), ""):
         return Assistance(curve, code, alone)
     hidden = _fitted(curve, answers)
-    if hidden is not None:
-        helped = replace(curve, hidden=hidden)
-        count = helped.count()
-        if count.high - count.low < alone.high - alone.low:
-            return Assistance(helped, HELPED, alone)
-    return Assistance(curve, NO_HELP, alone)
+    if hidden is None:
+        return Assistance(curve, NO_HELP, alone)
+    # Also where it is wider: to take the narrower of two intervals each time would hold the truth too seldom
+    helped = Assistance(replace(curve, hidden=hidden), HELPED, alone)
+    return helped if helped.narrowed > 0 else helped._replace(code=WIDER)
 
 
 # -- the fit --------------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ class _AnswerModel(NamedTuple):
 def _fitted(curve: Curve, answers: Reals) -> HiddenHits | None:
     """What may be so of the hits without a verdict; None where answers probably tell nothing."""
     rng = np.random.default_rng([curve.seed, len(curve.sample.ranks)])
-    strengths = [(0.0, NOTHING), *((strength, (1 - NOTHING) / len(STRENGTHS) / 2) for strength in STRENGTHS)]
+    strengths = [(0.0, NOTHING), *((one, (1 - NOTHING) * belief / 2) for one, belief in STRENGTHS.items())]
     models: list[_AnswerModel] = []
     near = np.clip(answers, EDGE, 1 - EDGE)
     for scaled in (_centred(np.log(near / (1 - near))), _centred(_order(answers))):

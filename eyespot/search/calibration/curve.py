@@ -118,19 +118,6 @@ class Curve:
         low, high = _interval(self.counts(k))
         return Cut(k, float(self.scores[k - 1]), float(expected[k - 1]), low / k, high / k)
 
-    def unbiased(self, k: int | None = None) -> float:
-        """How many of the first k hits (or of all) are relevant, from the random sample alone.
-
-        Each verdict, corrected for the judge's errors, counts as often as hits it stands for (Horvitz and Thompson
-        1952). Right on average over samples whatever the ranking is like, but a single one may be far off, even
-        below 0. After `next_ranks` it is right only nearly. `UsageError` where a stratum has no verdict.
-        """
-        k = self.within(k)
-        if not self.sample.taken.all():
-            raise UsageError("some strata of the ranking have no verdict; judge more hits, or use the count")
-        counted = self.sample.ranks <= k
-        return float((self.accuracy.corrected(self.verdicts) / self.sample.inclusion)[counted].sum())
-
     def joined(self, ranks: Any, verdicts: Any) -> Curve:
         """The curve with verdicts on further ranks."""
         sample = self.sample.joined(np.asarray(ranks, np.int64))

@@ -25,7 +25,7 @@ class RankSample:
 
     `edges` (strata + 1,) are the first rank of each stratum and the rank after the last; within a stratum all hits had
     the same chance. Ranks that were not drawn at random (what somebody clicked) are a `RankSample` of one stratum,
-    too: the curve is as good as their spread over the ranks, and `Curve.unbiased` does not hold.
+    too: the curve is as good as their spread over the ranks.
     """
 
     edges: Ints

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.metrics import corrected
 from eyespot.search.calibration import Accuracy, _chain, assisted, fit
 from eyespot.search.calibration.curve import DRAWS
-from eyespot.search.estimates.pairs import ALIKE, GroupPair, Interval, advised, bands, by_holm
+from eyespot.search.estimates.pairs import ALIKE, LEVEL, GroupPair, Interval, advised, bands
 from eyespot.search.estimates.planning import UNKNOWN, GroupPlan
 from eyespot.search.estimates.shared import shared_draws
-from eyespot.search.estimates.wording import Study, advice, methods
+from eyespot.search.estimates.wording import FEWEST, Study, advice, methods
 from eyespot.types import UsageError
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-FEWEST = 8  # looks in a group before it has an interval
 ENOUGH = 20  # from here on an interval is never borrowed
 ADVISED = 30  # looks in a group before further ones are advised
 ASSISTED = 30  # verdicts in a group before a model's answers may narrow its interval
@@ -239,7 +239,7 @@ class _GroupDraws:
         elif rule == "strict":
             tails = [2 * min((delta <= 0).mean(), (delta >= 0).mean()) for delta in deltas]
             signs = np.array([np.sign(np.median(delta)) for delta in deltas]).astype(int)
-            claims = np.where(by_holm(tails), signs, 0)
+            claims = np.where(np.array(corrected(tails)) <= 1 - LEVEL, signs, 0)
         return tuple(
             self._pair(pair, rates, alone, (one, claim))
             for pair, one, claim in zip(named, apart.tolist(), claims.tolist(), strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -90,15 +89,6 @@ def advised(share: Reals, units: Ints, looks: Ints) -> tuple[float, float]:
     every: dict[str, Any] = {"looks": int(looks.sum()), "units": int(units.sum()), **variance}
     least = looks_needed(max(abs(low), abs(high)), **every)
     return least, inf if low <= 0 <= high else looks_needed(min(abs(low), abs(high)), **every)
-
-
-def by_holm(tails: Sequence[float]) -> NDArray[np.bool_]:
-    """Which of these two-sided tail probabilities may be claimed together at 5 % (Holm 1979)."""
-    order = np.argsort(tails)
-    passed = np.asarray(tails)[order] <= (1 - LEVEL) / (len(order) - np.arange(len(order)))
-    claimed = np.zeros(len(order), bool)
-    claimed[order] = np.logical_and.accumulate(passed)
-    return claimed
 
 
 def bands(draws: Reals, units: Ints) -> Reals:

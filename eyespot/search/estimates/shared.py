@@ -19,7 +19,8 @@ from eyespot.search.calibration import Accuracy, _chain
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-CHAINS, BURN = 20, 100
+CHAINS, BURN = 20, 20
+REPEATS = 4  # draws of the counts in each turn: cheaper than a turn, and the first says least of the tails
 LEAST = -60  # of log-weights: smaller numbers are slow to add and are never drawn
 SCALED = 3  # cells between two scalings of their probabilities
 WIDE = 28  # steps of log-odds that a level or a deviation may go either way: 7
@@ -40,11 +41,11 @@ def shared_draws(
     sampler = _Sampler(judged, yes, hits, accuracy)
     for _ in range(BURN):
         sampler.turn(rng)
-    free = np.broadcast_to(units - judged, (CHAINS, *units.shape))
+    free = np.broadcast_to(units - judged, (REPEATS, CHAINS, *units.shape)).reshape(-1, *units.shape)
     found = []
-    for _ in range(-(-draws // CHAINS)):
+    for _ in range(-(-draws // len(free))):
         sampler.turn(rng)
-        share = sampler.shares(units.shape[0], rng)  # (chains, groups, cells)
+        share = np.tile(sampler.shares(units.shape[0], rng), (REPEATS, 1, 1))  # (repeats · chains, groups, cells)
         relevant = rng.binomial(free, share).sum(axis=2)
         if accuracy.exact:
             relevant += yes.sum(axis=1)
@@ -175,9 +176,8 @@ class _Sampler:
             (self.level, self.seen_groups, groups),
             (self.deviation, self.seen_bands, groups * bands),
         ):
-            value, unseen = np.empty((CHAINS, size), np.int64), np.setdiff1d(np.arange(size), seen)
-            prior = offsets.prior[offsets.spread][:, None]  # (chains, 1, offsets)
-            value[:, unseen] = OFFSETS[_drawn(np.broadcast_to(prior, (CHAINS, len(unseen), len(OFFSETS))), rng)]
+            weights = _weights(offsets.prior[offsets.spread])[:, None]  # (chains, 1, offsets)
+            value = OFFSETS[_picked(weights, rng.random((CHAINS, size), np.float32))]
             value[:, seen] = offsets.value
             every.append(value)
         deviation = every[1].reshape(CHAINS, groups, bands)[:, :, self.bands]

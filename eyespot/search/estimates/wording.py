@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from eyespot.search.estimates.pairs import GroupPair
 
 PHOTOS_ONLY = "share of the photos, not of the animals"
+FEWEST = 8  # looks in a group before it has an interval
 SKIPPED = 0.1  # of a group's looks without a verdict: from here on advice names it
 CLAIMED = {
     "pointwise": "two groups were called different if the 95 % interval of the difference of their rates excluded 0",
@@ -36,7 +37,7 @@ class Study:
 
 def advice(found: Any) -> tuple[str, ...]:
     """What limits the answer, and what would make it better."""
-    lines = [PHOTOS_ONLY]
+    lines = [text for text in (few_looks(found.plan, len(found.plan.units)), PHOTOS_ONLY) if text]
     for one in found.groups.values():
         if one.beyond:
             lines.append(
@@ -52,6 +53,19 @@ def advice(found: Any) -> tuple[str, ...]:
     if any(one.beyond for one in found.groups.values()) and not found.pairs:
         lines.append("shares are not compared: the groups were looked at to different parts of their ranks")
     return tuple(lines)
+
+
+def few_looks(plan: Any, looks: int) -> str:
+    """What helps where so many looks leave groups without an interval; the empty text where they are enough."""
+    sizes = zip(plan.labels, plan.sizes.tolist(), strict=True)
+    groups = [size for label, size in sizes if size and label in (plan.compare or plan.labels)]
+    needed = sum(min(size, FEWEST) for size in groups)
+    if not looks or looks >= needed:
+        return ""
+    return (
+        f"{looks} looks are too few for {len(groups)} groups, an interval takes {FEWEST} in each: judge {needed} "
+        "photos or more, or take coarser groups"
+    )
 
 
 def pair_sentence(found: Any, pair: GroupPair) -> str:
