@@ -155,13 +155,15 @@ class DownloadRequest(BaseModel):
 
 
 @router.get("/runs/{id}", tags=["runs"], response_class=Response)
-def run(state: State, person: Reader, id: str, wanted: Annotated[DownloadRequest, Query()]) -> Response:
+def run(
+    request: Request, state: State, person: Reader, id: str, *, wanted: Annotated[DownloadRequest, Query()]
+) -> Response:
     """The hits of a frozen result with your verdicts: a table, a run, an archive, or the photos themselves."""
     result = state.searches.results[id]
     if wanted.verdict is not None:
         result = state.searches.tab(result, wanted.verdict, judge_key_of(person))
     options = wanted.model_dump(exclude={"verdict"})
-    return download(state, result, person, **options)
+    return download(state, result, person, request.headers, **options)
 
 
 @router.get("/runs/{id}/summary", tags=["runs"])

@@ -3,18 +3,19 @@
 Positions and owners are left out unless somebody asks for all columns. Photos come as a zip of originals or of pictures
 of 1,600 pixels, or as a contact sheet in one HTML file. Both are sent while they are written: memory holds one photo,
 and nobody waits for all before the first byte. What cannot be read, or has changed since it was indexed, is listed with
-the reason in `left_out.txt` inside a zip.
+the reason in `left_out.txt` inside a zip. A zip that was cut goes on where it was cut.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
-import time
 import unicodedata
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import Response
@@ -22,6 +23,7 @@ from starlette.responses import StreamingResponse
 
 from eyespot.formats.albums import file_names
 from eyespot.formats.exporting import tells_too_much
+from eyespot.photos.names import real_name
 from eyespot.search.contact_sheet import Tile, html_pieces
 from eyespot.storage.tables import csv_bytes
 from eyespot.types import UsageError
@@ -30,6 +32,7 @@ from eyespot.web._judging import judge_of, verdicts_on
 from eyespot.web._problems import Problem
 from eyespot.web._settings import User
 from eyespot.web._state import AppState
+from eyespot.web._zips import ReadFiles, StoredZip, ZipPhoto, zip_response
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.results import RankedResult
 from eyespot.web.found.snapshot import Snapshot
@@ -47,8 +50,7 @@ FORMATS: dict[str, str] = {
 }
 SIDE, SHEET_SIDE = 1600, 320  # pixels of the longer side
 MOST, MOST_ON_SHEET = 10_000, 1_000  # photos
-ZIP_PIECE = 1 << 20  # bytes sent at once, at least
-LEFT_OUT, TABLE = "left_out.txt", "photos.csv"
+LEFT_OUT, TABLE, UNLISTED = "left_out.txt", "photos.csv", ("file", "thumbnail")
 
 
 def formats_for(state: AppState, person: User, formats: Mapping[str, str]) -> dict[str, str]:
@@ -73,9 +75,16 @@ def attachment(data: bytes, media: str, name: str) -> Response:
 
 
 def download(
-    state: AppState, result: RankedResult, person: User, *, format: Format, depth: int, all_columns: bool
+    state: AppState,
+    result: RankedResult,
+    person: User,
+    asked: Mapping[str, str],
+    *,
+    format: Format,
+    depth: int,
+    all_columns: bool,
 ) -> Response:
-    """The first `depth` hits of a result as a file; positions and owners only with all columns."""
+    """The first `depth` hits of a result as a file; positions and owners only with all columns; `asked` are headers."""
     items = items_of(result, result.slice(0, depth))
     judgements, ids = state.ledger.readable.judgements, [item["id"] for item in items]
     verdicts = verdicts_on(judgements, result.query, ids, judge_of(person))
@@ -111,7 +120,7 @@ def download(
         data = "".join(lines).encode("utf-8", "backslashreplace")
         return attachment(data, "text/plain; charset=utf-8", f"{name}.run.txt")
     snapshot, heading = result.snapshot, result.heading
-    return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading)
+    return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading, asked=asked)
 
 
 # -- photos -------------------------------------------------------------------------------------------------------
@@ -126,8 +135,9 @@ def photos_response(
     kind: PhotoFormat,
     name: str,
     heading: str,
+    asked: Mapping[str, str],
 ) -> Response:
-    """The photos as a file of this name, with what is known of each.
+    """The photos as a file of this name, with what is known of each; of a zip the range that `asked`, headers, name.
 
     `Problem` for originals where somebody may not have them, `UsageError` for too many.
     """
@@ -148,58 +158,51 @@ def photos_response(
                 yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)
 
         pages = html_pieces(heading, tiles())
-        pieces: Iterator[bytes] = (page.encode("utf-8", "backslashreplace") for page in pages)
-        media, ending = "text/html; charset=utf-8", "html"
-    else:
-        pieces = zipped(_files(state, snapshot, items, kind == "originals"))
-        media, ending = "application/zip", "zip"
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"'}
-    return StreamingResponse(pieces, media_type=media, headers=headers)
+        pieces = (page.encode("utf-8", "backslashreplace") for page in pages)
+        headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
+        return StreamingResponse(pieces, media_type="text/html; charset=utf-8", headers=headers)
+    made, tag = _zip(state, snapshot, items, originals=kind == "originals", name=name)
+    return zip_response(made, tag, asked, {"Content-Disposition": f'attachment; filename="{name}.zip"'})
 
 
-class _Sink(bytearray):
-    """Where a zip is written piece by piece; it cannot go back, and so it never holds more than the last piece."""
+def _zip(
+    state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]], *, originals: bool, name: str
+) -> tuple[StoredZip, str]:
+    """The pictures under names of their own, a table of them, what is left out and why; and what names its bytes."""
+    names = list(file_names([str(item["path"] or item["id"]) for item in items], "" if originals else ".jpg"))
+    ids = [item["id"] for item in items]
+    rows = snapshot.rows_by_id(ids)
+    places = dict(snapshot.pictures(rows[rows >= 0].tolist()))
 
-    def write(self, data: bytes) -> int:
-        self.extend(data)
-        return len(data)
+    def read(id: str) -> bytes:
+        small = state.cache.thumbnails.jpeg
+        return read_original(id, places.get(id, ()))[1] if originals else small(snapshot, id, SIDE)
 
-    def flush(self) -> None:
-        pass
-
-
-def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
-    """A zip of files by their names, in pieces of a megabyte or more: each waits behind other people's searches."""
-    sink, now = _Sink(), time.localtime()[:6]
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
-        for name, data in files:
-            archive.writestr(zipfile.ZipInfo(name, now), data)
-            if len(sink) >= ZIP_PIECE:
-                yield bytes(sink)
-                sink.clear()
-    yield bytes(sink)
-
-
-def _files(
-    state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]], originals: bool
-) -> Iterator[tuple[str, bytes]]:
-    """The pictures under names of their own, a table of them, and what is left out and why."""
-    paths = [str(item["path"] or item["id"]) for item in items]
-    rows, failures = [], []
-    for item, name in zip(items, file_names(paths, "" if originals else ".jpg"), strict=True):
-        id = item["id"]
-        try:
-            if originals:
-                row = snapshot.row_of(id)
-                _, data = read_original(id, [] if row is None else snapshot.places(row))
+    def texts(known: ReadFiles) -> Iterator[tuple[str, bytes]]:
+        table, failures = [], []
+        for number, (item, name) in enumerate(zip(items, names, strict=True)):
+            if isinstance(why := known[number], str):
+                failures.append(f"{item['path'] or item['id']}: {why}\n")
             else:
-                data = state.cache.thumbnails.jpeg(snapshot, id, SIDE)
-        except (OSError, Problem) as error:
-            failures.append(f"{item['path'] or id}: {error}\n")
-            continue
-        rows.append({"file": name, **{key: value for key, value in item.items() if key not in ("file", "thumbnail")}})
-        yield f"photos/{name}", data
-    columns = list(dict.fromkeys(column for row in rows for column in row)) or ["file"]
-    yield TABLE, csv_bytes(columns, rows)
-    if failures:
-        yield LEFT_OUT, "".join(failures).encode("utf-8", "backslashreplace")
+                table.append({"file": name, **{key: value for key, value in item.items() if key not in UNLISTED}})
+        columns = list(dict.fromkeys(column for row in table for column in row)) or ["file"]
+        yield TABLE, csv_bytes(columns, table)
+        if failures:
+            yield LEFT_OUT, "".join(failures).encode("utf-8", "backslashreplace")
+
+    # Another file at a photo's place, or none, is another zip
+    stamps = [[_stamp(place.place) for place in places.get(id, ())] for id in ids]
+    made_of = json.dumps([originals, name, names, [*map(dict, items)], stamps], sort_keys=True, default=str)
+    digest = hashlib.sha256(made_of.encode("utf-8", "backslashreplace")).hexdigest()
+    photos = [
+        ZipPhoto(f"photos/{name}", partial(read, item["id"]), str(item.get("taken") or ""))
+        for item, name in zip(items, names, strict=True)
+    ]
+    return StoredZip(photos, texts, state.cache.zipped.get(digest, dict)), f'"{digest}"'
+
+
+def _stamp(place: str) -> tuple[int, int] | None:
+    with suppress(OSError, ValueError):
+        known = os.stat(real_name(place))
+        return known.st_size, known.st_mtime_ns
+    return None

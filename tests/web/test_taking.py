@@ -5,26 +5,34 @@ from __future__ import annotations
 import csv
 import html
 import io
+import json
 import re
+import shutil
+import subprocess
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import typer
 from fastapi.testclient import TestClient
+from hypothesis import given, settings as laws, strategies as st
 from PIL import Image
 
 from eyespot.cli import app
 from eyespot.ledger.photo_lists import ListQuery
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, html_pieces
 from eyespot.web import Role, ServerSettings
-from eyespot.web.downloads import Format, zipped
+from eyespot.web._zips import ReadFiles, StoredZip, ZipPhoto
+from eyespot.web.downloads import Format
 from tests import worlds
+from tests.examples import examples
 from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar
+from tests.web.server_process import started
 from tests.worlds import draw_photos, index_gallery
 
 WORDS = "stripes to take"
@@ -200,13 +208,99 @@ def test_a_list_becomes_a_query_with_its_verdicts(here: TestClient, place: str, 
 
 
 def test_a_zip_of_any_size_holds_one_photo_in_memory() -> None:
-    files = ((f"photos/{number}.jpg", bytes(1 << 20)) for number in range(40))
     tracemalloc.start()
-    sent = sum(len(piece) for piece in zipped(files))
+    sent = sum(len(piece) for piece in zip_of([1 << 20] * 40).pieces())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sent > 40 << 20 and peak < 8 << 20
-    assert len(list(zipped((f"{number}.jpg", bytes(20_000)) for number in range(100)))) == 2
+    assert len(list(zip_of([20_000] * 100).pieces())) == 2
+
+
+# -- a download that was cut --------------------------------------------------------------------------------------
+
+
+def zip_of(sizes: list[int], known: ReadFiles | None = None, reads: list[int] | None = None) -> StoredZip:
+    """A zip of photos of these sizes; their numbers are noted in `reads` as they are read."""
+
+    def read(number: int) -> bytes:
+        if reads is not None:
+            reads.append(number)
+        return bytes([number % 251]) * sizes[number]
+
+    photos = [ZipPhoto(f"{number}.jpg", partial(read, number), "2019-05-04") for number in range(len(sizes))]
+    return StoredZip(photos, lambda _: [("photos.csv", b"file\r\n")], {} if known is None else known)
+
+
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=6), st.integers(0, 20_000), st.integers(0, 20_000))
+@laws(max_examples=examples(60), deadline=None)
+def test_any_stretch_of_a_zip_is_that_of_the_whole(sizes: list[int], start: int, stop: int) -> None:
+    made = zip_of(sizes)
+    whole = b"".join(made.pieces())
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        assert archive.testzip() is None and [one.file_size for one in archive.infolist()][:-1] == sizes
+        assert archive.infolist()[0].date_time == (2019, 5, 4, 0, 0, 0)
+    assert zip_of(sizes).length() == len(whole)
+    assert b"".join(zip_of(sizes).pieces(start, stop)) == whole[start:stop]
+
+
+def test_what_lies_before_the_cut_is_not_read_again() -> None:
+    known: ReadFiles = {}
+    reads: list[int] = []
+    begun = zip_of([2 << 20] * 4, known).pieces()
+    sent = next(begun) + next(begun)
+    again = zip_of([2 << 20] * 4, known, reads)
+    again.length()
+    assert reads == [2, 3] and sent + b"".join(again.pieces(len(sent))) == b"".join(zip_of([2 << 20] * 4).pieces())
+    assert reads == [2, 3, 2, 3]
+
+
+@pytest.mark.parametrize("door", ["run", "list", "shared"])
+@pytest.mark.parametrize("kind", ["zip", "originals"])
+def test_a_cut_download_goes_on(here: TestClient, run: str, place: str, door: str, kind: str) -> None:
+    where = f"{place}/download?format={kind}" if door == "list" else f"/v1/runs/{run}?verdict=yes&format={kind}"
+    if door == "shared":
+        where = here.post(f"{place}/link", json={"download": True}).json()["link"] + "/photos.zip"
+    whole = here.get(where)
+    tag, data = whole.headers["etag"], whole.content
+    half, last = len(data) // 2, len(data) - 1
+
+    def part(stretch: str, same: str = tag) -> Any:
+        return here.get(where, headers={"Range": f"bytes={stretch}", "If-Range": same})
+
+    rest = part(f"{half}-")
+    assert (rest.status_code, rest.headers["etag"], rest.content) == (206, tag, data[half:])
+    assert rest.headers["content-range"] == f"bytes {half}-{last}/{len(data)}"
+    assert part("10-19").content == data[10:20] and part("-7").content == data[-7:]
+    assert part(f"{len(data)}-").headers["content-range"] == f"bytes */{len(data)}"
+    for other in (part("5-", '"another"'), part("9-2"), part("0-1,4-5"), part("x-")):
+        assert (other.status_code, other.content) == (200, data)
+
+
+def test_another_verdict_and_another_file_are_another_zip(tmp_path: Path, settings: ServerSettings) -> None:
+    gallery = worlds.make_gallery(tmp_path, 3)
+    with at_this_machine(replace(settings, gallery=gallery, cache=None)) as client:
+        found = client.get("/v1/search", params={"q": "discs"}).json()
+        place = f"/v1/runs/{found['run']}?format=originals"
+        tags = [client.get(place).headers["etag"] for _ in range(2)]
+        body = {"q": "discs", "item": found["items"][0]["id"], "verdict": "yes"}
+        assert client.post("/v1/judgements", json=body).status_code == 201
+        tags.append(client.get(place).headers["etag"])
+        (tmp_path / "photos" / "1.jpg").unlink()
+        tags.append(client.get(place).headers["etag"])
+    assert len(set(tags)) == 3 and tags[0] == tags[1]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
+def test_curl_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+    gallery = worlds.make_gallery(tmp_path, 5)
+    with started(gallery, tmp_path / "log") as server:
+        run = json.loads(server.ask("v1/search?q=discs")[1])["run"]
+        address = f"{server.address}/v1/runs/{run}?format=originals"
+        lines = [["-o", "whole.zip"], ["-o", "part.zip", "-r", "0-4999"], ["-o", "part.zip", "-C", "-"]]
+        for line in lines:
+            subprocess.run(["curl", "-sSf", *line, address], cwd=tmp_path, check=True)
+    assert (tmp_path / "part.zip").read_bytes() == (tmp_path / "whole.zip").read_bytes()
 
 
 # -- the page on the server names every option, every address of the API and every key ----------------------------

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
@@ -202,7 +202,9 @@ class ListDownload(BaseModel):
 
 
 @router.get("/{id}/download", response_class=Response)
-def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDownload, Query()]) -> Response:
+def download(
+    request: Request, state: State, person: Annotator, id: Id, *, wanted: Annotated[ListDownload, Query()]
+) -> Response:
     """The list as a file; with `verdict` only the photos of which most people said so."""
     one = state.ledger.readable.lists.find(id)
     every, _, _ = stretch_of(state, one.id, 0, MOST)
@@ -230,7 +232,8 @@ def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDown
         data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
         return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
     snapshot = state.snapshots.current()
-    return photos_response(state, snapshot, shown, person, kind=wanted.format, name=name, heading=one.name)
+    how: dict[str, Any] = {"name": name, "heading": one.name, "asked": request.headers}
+    return photos_response(state, snapshot, shown, person, kind=wanted.format, **how)
 
 
 # -- what both the API and the pages do -----------------------------------------------------------------------------
