@@ -206,7 +206,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     if json:
         header = shown.run.header
         facts = {name: header[name] for name in ("query", "by", "moved", "exact", "recall") if name in header}
-        print_json({**facts, **shown.header, "took_ms": took_ms, "items": items})
+        print_json({**facts, "likely_above": _end(shown), **shown.header, "took_ms": took_ms, "items": items})
     elif output.paths or output.print0:
         paths = [item["path"] for item in items if item["path"]]
         if len(paths) < len(items):
@@ -217,7 +217,17 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         if output.pictures and sys.stdout.isatty():
             _show_pictures(items, output.open)
         _print(items, shown.column)
+        if (end := _end(shown)) is not None:
+            likely = sum(item["score"] >= end for item in items)
+            print_summary(f"{likely} of these {len(items)} are likely; below a score of {end:.3f} nothing is")
+        elif shown.column == "score":
+            print_summary("where the likely ones end is not known; verdicts tell: --rerank person:NAME --calibrate 30")
     exit_if_failed(output.write_all(items, shown.sheet))
+
+
+def _end(shown: SearchOutput) -> float | None:
+    """The score below which nothing is likely; None where nobody knows, and in another order than that of scores."""
+    return None if shown.result or shown.column != "score" else shown.run.header.get("likely_above")
 
 
 def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:

@@ -12,9 +12,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from fastapi import Response
 from starlette.responses import StreamingResponse
@@ -28,7 +29,8 @@ RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})|bytes=-([0-9]{1,18})")
 ReadFiles: TypeAlias = dict[int, tuple[int, int] | str]
 
 
-class ZipPhoto(NamedTuple):
+@dataclass(frozen=True)
+class ZipPhoto:
     """A photo: its name in the zip, what reads its bytes, and when it was taken (ISO 8601), "" for untold."""
 
     name: str
@@ -36,7 +38,8 @@ class ZipPhoto(NamedTuple):
     taken: str = ""
 
 
-class StoredZip(NamedTuple):
+@dataclass(frozen=True)
+class StoredZip:
     """Photos in order, then the texts that are made of what could be read; `known` is shared with later downloads."""
 
     photos: Sequence[ZipPhoto]

@@ -56,6 +56,7 @@ def search(state: State, person: Reader, given: Given, cursor: Cursor = None, li
         "notes": result.notes,
         "run": result.id,
         "link": f"/?{result.params.address()}",
+        "likely_above": None if result.origin else result.likely_above,
         "relevant": known and {"among": known.hits, **known.calibration.count._asdict()},
         "covariate": known and known.covariate,
         "took_ms": round((time.perf_counter() - begun) * 1000, 1),

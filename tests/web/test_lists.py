@@ -285,6 +285,18 @@ def test_a_link_shows_what_was_ticked_and_nothing_more(
         assert {stranger.get(one).status_code for one in (link, f"{link}/1-320.jpg")} == {404}
 
 
+def test_when_and_where_are_of_the_whole_list(here: TestClient) -> None:
+    items = here.get("/v1/items", params={"limit": 72}).json()["items"]
+    place = made(here, "whole", items=[one["id"] for one in items])["page"]
+    link = here.post(f"/v1{place}/link", json={"facts": True, "places": True}).json()["link"]
+    for first in (0, 70):
+        text = here.get(link, params={"first": first}).text
+        drawn = [re.findall(rf'class="{kind}[^>]*><title>[^<]*: (\d+)<', text) for kind in ("bar-of-time", "heat")]
+        known = [sum(one[name] is not None for one in items) for name in ("taken", "latitude")]
+        assert [sum(map(int, counts)) for counts in drawn] == known and min(known) > 2
+        assert text.count('class="tile"') == len(items) - first
+
+
 def test_a_password_opens_one_link_and_wrong_ones_are_counted(
     world: ServerSettings, here: TestClient, ids: list[str]
 ) -> None:
