@@ -205,8 +205,9 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
         header = shown.run.header
-        facts = {name: header[name] for name in ("query", "by", "moved", "exact", "recall") if name in header}
-        print_json({**facts, "likely_above": _end(shown), **shown.header, "took_ms": took_ms, "items": items})
+        names = ("query", "by", "moved", "exact", "recall", "likely_above")
+        facts = {name: header[name] for name in names if name in header}
+        print_json({**facts, **shown.header, "took_ms": took_ms, "items": items})
     elif output.paths or output.print0:
         paths = [item["path"] for item in items if item["path"]]
         if len(paths) < len(items):
@@ -216,18 +217,8 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     else:
         if output.pictures and sys.stdout.isatty():
             _show_pictures(items, output.open)
-        _print(items, shown.column)
-        if (end := _end(shown)) is not None:
-            likely = sum(item["score"] >= end for item in items)
-            print_summary(f"{likely} of these {len(items)} are likely; below a score of {end:.3f} nothing is")
-        elif shown.column == "score":
-            print_summary("where the likely ones end is not known; verdicts tell: --rerank person:NAME --calibrate 30")
+        _print(items, shown.column, None if shown.result else shown.run.header.get("likely_above"))
     exit_if_failed(output.write_all(items, shown.sheet))
-
-
-def _end(shown: SearchOutput) -> float | None:
-    """The score below which nothing is likely; None where nobody knows, and in another order than that of scores."""
-    return None if shown.result or shown.column != "score" else shown.run.header.get("likely_above")
 
 
 def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
@@ -237,7 +228,7 @@ def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
         print_summary("to see the pictures, add --open")
 
 
-def _print(items: Sequence[dict[str, Any]], column: str) -> None:
+def _print(items: Sequence[dict[str, Any]], column: str, end: float | None) -> None:
     """Lines for people; hits are listed by a score, a judge's probability or a date, and some lack the latter two."""
     for item in items:
         title = f"  {escaped(item['title'])}" if item.get("title") else ""
@@ -249,6 +240,8 @@ def _print(items: Sequence[dict[str, Any]], column: str) -> None:
         print_line(f"{item['rank']:>4}  {text}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
         if shares := [reason["sentence"] for reason in item.get("why", ()) if reason["code"] in SHARES]:
             print_line(escaped(f"      {'; '.join(shares)}"))
+    if end is not None:
+        print_summary(f"below a score of {end:.3f} nothing is likely")
 
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:

@@ -295,11 +295,7 @@ class Collection:
             pictures = [str(term.image) for term in query.terms if term.image is not None]
             run.header = run.header | {"query": query_language.format_query(query), "pictures": pictures}
             run.facts = {image: run.facts[image] for image in run.images.tolist() if image in run.facts}
-            weakest = self._weakest_match(query, run)
-            # Where the encoder does not know a text well, much that is relevant lies below
-            known = weakest is not None and self.encoder.caveat(str(query.terms[0].text)) is None
-            run.header["likely_above"] = weakest if known else None
-            run.notes = [*run.notes, *self._notes(query, run, settings, weakest)]
+            run.notes = [*run.notes, *self._notes(query, run, settings)]
             runs.append(run)
         return runs
 
@@ -343,27 +339,19 @@ class Collection:
             )
         return live
 
-    def _weakest_match(self, query: Query, run: Run) -> float | None:
-        """What a match scores at least; None where nobody knows.
-
-        Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
-        """
-        header, texts = run.header, [term.text for term in query.terms if term.weight > 0]
-        mixed = header.keys() & {"adapted", "expanded", "rerank_local", "moved"} or header.get("by") == "words"
-        mixed = mixed or query.id in header.get("worded", ()) or header.get("wordings", {}).get(query.id, texts) != texts
-        if mixed or len(query.terms) != 1 or not texts or texts[0] is None:
-            return None
-        return self.encoder.weakest_match(texts[0])
-
-    def _notes(
-        self, query: Query, run: Run, settings: FilterSettings | None, weakest: float | None = None
-    ) -> list[str]:
+    def _notes(self, query: Query, run: Run, settings: FilterSettings | None) -> list[str]:
         own = [term.text for term in query.terms if term.text is not None]
         texts = run.header.get("wordings", {}).get(query.id, own if run.header.get("by") != "words" else [])
         answered = query.id in run.header.get("answered", ())  # by labels, which see what an encoder does not
         texts = [text for text in texts if not answered or NEGATION.search(text)]
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
-        if weakest is not None and len(run.score) and (best := run.score.max()) < weakest:
+        # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
+        plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local", "moved"}
+        plain = plain and run.header.get("by") != "words" and query.id not in run.header.get("worded", ())
+        plain = plain and len(run.score) > 0 and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0
+        weakest = self.encoder.weakest_match(own[0]) if plain else None
+        run.header["likely_above"] = None if notes else weakest  # of words that are not known well much lies below
+        if weakest is not None and (best := run.score.max()) < weakest:
             notes.append(no_match(best, weakest))
         encoder, imported = self.view.space.encoder, self.view.space.revision == IMPORTED
         if without := self.view.without_vector:

@@ -23,8 +23,7 @@ from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import Format, download
 from eyespot.web.found.calibrated import to_judge
-from eyespot.web.found.facets import facets_of, filters_of
-from eyespot.web.found.summary import summary_of
+from eyespot.web.found.facets import filters_of
 from eyespot.web.pictures import is_digest, keep, upload_jpeg, video_response
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
@@ -165,15 +164,6 @@ def run(
         result = state.searches.tab(result, wanted.verdict, judge_key_of(person))
     options = wanted.model_dump(exclude={"verdict"})
     return download(state, result, person, request.headers, **options)
-
-
-@router.get("/runs/{id}/summary", tags=["runs"])
-def summary(state: State, id: str, depth: Annotated[int, Query(ge=1, le=10_000)] = 500) -> Response:
-    """The first hits of a result in numbers: by year, month, place and label."""
-    result = state.searches.results[id]
-    found = items_of(result, result.slice(0, depth))
-    tallies = [one | {"counts": dict(one["counts"])} for one in summary_of(found, facets_of(result.snapshot).coded)]
-    return JSONResponse({"run": id, "hits": len(found), "tallies": tallies})
 
 
 @router.get("/runs/{id}/calibration", tags=["runs"])

@@ -13,7 +13,8 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
@@ -32,7 +33,6 @@ from eyespot.web._judging import judge_of, verdicts_on
 from eyespot.web._problems import Problem
 from eyespot.web._settings import User
 from eyespot.web._state import AppState
-from eyespot.web._zips import ReadFiles, StoredZip, ZipPhoto, zip_response
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.results import RankedResult
 from eyespot.web.found.snapshot import Snapshot
@@ -50,7 +50,8 @@ FORMATS: dict[str, str] = {
 }
 SIDE, SHEET_SIDE = 1600, 320  # pixels of the longer side
 MOST, MOST_ON_SHEET = 10_000, 1_000  # photos
-LEFT_OUT, TABLE, UNLISTED = "left_out.txt", "photos.csv", ("file", "thumbnail")
+LEFT_OUT, TABLE = "left_out.txt", "photos.csv"
+ZIP_PIECE = 1 << 20  # bytes sent at once, at least
 
 
 def formats_for(state: AppState, person: User, formats: Mapping[str, str]) -> dict[str, str]:
@@ -161,48 +162,93 @@ def photos_response(
         pieces = (page.encode("utf-8", "backslashreplace") for page in pages)
         headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
         return StreamingResponse(pieces, media_type="text/html; charset=utf-8", headers=headers)
-    made, tag = _zip(state, snapshot, items, originals=kind == "originals", name=name)
-    return zip_response(made, tag, asked, {"Content-Disposition": f'attachment; filename="{name}.zip"'})
+    files = partial(_files, state, snapshot, items, kind == "originals")
+    return _zip_response(state, files, _tag(snapshot, items, kind), asked, name)
 
 
-def _zip(
-    state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]], *, originals: bool, name: str
-) -> tuple[StoredZip, str]:
-    """The pictures under names of their own, a table of them, what is left out and why; and what names its bytes."""
-    names = list(file_names([str(item["path"] or item["id"]) for item in items], "" if originals else ".jpg"))
-    ids = [item["id"] for item in items]
-    rows = snapshot.rows_by_id(ids)
-    places = dict(snapshot.pictures(rows[rows >= 0].tolist()))
+class _Sink(bytearray):
+    """Where a zip is written piece by piece; it cannot go back, and so it never holds more than the last piece."""
 
-    def read(id: str) -> bytes:
-        small = state.cache.thumbnails.jpeg
-        return read_original(id, places.get(id, ()))[1] if originals else small(snapshot, id, SIDE)
+    def write(self, data: bytes) -> int:
+        self.extend(data)
+        return len(data)
 
-    def texts(known: ReadFiles) -> Iterator[tuple[str, bytes]]:
-        table, failures = [], []
-        for number, (item, name) in enumerate(zip(items, names, strict=True)):
-            if isinstance(why := known[number], str):
-                failures.append(f"{item['path'] or item['id']}: {why}\n")
+    def flush(self) -> None:
+        pass
+
+
+def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
+    """A zip of files by their names, the same bytes each time.
+
+    They come a megabyte or more at once: each piece waits behind other people's searches.
+    """
+    sink = _Sink()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+        for name, data in files:
+            archive.writestr(zipfile.ZipInfo(name), data)
+            if len(sink) >= ZIP_PIECE:
+                yield bytes(sink)
+                sink.clear()
+    yield bytes(sink)
+
+
+def after(pieces: Iterator[bytes], start: int) -> Iterator[bytes]:
+    """The bytes of these pieces from `start` on."""
+    for piece in pieces:
+        if start < len(piece):
+            yield piece[start:]
+        start = max(0, start - len(piece))
+
+
+def _zip_response(
+    state: AppState, files: Callable[[], Iterator[tuple[str, bytes]]], tag: str, asked: Mapping[str, str], name: str
+) -> Response:
+    """The zip that `tag` names; where the headers of a request ask for it (RFC 9110, 14), from a byte on to its end.
+
+    All photos are read once more for the length of the whole, which is remembered.
+    """
+    headers = {"Content-Disposition": f'attachment; filename="{name}.zip"', "ETag": tag, "Accept-Ranges": "bytes"}
+    found = re.fullmatch(r"bytes=([0-9]{1,18})-", asked.get("range", ""))
+    start = int(found[1]) if found and asked.get("if-range", tag) == tag else 0
+    if not start:
+        return StreamingResponse(zipped(files()), 200, headers, "application/zip")
+    length = state.cache.lengths.get(tag, lambda: sum(map(len, zipped(files()))))
+    if start >= length:
+        raise Problem(416, f"this file has {length} bytes; load it anew", {"Content-Range": f"bytes */{length}"})
+    headers |= {"Content-Range": f"bytes {start}-{length - 1}/{length}", "Content-Length": str(length - start)}
+    return StreamingResponse(after(zipped(files()), start), 206, headers, "application/zip")
+
+
+def _tag(snapshot: Snapshot, items: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """What names the bytes of a zip: another file at a photo's place, or none, is another zip."""
+    rows, stamps = snapshot.rows_by_id([item["id"] for item in items]), []
+    for place in (one.place for _, places in snapshot.pictures(rows[rows >= 0].tolist()) for one in places):
+        with suppress(OSError, ValueError):
+            stamps.append((place, os.stat(real_name(place)).st_size, os.stat(real_name(place)).st_mtime_ns))
+    made_of = json.dumps([kind, [*map(dict, items)], stamps], default=str)
+    return f'"{hashlib.sha256(made_of.encode("utf-8", "backslashreplace")).hexdigest()}"'
+
+
+def _files(
+    state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]], originals: bool
+) -> Iterator[tuple[str, bytes]]:
+    """The pictures under names of their own, a table of them, and what is left out and why."""
+    paths = [str(item["path"] or item["id"]) for item in items]
+    rows, failures = [], []
+    for item, name in zip(items, file_names(paths, "" if originals else ".jpg"), strict=True):
+        id = item["id"]
+        try:
+            if originals:
+                row = snapshot.row_of(id)
+                _, data = read_original(id, [] if row is None else snapshot.places(row))
             else:
-                table.append({"file": name, **{key: value for key, value in item.items() if key not in UNLISTED}})
-        columns = list(dict.fromkeys(column for row in table for column in row)) or ["file"]
-        yield TABLE, csv_bytes(columns, table)
-        if failures:
-            yield LEFT_OUT, "".join(failures).encode("utf-8", "backslashreplace")
-
-    # Another file at a photo's place, or none, is another zip
-    stamps = [[_stamp(place.place) for place in places.get(id, ())] for id in ids]
-    made_of = json.dumps([originals, name, names, [*map(dict, items)], stamps], sort_keys=True, default=str)
-    digest = hashlib.sha256(made_of.encode("utf-8", "backslashreplace")).hexdigest()
-    photos = [
-        ZipPhoto(f"photos/{name}", partial(read, item["id"]), str(item.get("taken") or ""))
-        for item, name in zip(items, names, strict=True)
-    ]
-    return StoredZip(photos, texts, state.cache.zipped.get(digest, dict)), f'"{digest}"'
-
-
-def _stamp(place: str) -> tuple[int, int] | None:
-    with suppress(OSError, ValueError):
-        known = os.stat(real_name(place))
-        return known.st_size, known.st_mtime_ns
-    return None
+                data = state.cache.thumbnails.jpeg(snapshot, id, SIDE)
+        except (OSError, Problem) as error:
+            failures.append(f"{item['path'] or id}: {error}\n")
+            continue
+        rows.append({"file": name, **{key: value for key, value in item.items() if key not in ("file", "thumbnail")}})
+        yield f"photos/{name}", data
+    columns = list(dict.fromkeys(column for row in rows for column in row)) or ["file"]
+    yield TABLE, csv_bytes(columns, rows)
+    if failures:
+        yield LEFT_OUT, "".join(failures).encode("utf-8", "backslashreplace")

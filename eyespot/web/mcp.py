@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, FastAPI
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Image
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
@@ -99,24 +99,21 @@ class GalleryTools:
         refuse(query, self.state.settings.refused)
         read = query_of(SearchParams(q=query), self.state.cache.uploads)
         vector = None if read is None else snapshot.embedded(read)[0]
-        shown: list[Any] = []
+        stored, shown = next(size for size in SIZES if size >= width), list[Any]()
         for id in dict.fromkeys(ids):
             try:
                 row = existing_row(snapshot, id)
-                picture = self.picture(id, width)
+                data = self.state.cache.thumbnails.jpeg(snapshot, id, stored)
             except Problem as problem:  # the others are shown
                 shown.append(json.dumps({"id": id, "problem": problem.detail}, ensure_ascii=False))
                 continue
             line = line_of(item_of(snapshot.facts([row])[0]))
             line["score"] = None if vector is None else round(float(snapshot.vector(row) @ vector), 3)
-            shown += [json.dumps(line, ensure_ascii=False), Image(data=picture, format="jpeg")]
+            shown += [
+                json.dumps(line, ensure_ascii=False),
+                Image(data=data if stored == width else thumbnail(data, width), format="jpeg"),
+            ]
         return shown
-
-    def picture(self, id: str, width: int) -> bytes:
-        """A picture as a JPEG at most `width` pixels wide and high; `Problem` where there is none."""
-        stored = next(size for size in SIZES if size >= width)
-        data = self.state.cache.thumbnails.jpeg(self.state.snapshots.current(), id, stored)
-        return data if stored == width else thumbnail(data, width)
 
     def facts(self, ids: Ids) -> dict[str, list[Any]]:
         """All that is known of pictures (`items`): path, date, labels, size; and the ids that are `unknown`."""
@@ -154,21 +151,6 @@ class GalleryTools:
         judged_now(self.state.ledger.writable.judgements, read, id, verdict, rank=None, judge=by)
         return {"id": id, "verdict": verdict, "by": by}
 
-    # -- resources ----------------------------------------------------------------------------------------------
-
-    def item_resource(self, id: str) -> str:
-        """All that is known of a picture, as JSON."""
-        if not (items := self.facts([id])["items"]):
-            raise ResourceNotFoundError("no item has this id, or its picture is gone")
-        return json.dumps(items[0], ensure_ascii=False)
-
-    def thumbnail_resource(self, id: str) -> bytes:
-        """A picture at most 320 pixels wide and high."""
-        try:
-            return self.picture(id, 320)
-        except Problem as problem:
-            raise ResourceNotFoundError(problem.detail) from None
-
 
 def line_of(item: dict[str, Any]) -> dict[str, Any]:
     """What tells a picture from others."""
@@ -177,7 +159,7 @@ def line_of(item: dict[str, Any]) -> dict[str, Any]:
 
 
 class GalleryServer(MCPServer[Any]):
-    """The tools and resources of a gallery, whose refusals are sentences."""
+    """The tools of a gallery, whose refusals are sentences."""
 
     def __init__(self, state: AppState) -> None:
         handlers = logging.root.handlers[:]
@@ -189,8 +171,6 @@ class GalleryServer(MCPServer[Any]):
         self.add_tool(tools.look, annotations=READS, structured_output=False)
         if "judge" in state.settings.allowed:
             self.add_tool(tools.judge, annotations=WRITES)
-        self.resource("eyespot://item/{+id}", mime_type="application/json")(tools.item_resource)
-        self.resource("eyespot://thumbnail/{+id}", mime_type="image/jpeg")(tools.thumbnail_resource)
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """As the SDK's; what is wrong comes as a sentence, an argument that the tool has not as well."""

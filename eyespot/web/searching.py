@@ -61,7 +61,6 @@ class PageHits(NamedTuple):
     items: list[dict[str, Any]]
     next: str | None
     result: RankedResult | None = None  # None where the gallery is shown in its own order
-    end: int | None = None  # the rank after which nothing is likely, where it is known
 
 
 @router.get("/")
@@ -179,8 +178,7 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
     found = result.slice(seen, PAGE)
     known = None if result.judged else state.searches.calibration(result, judge_key_of(person))
     items = with_probability(items_of(result, found), known)
-    end = None if result.origin else known.end if known else result.end
-    return PageHits(judged_items(state, given, items, person), cursor_of(result, found), result, end)
+    return PageHits(judged_items(state, given, items, person), cursor_of(result, found), result)
 
 
 def _filters(

@@ -25,7 +25,6 @@ from eyespot.web.found.results import RankedResult
 DEPTHS = (1000, 300, 100, 30)  # hits that are spoken of where verdicts were spread over them by plan
 WANTED = 30  # verdicts
 JudgeKey: TypeAlias = tuple[str, str]  # a judge, and the digest of how it is asked
-LEAST = 0.1  # of a hit that is likely: its probability
 PRECISIONS = (0.95, 0.9, 0.8, 0.7, 0.5)
 
 
@@ -45,13 +44,6 @@ class CalibrationSummary(NamedTuple):
     def counted(self) -> bool:
         """Whether each of these hits has a verdict, so that nothing is estimated."""
         return self.verdicts >= self.hits
-
-    @property
-    def end(self) -> int | None:
-        """After how many hits none is likely; None where it is not known of the last ones."""
-        likely = np.flatnonzero(self.calibration.curve.probability >= LEAST)
-        end = int(likely[-1]) + 1 if len(likely) else 0
-        return end if end < self.hits else None
 
     @property
     def covariate(self) -> dict[str, Any] | None:
