@@ -185,8 +185,7 @@ def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
         raise UsageError('--why needs words or a picture, as in: eyespot search "2:heron - people" --why')
     for name in ("rerank", "adapt", "neighbours", "expand", "rerank_local"):
         if getattr(settings, name) is not None:
-            named = option(name)
-            raise UsageError(f'{named} needs words or a picture, as in: eyespot search "a heron" {named} …')
+            raise UsageError(f'{option(name)} needs words, as in: eyespot search "a heron" {option(name)} …')
     if settings.moves:
         raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
 
@@ -204,8 +203,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     items = _items(shown)
     remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
-        header = shown.run.header
-        names = ("query", "by", "moved", "exact", "recall", "likely_above")
+        header, names = shown.run.header, ("query", "by", "moved", "exact", "recall", "likely_above")
         facts = {name: header[name] for name in names if name in header}
         print_json({**facts, **shown.header, "took_ms": took_ms, "items": items})
     elif output.paths or output.print0:
@@ -257,8 +255,13 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
         # The documented fields come first; a label of the same name (of an older or an imported gallery) never
         # replaces them.
         score = None if shown.column == "taken" else round(hit.score, 6)
-        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": score}
-        own |= shown.verdicts.get(hit.image, {})
+        own = {
+            "rank": rank,
+            "id": facts["id"],
+            "path": facts["path"],
+            "score": score,
+            **shown.verdicts.get(hit.image, {}),
+        }
         own |= {"why": as_fields(shown.why[hit.image])} if hit.image in shown.why else {}
         items.append(own | {name: value for name, value in facts.items() if name not in own})
     return items

@@ -334,9 +334,8 @@ class Collection:
 
                 notes = filter_notes(condition, lambda other: filters.mask(self.view.tables, other) & self.view.live)
                 raise NothingFound("; ".join(["no picture fits the filter; widen it", *notes]))
-            raise NothingFound(
-                f"the gallery has no pictures yet; add some with: eyespot index PHOTOS -g {self.gallery.path}"
-            )
+            line = f"eyespot index PHOTOS -g {self.gallery.path}"
+            raise NothingFound(f"the gallery has no pictures yet; add some with: {line}")
         return live
 
     def _notes(self, query: Query, run: Run, settings: FilterSettings | None) -> list[str]:
@@ -359,10 +358,8 @@ class Collection:
             name = self.gallery.called(self.view.stem)
             notes.append(f"pictures without {name} vectors, not searched: {without}{way_out}")
         if damaged := self.view.damaged_codes:
-            line = f"eyespot index --repair -g {quote(str(self.gallery.path))}"
-            notes.append(
-                f"{damaged[0]} is missing or damaged, so its shard was searched more slowly; repair it with: {line}"
-            )
+            slow = f"{damaged[0]} is missing or damaged, so its shard was searched more slowly"
+            notes.append(f"{slow}; repair it with: eyespot index --repair -g {quote(str(self.gallery.path))}")
         notes += self.view.notes
         if settings is not None and settings.filters:
             from eyespot.gallery.filters import mask

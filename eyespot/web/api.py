@@ -122,9 +122,6 @@ def video(state: State, person: Reader, id: Annotated[str, Path(max_length=100)]
     return video_response(id, snapshot.places(row))
 
 
-# -- pictures to search with ------------------------------------------------------------------------------------
-
-
 @router.post(
     "/pictures", status_code=201, tags=["search"], responses=leads_to(201, "/v1/pictures/{digest}", digest="picture")
 )
@@ -291,9 +288,6 @@ def _judgement_fields(one: Judgement) -> dict[str, Any]:
     verdict = {name: getattr(one.verdict, name, None) for name in ("grade", "probability", "reason", "confidence")}
     facts = {"query": one.query, "item": one.image, "by": one.judge, "rank": one.rank, "at": one.at}
     return facts | verdict | {"failure": one.failure}
-
-
-# -- clicks ------------------------------------------------------------------------------------------------------
 
 
 class ClickRequest(ItemTarget):

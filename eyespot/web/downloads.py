@@ -124,9 +124,6 @@ def download(
     return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading, asked=asked)
 
 
-# -- photos -------------------------------------------------------------------------------------------------------
-
-
 def photos_response(
     state: AppState,
     snapshot: Snapshot,

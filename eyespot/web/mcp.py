@@ -109,10 +109,8 @@ class GalleryTools:
                 continue
             line = line_of(item_of(snapshot.facts([row])[0]))
             line["score"] = None if vector is None else round(float(snapshot.vector(row) @ vector), 3)
-            shown += [
-                json.dumps(line, ensure_ascii=False),
-                Image(data=data if stored == width else thumbnail(data, width), format="jpeg"),
-            ]
+            data = data if stored == width else thumbnail(data, width)
+            shown += [json.dumps(line, ensure_ascii=False), Image(data=data, format="jpeg")]
         return shown
 
     def facts(self, ids: Ids) -> dict[str, list[Any]]:

@@ -183,9 +183,6 @@ def unlink(state: State, person: Annotator, id: Id) -> Response:
     return Response(status_code=204)
 
 
-# -- to take along --------------------------------------------------------------------------------------------------
-
-
 class ListDownload(BaseModel):
     """How a list is to be written."""
 
@@ -277,9 +274,6 @@ def params_of(address: str) -> SearchParams:
         raise UsageError("`query` is no search; give what stands behind the ? in a search's address") from None
 
 
-# -- verdicts -----------------------------------------------------------------------------------------------------
-
-
 def judged_otherwise(
     ledger: ServedLedger, query: Asking, person: User | None, verdict: str, images: Sequence[str]
 ) -> list[str]:
@@ -306,9 +300,6 @@ def verdicts_of(ledger: ServedLedger, id: str, images: Sequence[str]) -> dict[st
     for _, name, one in sorted(words, key=lambda word: word[0]):
         found.setdefault(one.image, {})[name] = str(verdict_of(one))
     return found
-
-
-# -- what is shown ------------------------------------------------------------------------------------------------
 
 
 def fields_of(ledger: ServedLedger, one: PhotoList) -> dict[str, Any]:
