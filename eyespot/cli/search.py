@@ -185,7 +185,8 @@ def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
         raise UsageError('--why needs words or a picture, as in: eyespot search "2:heron - people" --why')
     for name in ("rerank", "adapt", "neighbours", "expand", "rerank_local"):
         if getattr(settings, name) is not None:
-            raise UsageError(f'{option(name)} needs words, as in: eyespot search "a heron" {option(name)} …')
+            named = option(name)
+            raise UsageError(f'{named} needs words or a picture, as in: eyespot search "a heron" {named} …')
     if settings.moves:
         raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
 
@@ -198,8 +199,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
 
         write_html(output.html, [Hits(shown.sheet)], captions=["taken"] * (shown.column == "taken"))
     for sentence in shown.run.notes:
-        learned = isinstance(sentence, Note) and sentence.code == "taught"
-        warn(f"{sentence}; --no-teach turns this off" if learned else sentence)
+        warn(f"{sentence}; --no-teach turns this off" if getattr(sentence, "code", "") == "taught" else sentence)
     items = _items(shown)
     remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
@@ -252,16 +252,10 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     items = []
     for rank, hit in enumerate(hits, 1):
         facts = shown.run.facts[hit.image]
-        # The documented fields come first; a label of the same name (of an older or an imported gallery) never
-        # replaces them.
+        # The documented fields come first: a label of the same name never replaces them
         score = None if shown.column == "taken" else round(hit.score, 6)
-        own = {
-            "rank": rank,
-            "id": facts["id"],
-            "path": facts["path"],
-            "score": score,
-            **shown.verdicts.get(hit.image, {}),
-        }
+        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": score}
+        own |= shown.verdicts.get(hit.image, {})
         own |= {"why": as_fields(shown.why[hit.image])} if hit.image in shown.why else {}
         items.append(own | {name: value for name, value in facts.items() if name not in own})
     return items

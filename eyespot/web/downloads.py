@@ -79,13 +79,13 @@ def download(
     state: AppState,
     result: RankedResult,
     person: User,
-    asked: Mapping[str, str],
+    head: Mapping[str, str],
     *,
     format: Format,
     depth: int,
     all_columns: bool,
 ) -> Response:
-    """The first `depth` hits of a result as a file; positions and owners only with all columns; `asked` are headers."""
+    """The first `depth` hits of a result as a file; positions and owners only with all columns."""
     items = items_of(result, result.slice(0, depth))
     judgements, ids = state.ledger.readable.judgements, [item["id"] for item in items]
     verdicts = verdicts_on(judgements, result.query, ids, judge_of(person))
@@ -121,7 +121,7 @@ def download(
         data = "".join(lines).encode("utf-8", "backslashreplace")
         return attachment(data, "text/plain; charset=utf-8", f"{name}.run.txt")
     snapshot, heading = result.snapshot, result.heading
-    return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading, asked=asked)
+    return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading, head=head)
 
 
 def photos_response(
@@ -133,9 +133,9 @@ def photos_response(
     kind: PhotoFormat,
     name: str,
     heading: str,
-    asked: Mapping[str, str],
+    head: Mapping[str, str],
 ) -> Response:
-    """The photos as a file of this name, with what is known of each; of a zip the range that `asked`, headers, name.
+    """The photos as a file of this name, with what is known of each; of a zip the range that `head` name.
 
     `Problem` for originals where somebody may not have them, `UsageError` for too many.
     """
@@ -160,7 +160,7 @@ def photos_response(
         headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
         return StreamingResponse(pieces, media_type="text/html; charset=utf-8", headers=headers)
     files = partial(_files, state, snapshot, items, kind == "originals")
-    return _zip_response(state, files, _tag(snapshot, items, kind), asked, name)
+    return _zip_response(state, files, _tag(snapshot, items, kind), head, name)
 
 
 class _Sink(bytearray):
@@ -198,15 +198,19 @@ def after(pieces: Iterator[bytes], start: int) -> Iterator[bytes]:
 
 
 def _zip_response(
-    state: AppState, files: Callable[[], Iterator[tuple[str, bytes]]], tag: str, asked: Mapping[str, str], name: str
+    state: AppState,
+    files: Callable[[], Iterator[tuple[str, bytes]]],
+    tag: str,
+    head: Mapping[str, str],
+    name: str,
 ) -> Response:
     """The zip that `tag` names; where the headers of a request ask for it (RFC 9110, 14), from a byte on to its end.
 
     All photos are read once more for the length of the whole, which is remembered.
     """
     headers = {"Content-Disposition": f'attachment; filename="{name}.zip"', "ETag": tag, "Accept-Ranges": "bytes"}
-    found = re.fullmatch(r"bytes=([0-9]{1,18})-", asked.get("range", ""))
-    start = int(found[1]) if found and asked.get("if-range", tag) == tag else 0
+    found = re.fullmatch(r"bytes=([0-9]{1,18})-", head.get("range", ""))
+    start = int(found[1]) if found and head.get("if-range", tag) == tag else 0
     if not start:
         return StreamingResponse(zipped(files()), 200, headers, "application/zip")
     length = state.cache.lengths.get(tag, lambda: sum(map(len, zipped(files()))))

@@ -212,7 +212,7 @@ def download(
         data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
         return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
     snapshot = state.snapshots.current()
-    how: dict[str, Any] = {"name": name, "heading": one.name, "asked": request.headers}
+    how: dict[str, Any] = {"name": name, "heading": one.name, "head": request.headers}
     return photos_response(state, snapshot, shown, person, kind=wanted.format, **how)
 
 
