@@ -135,7 +135,7 @@ def photos_response(
     heading: str,
     head: Mapping[str, str],
 ) -> Response:
-    """The photos as a file of this name, with what is known of each; of a zip the range that `head` name.
+    """The photos as a file of this name, with what is known of each; of a zip the range that a request (`head`) names.
 
     `Problem` for originals where somebody may not have them, `UsageError` for too many.
     """
@@ -160,7 +160,7 @@ def photos_response(
         headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
         return StreamingResponse(pieces, media_type="text/html; charset=utf-8", headers=headers)
     files = partial(_files, state, snapshot, items, kind == "originals")
-    return _zip_response(state, files, _tag(snapshot, items, kind), head, name)
+    return _zip_response(state, files, tag=_tag(snapshot, items, kind), head=head, name=name)
 
 
 class _Sink(bytearray):
@@ -198,11 +198,7 @@ def after(pieces: Iterator[bytes], start: int) -> Iterator[bytes]:
 
 
 def _zip_response(
-    state: AppState,
-    files: Callable[[], Iterator[tuple[str, bytes]]],
-    tag: str,
-    head: Mapping[str, str],
-    name: str,
+    state: AppState, files: Callable[[], Iterator[tuple[str, bytes]]], *, tag: str, head: Mapping[str, str], name: str
 ) -> Response:
     """The zip that `tag` names; where the headers of a request ask for it (RFC 9110, 14), from a byte on to its end.
 
