@@ -11,6 +11,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 html_show_copyright = False
 html_theme = "furo"
+html_static_path, html_css_files = ["_static"], ["site.css"]
 html_title = "eyespot"
 html_show_sphinx = False
 myst_heading_anchors = 4

@@ -1,4 +1,4 @@
-"""Makes `eyespot/web/static/world.json`, the outlines of countries behind the maps of places on pages.
+"""Makes `eyespot/html/world.json`, the outlines of countries behind the maps of places on pages.
 
 The data are Natural Earth's countries at 1:110m (public domain, https://www.naturalearthdata.com/about/terms-of-use),
 as the npm package world-atlas 2.0.2 has them (its own files: ISC). Borders are as Natural Earth draws them, de facto.
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-OUT = Path(__file__).resolve().parent.parent / "eyespot" / "web" / "static" / "world.json"
+OUT = Path(__file__).resolve().parent.parent / "eyespot" / "html" / "world.json"
 STEPS = 20  # of a degree
 SOURCE = "Natural Earth 1:110m, public domain; made by scripts/world_outlines.py of world-atlas 2.0.2"
 Ring = npt.NDArray[np.int64]  # (corners, 2): x and y in steps

@@ -199,13 +199,12 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
 
         write_html(output.html, [Hits(shown.sheet)], captions=["taken"] * (shown.column == "taken"))
     for sentence in shown.run.notes:
-        learned = isinstance(sentence, Note) and sentence.code == "taught"
-        warn(f"{sentence}; --no-teach turns this off" if learned else sentence)
+        warn(f"{sentence}; --no-teach turns this off" if getattr(sentence, "code", "") == "taught" else sentence)
     items = _items(shown)
     remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
-        header = shown.run.header
-        facts = {name: header[name] for name in ("query", "by", "moved", "exact", "recall") if name in header}
+        header, names = shown.run.header, ("query", "by", "moved", "exact", "recall", "likely_above")
+        facts = {name: header[name] for name in names if name in header}
         print_json({**facts, **shown.header, "took_ms": took_ms, "items": items})
     elif output.paths or output.print0:
         paths = [item["path"] for item in items if item["path"]]
@@ -216,7 +215,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     else:
         if output.pictures and sys.stdout.isatty():
             _show_pictures(items, output.open)
-        _print(items, shown.column)
+        _print(items, shown.column, None if shown.result else shown.run.header.get("likely_above"))
     exit_if_failed(output.write_all(items, shown.sheet))
 
 
@@ -227,7 +226,7 @@ def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
         print_summary("to see the pictures, add --open")
 
 
-def _print(items: Sequence[dict[str, Any]], column: str) -> None:
+def _print(items: Sequence[dict[str, Any]], column: str, end: float | None) -> None:
     """Lines for people; hits are listed by a score, a judge's probability or a date, and some lack the latter two."""
     for item in items:
         title = f"  {escaped(item['title'])}" if item.get("title") else ""
@@ -239,6 +238,8 @@ def _print(items: Sequence[dict[str, Any]], column: str) -> None:
         print_line(f"{item['rank']:>4}  {text}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
         if shares := [reason["sentence"] for reason in item.get("why", ()) if reason["code"] in SHARES]:
             print_line(escaped(f"      {'; '.join(shares)}"))
+    if end is not None:
+        print_summary(f"below a score of {end:.3f} nothing is likely")
 
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
@@ -251,8 +252,7 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     items = []
     for rank, hit in enumerate(hits, 1):
         facts = shown.run.facts[hit.image]
-        # The documented fields come first; a label of the same name (of an older or an imported gallery) never
-        # replaces them.
+        # The documented fields come first: a label of the same name never replaces them
         score = None if shown.column == "taken" else round(hit.score, 6)
         own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": score}
         own |= shown.verdicts.get(hit.image, {})

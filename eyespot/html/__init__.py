@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from PIL.Image import Image
 
+WORLD = Path(__file__).with_name("world.json")  # outlines of countries in twentieths of a degree, east and south
 JOINERS = frozenset("\u200c\u200d")  # they shape the letters beside them and draw nothing
 _UNSEEN = frozenset({"Cc", "Cf"})
 

@@ -102,11 +102,6 @@ class PhotoLists(SqliteFile):
         found: str | None = self.first("SELECT image FROM listed_photos WHERE list = ? AND place = ?", number, place)
         return found
 
-    def holding(self, image: str) -> set[int]:
-        """The numbers of the lists that have a photo."""
-        there = "SELECT 1 FROM listed_photos WHERE list = photo_lists.number AND image = ?"
-        return {number for (number,) in self.select(f"SELECT number FROM photo_lists WHERE EXISTS({there})", image)}
-
     def queries(self, id: str) -> list[ListQuery]:
         """The queries that a list's photos were found by; none where somebody chose them otherwise."""
         number = self.find(id).number

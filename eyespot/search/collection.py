@@ -334,9 +334,8 @@ class Collection:
 
                 notes = filter_notes(condition, lambda other: filters.mask(self.view.tables, other) & self.view.live)
                 raise NothingFound("; ".join(["no picture fits the filter; widen it", *notes]))
-            raise NothingFound(
-                f"the gallery has no pictures yet; add some with: eyespot index PHOTOS -g {self.gallery.path}"
-            )
+            line = f"eyespot index PHOTOS -g {self.gallery.path}"
+            raise NothingFound(f"the gallery has no pictures yet; add some with: {line}")
         return live
 
     def _notes(self, query: Query, run: Run, settings: FilterSettings | None) -> list[str]:
@@ -350,6 +349,7 @@ class Collection:
         plain = plain and run.header.get("by") != "words" and query.id not in run.header.get("worded", ())
         plain = plain and len(run.score) > 0 and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0
         weakest = self.encoder.weakest_match(own[0]) if plain else None
+        run.header["likely_above"] = None if notes else weakest  # of words that are not known well much lies below
         if weakest is not None and (best := run.score.max()) < weakest:
             notes.append(no_match(best, weakest))
         encoder, imported = self.view.space.encoder, self.view.space.revision == IMPORTED
@@ -358,10 +358,8 @@ class Collection:
             name = self.gallery.called(self.view.stem)
             notes.append(f"pictures without {name} vectors, not searched: {without}{way_out}")
         if damaged := self.view.damaged_codes:
-            line = f"eyespot index --repair -g {quote(str(self.gallery.path))}"
-            notes.append(
-                f"{damaged[0]} is missing or damaged, so its shard was searched more slowly; repair it with: {line}"
-            )
+            slow = f"{damaged[0]} is missing or damaged, so its shard was searched more slowly"
+            notes.append(f"{slow}; repair it with: eyespot index --repair -g {quote(str(self.gallery.path))}")
         notes += self.view.notes
         if settings is not None and settings.filters:
             from eyespot.gallery.filters import mask

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse
 from starlette.routing import Match
 
-from eyespot.html import environment, tidy
+from eyespot.html import WORLD, environment, tidy
 from eyespot.storage.digests import text_digest
 from eyespot.types import EyespotError, NothingFound, UsageError
 from eyespot.web._problems import Problem, faults_text, phrase, problem_json, wants_page
@@ -53,7 +53,7 @@ def breakable(text: str) -> Markup:
 @cache
 def _static(name: str) -> tuple[bytes, str]:
     """A file that pages need, and the digest that its address carries; read once."""
-    data = (HERE / "static" / name).read_bytes()
+    data = (WORLD if name == WORLD.name else HERE / "static" / name).read_bytes()
     return data, hashlib.sha256(data).hexdigest()[:12]
 
 
@@ -67,7 +67,7 @@ TEMPLATES.filters["breakable"] = breakable
 def static(name: str) -> Response:
     """A style, a script or a licence."""
     kind = KINDS.get(Path(name).suffix)
-    if kind is None or name not in {file.name for file in (HERE / "static").iterdir()}:
+    if kind is None or name not in {WORLD.name, *(file.name for file in (HERE / "static").iterdir())}:
         raise Problem(404, "there is no such file")
     return Response(_static(name)[0], media_type=kind, headers={"Cache-Control": "public, max-age=31536000, immutable"})
 

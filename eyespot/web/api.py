@@ -23,8 +23,7 @@ from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import Format, download
 from eyespot.web.found.calibrated import to_judge
-from eyespot.web.found.facets import facets_of, filters_of
-from eyespot.web.found.summary import summary_of
+from eyespot.web.found.facets import filters_of
 from eyespot.web.pictures import is_digest, keep, upload_jpeg, video_response
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
@@ -56,6 +55,7 @@ def search(state: State, person: Reader, given: Given, cursor: Cursor = None, li
         "notes": result.notes,
         "run": result.id,
         "link": f"/?{result.params.address()}",
+        "likely_above": None if result.origin else result.likely_above,
         "relevant": known and {"among": known.hits, **known.calibration.count._asdict()},
         "covariate": known and known.covariate,
         "took_ms": round((time.perf_counter() - begun) * 1000, 1),
@@ -122,9 +122,6 @@ def video(state: State, person: Reader, id: Annotated[str, Path(max_length=100)]
     return video_response(id, snapshot.places(row))
 
 
-# -- pictures to search with ------------------------------------------------------------------------------------
-
-
 @router.post(
     "/pictures", status_code=201, tags=["search"], responses=leads_to(201, "/v1/pictures/{digest}", digest="picture")
 )
@@ -155,22 +152,15 @@ class DownloadRequest(BaseModel):
 
 
 @router.get("/runs/{id}", tags=["runs"], response_class=Response)
-def run(state: State, person: Reader, id: str, wanted: Annotated[DownloadRequest, Query()]) -> Response:
+def run(
+    request: Request, state: State, person: Reader, id: str, *, wanted: Annotated[DownloadRequest, Query()]
+) -> Response:
     """The hits of a frozen result with your verdicts: a table, a run, an archive, or the photos themselves."""
     result = state.searches.results[id]
     if wanted.verdict is not None:
         result = state.searches.tab(result, wanted.verdict, judge_key_of(person))
     options = wanted.model_dump(exclude={"verdict"})
-    return download(state, result, person, **options)
-
-
-@router.get("/runs/{id}/summary", tags=["runs"])
-def summary(state: State, id: str, depth: Annotated[int, Query(ge=1, le=10_000)] = 500) -> Response:
-    """The first hits of a result in numbers: by year, month, place and label."""
-    result = state.searches.results[id]
-    found = items_of(result, result.slice(0, depth))
-    tallies = [one | {"counts": dict(one["counts"])} for one in summary_of(found, facets_of(result.snapshot).coded)]
-    return JSONResponse({"run": id, "hits": len(found), "tallies": tallies})
+    return download(state, result, person, request.headers, **options)
 
 
 @router.get("/runs/{id}/calibration", tags=["runs"])
@@ -298,9 +288,6 @@ def _judgement_fields(one: Judgement) -> dict[str, Any]:
     verdict = {name: getattr(one.verdict, name, None) for name in ("grade", "probability", "reason", "confidence")}
     facts = {"query": one.query, "item": one.image, "by": one.judge, "rank": one.rank, "at": one.at}
     return facts | verdict | {"failure": one.failure}
-
-
-# -- clicks ------------------------------------------------------------------------------------------------------
 
 
 class ClickRequest(ItemTarget):

@@ -3,18 +3,20 @@
 Positions and owners are left out unless somebody asks for all columns. Photos come as a zip of originals or of pictures
 of 1,600 pixels, or as a contact sheet in one HTML file. Both are sent while they are written: memory holds one photo,
 and nobody waits for all before the first byte. What cannot be read, or has changed since it was indexed, is listed with
-the reason in `left_out.txt` inside a zip.
+the reason in `left_out.txt` inside a zip. A zip that was cut goes on where it was cut.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
-import time
 import unicodedata
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import Response
@@ -22,6 +24,7 @@ from starlette.responses import StreamingResponse
 
 from eyespot.formats.albums import file_names
 from eyespot.formats.exporting import tells_too_much
+from eyespot.photos.names import real_name
 from eyespot.search.contact_sheet import Tile, html_pieces
 from eyespot.storage.tables import csv_bytes
 from eyespot.types import UsageError
@@ -47,8 +50,8 @@ FORMATS: dict[str, str] = {
 }
 SIDE, SHEET_SIDE = 1600, 320  # pixels of the longer side
 MOST, MOST_ON_SHEET = 10_000, 1_000  # photos
-ZIP_PIECE = 1 << 20  # bytes sent at once, at least
 LEFT_OUT, TABLE = "left_out.txt", "photos.csv"
+ZIP_PIECE = 1 << 20  # bytes sent at once, at least
 
 
 def formats_for(state: AppState, person: User, formats: Mapping[str, str]) -> dict[str, str]:
@@ -73,7 +76,14 @@ def attachment(data: bytes, media: str, name: str) -> Response:
 
 
 def download(
-    state: AppState, result: RankedResult, person: User, *, format: Format, depth: int, all_columns: bool
+    state: AppState,
+    result: RankedResult,
+    person: User,
+    head: Mapping[str, str],
+    *,
+    format: Format,
+    depth: int,
+    all_columns: bool,
 ) -> Response:
     """The first `depth` hits of a result as a file; positions and owners only with all columns."""
     items = items_of(result, result.slice(0, depth))
@@ -111,10 +121,7 @@ def download(
         data = "".join(lines).encode("utf-8", "backslashreplace")
         return attachment(data, "text/plain; charset=utf-8", f"{name}.run.txt")
     snapshot, heading = result.snapshot, result.heading
-    return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading)
-
-
-# -- photos -------------------------------------------------------------------------------------------------------
+    return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading, head=head)
 
 
 def photos_response(
@@ -126,8 +133,9 @@ def photos_response(
     kind: PhotoFormat,
     name: str,
     heading: str,
+    head: Mapping[str, str],
 ) -> Response:
-    """The photos as a file of this name, with what is known of each.
+    """The photos as a file of this name, with what is known of each; of a zip the range that a request (`head`) names.
 
     `Problem` for originals where somebody may not have them, `UsageError` for too many.
     """
@@ -148,13 +156,11 @@ def photos_response(
                 yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)
 
         pages = html_pieces(heading, tiles())
-        pieces: Iterator[bytes] = (page.encode("utf-8", "backslashreplace") for page in pages)
-        media, ending = "text/html; charset=utf-8", "html"
-    else:
-        pieces = zipped(_files(state, snapshot, items, kind == "originals"))
-        media, ending = "application/zip", "zip"
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"'}
-    return StreamingResponse(pieces, media_type=media, headers=headers)
+        pieces = (page.encode("utf-8", "backslashreplace") for page in pages)
+        headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
+        return StreamingResponse(pieces, media_type="text/html; charset=utf-8", headers=headers)
+    files = partial(_files, state, snapshot, items, kind == "originals")
+    return _zip_response(state, files, tag=_tag(snapshot, items, kind), head=head, name=name)
 
 
 class _Sink(bytearray):
@@ -169,15 +175,55 @@ class _Sink(bytearray):
 
 
 def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
-    """A zip of files by their names, in pieces of a megabyte or more: each waits behind other people's searches."""
-    sink, now = _Sink(), time.localtime()[:6]
+    """A zip of files by their names, the same bytes each time.
+
+    They come a megabyte or more at once: each piece waits behind other people's searches.
+    """
+    sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
         for name, data in files:
-            archive.writestr(zipfile.ZipInfo(name, now), data)
+            archive.writestr(zipfile.ZipInfo(name), data)
             if len(sink) >= ZIP_PIECE:
                 yield bytes(sink)
                 sink.clear()
     yield bytes(sink)
+
+
+def after(pieces: Iterator[bytes], start: int) -> Iterator[bytes]:
+    """The bytes of these pieces from `start` on."""
+    for piece in pieces:
+        if start < len(piece):
+            yield piece[start:]
+        start = max(0, start - len(piece))
+
+
+def _zip_response(
+    state: AppState, files: Callable[[], Iterator[tuple[str, bytes]]], *, tag: str, head: Mapping[str, str], name: str
+) -> Response:
+    """The zip that `tag` names; where the headers of a request ask for it (RFC 9110, 14), from a byte on to its end.
+
+    All photos are read once more for the length of the whole, which is remembered.
+    """
+    headers = {"Content-Disposition": f'attachment; filename="{name}.zip"', "ETag": tag, "Accept-Ranges": "bytes"}
+    found = re.fullmatch(r"bytes=([0-9]{1,18})-", head.get("range", ""))
+    start = int(found[1]) if found and head.get("if-range", tag) == tag else 0
+    if not start:
+        return StreamingResponse(zipped(files()), 200, headers, "application/zip")
+    length = state.cache.lengths.get(tag, lambda: sum(map(len, zipped(files()))))
+    if start >= length:
+        raise Problem(416, f"this file has {length} bytes; load it anew", {"Content-Range": f"bytes */{length}"})
+    headers |= {"Content-Range": f"bytes {start}-{length - 1}/{length}", "Content-Length": str(length - start)}
+    return StreamingResponse(after(zipped(files()), start), 206, headers, "application/zip")
+
+
+def _tag(snapshot: Snapshot, items: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """What names the bytes of a zip: another file at a photo's place, or none, is another zip."""
+    rows, stamps = snapshot.rows_by_id([item["id"] for item in items]), []
+    for place in (one.place for _, places in snapshot.pictures(rows[rows >= 0].tolist()) for one in places):
+        with suppress(OSError, ValueError):
+            stamps.append((place, os.stat(real_name(place)).st_size, os.stat(real_name(place)).st_mtime_ns))
+    made_of = json.dumps([kind, [*map(dict, items)], stamps], default=str)
+    return f'"{hashlib.sha256(made_of.encode("utf-8", "backslashreplace")).hexdigest()}"'
 
 
 def _files(

@@ -25,11 +25,13 @@ from eyespot.storage.atomic import trouble, write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
+from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.snapshot import PicturePlace, Snapshot
 
 SIZES = (128, 200, 320, 640, 1600)  # pixels of the longer side
 SMALL, SMALL_QUALITY = 320, 72  # up to this size they are for grids, of which a page has sixty and more
 GONE = "the picture is gone, or has changed since it was indexed; bring the gallery up to date"
+ZIPS = 64  # whose lengths are remembered
 AT_ONCE = 4  # pictures being decoded; more would only fill the memory
 
 
@@ -73,7 +75,7 @@ class CacheFolder:
     """A folder for thumbnails and uploads; a passing one where it may not be written. Made when first needed."""
 
     def __init__(self, place: Path) -> None:
-        self._place = place
+        self._place, self.lengths = place, RecentAnswers[int](ZIPS)
 
     @cached_property
     def path(self) -> Path:

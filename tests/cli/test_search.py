@@ -67,7 +67,9 @@ def test_json_has_the_promised_shape_and_the_table_and_the_sheet_its_hits(sample
     table = done(*line, "--html", tmp_path / "sheet.html").stdout.splitlines()
 
     assert (found["query"], found["exact"]) == ("a windmill", True)
-    assert found["took_ms"] > 0
+    assert found["took_ms"] > 0 and found["likely_above"] is None  # words beside the photos count too
+    by_look = run_json("search", "a flamingo", "-g", sample_gallery, "-k", 2, "--by", "look")
+    assert 0 < by_look["likely_above"] < 1
     assert [list(item)[:4] for item in found["items"]] == [["rank", "id", "path", "score"]] * 2
     assert {"title", "category", "author", "licence", "width", "taken", "latitude"} <= found["items"][0].keys()
     assert paths == [item["path"] for item in found["items"]]

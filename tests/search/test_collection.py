@@ -192,6 +192,14 @@ def test_sums_and_pictures_are_not_doubted(collection: Collection) -> None:
     assert not doubts(collection, Query.picture(photo))
 
 
+@pytest.mark.parametrize(
+    ("query", "known"), [("piano", True), ("two pianos", False), ("stripes", False), ("stripes - piano", False)]
+)
+def test_a_search_has_an_end_where_the_encoder_knows_the_words(collection: Collection, query: str, known: bool) -> None:
+    end = collection.search(query).run.header["likely_above"]
+    assert end == (collection.encoder.weakest_match(query) if known else None)
+
+
 def test_terms_that_cancel_out_are_refused(collection: Collection) -> None:
     with pytest.raises(UsageError, match="cancel out"):
         collection.search("stripes - stripes")

@@ -13,6 +13,7 @@ import pytest
 
 from eyespot.web import Judging, Role, ServerSettings
 from tests.web.conftest import HOSTILE, PHONE, PHOTOS, TOKENS, copy_gallery, opened, press, serving, verdicts
+from tests.worlds import copy_of_sample_gallery
 
 pytestmark = pytest.mark.long  # minutes of a browser
 
@@ -49,6 +50,21 @@ def test_words_are_typed_and_photos_come_without_an_end(page: Any) -> None:
     assert page.locator(".facts b").all_text_contents() == [str(rank) for rank in range(1, PHOTOS + 1)]
     assert page.locator(".more").count() == 0
     assert page.get_by_text("by pictures and labels").first.is_visible()
+
+
+@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, PHONE])
+def test_the_first_page_with_real_photos_weighs_less_than_600_kb(
+    browser: Any, tmp_path: Path, size: dict[str, int]
+) -> None:
+    weigh = "performance.getEntries().map((one) => one.transferSize ?? 0)"
+    with (
+        serving(ServerSettings(copy_of_sample_gallery(tmp_path / "gallery"))) as address,
+        opened(browser, address, viewport=size) as page,
+    ):
+        for way in ("/", "/?q=a+windmill"):
+            page.goto(way, wait_until="networkidle")
+            parts = page.evaluate(weigh)
+            assert len(parts) > 20 and sum(parts) < 600_000, (way, sum(parts))
 
 
 def test_a_picture_is_searched_with_however_it_comes(page: Any, settings: ServerSettings, tmp_path: Path) -> None:

@@ -82,15 +82,15 @@ def test_what_makes_no_list_is_one_sentence(here: TestClient, ids: list[str], bo
     assert answer.status_code in (404, 422) and why in answer.json()["detail"].lower()
 
 
-def test_a_list_is_renamed_joined_and_cut(here: TestClient, ids: list[str]) -> None:
+def test_a_list_is_renamed_grows_and_is_cut(here: TestClient, ids: list[str]) -> None:
     one, other = made(here, "one", items=ids[:2]), made(here, "other", items=ids[1:4])
     place = f"/v1/lists/{one['list']}"
-    changed = here.patch(place, json={"name": "Both", "join": "other", "remove": [ids[0]], "items": [ids[5]]}).json()
+    changed = here.patch(place, json={"name": "Both", "remove": [ids[0]], "items": [ids[5]]}).json()
 
     assert changed["name"] == "Both"
-    assert [item["id"] for item in here.get(place).json()["items"]] == [ids[1], ids[5], ids[2], ids[3]]
-    found = here.get("/v1/lists", params={"part": "oth", "item": ids[5]}).json()["lists"]
-    assert [each["list"] for each in found] == [one["list"]]
+    assert [item["id"] for item in here.get(place).json()["items"]] == [ids[1], ids[5]]
+    found = here.get("/v1/lists", params={"part": "oth"}).json()["lists"]
+    assert {each["list"] for each in found} == {one["list"], other["list"]}
     assert here.patch(place, json={"name": other["name"]}).status_code == 422
 
 
@@ -283,6 +283,18 @@ def test_a_link_shows_what_was_ticked_and_nothing_more(
         now = time.time()
         monkeypatch.setattr("eyespot.web.lists.shared.time.time", lambda: now + 2 * 86_400 + 60)
         assert {stranger.get(one).status_code for one in (link, f"{link}/1-320.jpg")} == {404}
+
+
+def test_when_and_where_are_of_the_whole_list(here: TestClient) -> None:
+    items = here.get("/v1/items", params={"limit": 72}).json()["items"]
+    place = made(here, "whole", items=[one["id"] for one in items])["page"]
+    link = here.post(f"/v1{place}/link", json={"facts": True, "places": True}).json()["link"]
+    for first in (0, 70):
+        text = here.get(link, params={"first": first}).text
+        drawn = [re.findall(rf'class="{kind}[^>]*><title>[^<]*: (\d+)<', text) for kind in ("bar-of-time", "heat")]
+        known = [sum(one[name] is not None for one in items) for name in ("taken", "latitude")]
+        assert [sum(map(int, counts)) for counts in drawn] == known and min(known) > 2
+        assert text.count('class="tile"') == len(items) - first
 
 
 def test_a_password_opens_one_link_and_wrong_ones_are_counted(

@@ -1,11 +1,14 @@
-"""Photos to take along, of a result and of a list: zip, contact sheet, tables, captions."""
+"""Photos to take along, of a result and of a list: zip, contact sheet, tables."""
 
 from __future__ import annotations
 
 import csv
 import html
 import io
+import json
 import re
+import shutil
+import subprocess
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
@@ -16,15 +19,16 @@ from typing import Any, get_args
 import pytest
 import typer
 from fastapi.testclient import TestClient
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from eyespot.cli import app
-from eyespot.ledger.photo_lists import ListQuery
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, html_pieces
 from eyespot.web import Role, ServerSettings
-from eyespot.web.downloads import Format, zipped
+from eyespot.web.downloads import Format, after, zipped
 from tests import worlds
 from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar
+from tests.web.server_process import started
 from tests.worlds import draw_photos, index_gallery
 
 WORDS = "stripes to take"
@@ -161,19 +165,6 @@ def place(here: TestClient, run: str) -> str:
     return f"/v1/lists/{here.post('/v1/lists', json=wanted).json()['list']}"
 
 
-def test_a_list_is_a_training_set_within_a_limit(here: TestClient, place: str) -> None:
-    captions = here.get(f"{place}/download", params={"format": "captions"}).text
-    lists = here.app.state.eyespot.ledger.writable.lists  # type: ignore[attr-defined]
-    ids = [one["id"] for one in here.get("/v1/items", params={"limit": 72}).json()["items"]]
-    queries = [ListQuery(f"{number:032x}", "heron", f"q=heron+{number}") for number in range(1400)]
-    many = f"/v1/lists/{lists.make('all pairs', 'ann', ids, queries).id}/download"
-    answer = here.get(many, params={"format": "captions"})
-
-    assert captions.count(WORDS) == here.get(place).json()["photos"]
-    assert answer.status_code == 422 and "100,800" in answer.json()["detail"]
-    assert here.get(many, params={"format": "csv"}).status_code == 200
-
-
 def test_a_list_is_taken_as_a_table_and_as_photos(here: TestClient, place: str) -> None:
     count = here.get(place).json()["photos"]
     table, none = (
@@ -200,13 +191,69 @@ def test_a_list_becomes_a_query_with_its_verdicts(here: TestClient, place: str, 
 
 
 def test_a_zip_of_any_size_holds_one_photo_in_memory() -> None:
-    files = ((f"photos/{number}.jpg", bytes(1 << 20)) for number in range(40))
     tracemalloc.start()
-    sent = sum(len(piece) for piece in zipped(files))
+    sent = sum(len(piece) for piece in zipped((f"photos/{number}.jpg", bytes(1 << 20)) for number in range(40)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sent > 40 << 20 and peak < 8 << 20
     assert len(list(zipped((f"{number}.jpg", bytes(20_000)) for number in range(100)))) == 2
+
+
+# -- a download that was cut --------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.binary(max_size=9)), st.integers(0, 50))
+def test_what_comes_after_a_cut_is_the_rest(pieces: list[bytes], start: int) -> None:
+    assert b"".join(after(iter(pieces), start)) == b"".join(pieces)[start:]
+
+
+@pytest.mark.parametrize("door", ["run", "list", "shared"])
+@pytest.mark.parametrize("kind", ["zip", "originals"])
+def test_a_cut_download_goes_on(here: TestClient, run: str, place: str, door: str, kind: str) -> None:
+    where = f"{place}/download?format={kind}" if door == "list" else f"/v1/runs/{run}?verdict=yes&format={kind}"
+    if door == "shared":
+        where = here.post(f"{place}/link", json={"download": True}).json()["link"] + "/photos.zip"
+    whole = here.get(where)
+    tag, data = whole.headers["etag"], whole.content
+    half, last = len(data) // 2, len(data) - 1
+
+    def part(stretch: str, same: str = tag) -> Any:
+        return here.get(where, headers={"Range": f"bytes={stretch}", "If-Range": same})
+
+    rest = part(f"{half}-")
+    assert (rest.status_code, rest.headers["etag"], rest.content) == (206, tag, data[half:])
+    assert rest.headers["content-range"] == f"bytes {half}-{last}/{len(data)}"
+    assert part(f"{len(data)}-").headers["content-range"] == f"bytes */{len(data)}"
+    for other in (part("5-", '"another"'), part("0-"), part("-7"), part("0-1,4-5"), part("x-")):
+        assert (other.status_code, other.content) == (200, data)
+
+
+def test_another_verdict_and_another_file_are_another_zip(tmp_path: Path, settings: ServerSettings) -> None:
+    gallery = worlds.make_gallery(tmp_path, 3)
+    with at_this_machine(replace(settings, gallery=gallery, cache=None)) as client:
+        found = client.get("/v1/search", params={"q": "discs"}).json()
+        place = f"/v1/runs/{found['run']}?format=originals"
+        tags = [client.get(place).headers["etag"] for _ in range(2)]
+        body = {"q": "discs", "item": found["items"][0]["id"], "verdict": "yes"}
+        assert client.post("/v1/judgements", json=body).status_code == 201
+        tags.append(client.get(place).headers["etag"])
+        (tmp_path / "photos" / "1.jpg").unlink()
+        tags.append(client.get(place).headers["etag"])
+    assert len(set(tags)) == 3 and tags[0] == tags[1]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
+def test_curl_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+    gallery = worlds.make_gallery(tmp_path, 5)
+    with started(gallery, tmp_path / "log") as server:
+        run = json.loads(server.ask("v1/search?q=discs")[1])["run"]
+        address = f"{server.address}/v1/runs/{run}?format=originals"
+        whole, part = tmp_path / "whole.zip", tmp_path / "part.zip"
+        subprocess.run(["curl", "-sSf", "-o", whole, address], check=True)
+        part.write_bytes(whole.read_bytes()[:5000])
+        subprocess.run(["curl", "-sSf", "-o", part, "-C", "-", address], check=True)
+    assert part.read_bytes() == whole.read_bytes()
 
 
 # -- the page on the server names every option, every address of the API and every key ----------------------------

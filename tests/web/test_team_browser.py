@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eyespot.curate.annotate.annotation_store import mark_of
 from eyespot.curate.annotate.team_store import is_twice
 from tests.web.conftest import (
     PHONE,
@@ -52,6 +53,62 @@ def test_an_annotator_labels_one_query_to_its_end_and_is_led_to_the_next(browser
             press(page, "q")
 
     assert len(team.marks("first", "Flo")) == TEAM_PHOTOS
+
+
+def test_the_large_photo_says_why_unless_it_is_labelled_blind(browser: Any, team: Team) -> None:
+    team.take_in(("why", "a heron"), photos=20)
+    with labelling(browser, team, "Ada", "why") as page:
+        why, zoom = page.locator("#reasons"), page.locator("#zoom")
+        press(page, "zw")
+        expect(why).to_contain_text("Its look scores")
+        expect(zoom.locator(".heat")).to_have_count(1)
+        press(page, "y")
+        expect(zoom.locator(".heat, .because")).to_have_count(0)
+        page.locator("#with-facts").click()
+        press(page, "w")
+        expect(why).to_be_hidden()
+        saved(page)
+
+
+def test_three_people_label_three_queries_to_their_end_with_a_lost_network_each(browser: Any, team: Team) -> None:
+    """Ten planted herons of 160: each finds them all, by keys alone; what was pressed offline is saved once online."""
+    people, ids = ("Gil", "Hana", "Ivo"), [f"three {at}" for at in range(3)]
+    team.take_in(*((id, f"a heron, {id}") for id in ids), photos=160)
+    planted = {photo.image for photo in team.store.candidates(ids[0])[:10]}
+    for who, id in zip(people, ids, strict=True):
+        with labelling(browser, team, who, id) as page:
+            page.context.set_offline(True)
+            press(page, "yyyyy")
+            expect(page.locator("#saving")).to_have_text("5 not saved yet")
+            page.context.set_offline(False)
+            saved(page)
+            press(page, "y" * 5 + "n" * 100)
+            expect(page.locator("#stop")).to_have_text("Stopped at 110")
+            saved(page)
+            assert (page.text_content("#relevant"), page.text_content("#labelled")) == ("10", "110")
+            with page.expect_navigation():
+                page.locator("#audit").click()
+            page.wait_for_selector(".shot.here")
+            press(page, "n" * 50)
+            expect(page.locator("#interval")).to_contain_text("the audit found 0 of 50")
+            saved(page)
+        marks = team.store.last_judgements(id, who)
+        assert {image for image, one in marks.items() if mark_of(one) == "y"} == planted and len(marks) == TEAM_PHOTOS
+    with opened(browser, team.address, people[0]) as page:
+        page.goto(f"/?q=a heron, {ids[0]}")
+        page.locator("#share summary").click()
+        page.get_by_role("button", name="Link for a colleague").click()
+        link = page.get_by_label("The link").input_value()
+    with opened(browser, team.address) as colleague:  # on another machine, without a token
+        colleague.goto(link)
+        expect(colleague.locator(".tile")).to_have_count(len(planted))
+        large = colleague.locator("#slides img")
+        colleague.locator(".tile .picture").first.click()
+        colleague.context.set_offline(True)
+        press(colleague, ["ArrowRight"])
+        expect(colleague.locator("#slides .place")).to_have_text("2 of 10")
+        colleague.context.set_offline(False)
+        expect(large).not_to_have_js_property("naturalWidth", 0)
 
 
 def test_two_people_go_down_one_list_and_a_slow_line_loses_nothing(browser: Any, team: Team) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
 from io import BytesIO
@@ -11,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from eyespot.html import environment, render
+from eyespot.html import WORLD, environment, render
 from eyespot.search.estimates.wording import group_note, pair_sentence
 from eyespot.types import UsageError
 
@@ -117,5 +118,6 @@ def page(found: Any) -> str:
     claims = [sentence for pair in found.pairs if (sentence := pair_sentence(found, pair))]
     content: dict[str, Any] = {"title": found.study.query, "column": found.study.column, "footer": ""}
     content |= {"bars": found.plot(), "map": cells(found), "names": names, "signs": signs, "note": group_note}
+    content["land"] = json.loads(WORLD.read_text("utf-8"))["countries"].values() if content["map"] else ()
     content |= {"groups": found.groups.values(), "advice": found.advice, "claims": claims, "methods": found.methods}
     return render("estimate.html", **content)

@@ -79,6 +79,7 @@ class RankedResult:
     notes: list[str]
     options: SearchParams  # with the way in which it searches
     adapter: AnyAdapter | None = None
+    likely_above: float | None = None  # the score below which nothing is likely; None: nobody knows
     exact: bool = True  # whether this is the ranking of all scores
     header: Mapping[str, Any] = field(default_factory=dict)  # of the run that it is made of
     moved: Moved | None = None  # the photos that moved it
@@ -167,6 +168,15 @@ class RankedResult:
     def with_groups(self, rows: Sequence[int]) -> list[int]:
         """These rows in order, with those that stand behind the same tiles."""
         return self.snapshot.groups.members(rows) if self.grouped and rows else sorted(rows)
+
+    @property
+    def end(self) -> int | None:
+        """After how many hits nothing is likely; None where nobody knows, or has looked so far down."""
+        if self.likely_above is None or self.origin is not None:
+            return None
+        with self._ranking:
+            end = int(np.count_nonzero(self.scores >= self.likely_above))
+            return end if end < len(self.scores) else None
 
     def in_order(self, params: SearchParams, rows: Sequence[int], judged: Mapping[int, JudgedPlace]) -> RankedResult:
         """The same hits in another order: these rows first, as a result of its own."""
@@ -291,6 +301,7 @@ def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResul
     made.notes += filter_notes(params, snapshot.mask)
     answered = options.by == "words" or bool(made.header.get("answered"))
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None, answered)
+    made.likely_above = snapshot.likely_above(query) if alone and query is not None else None
     return made
 
 

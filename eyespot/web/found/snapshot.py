@@ -234,6 +234,11 @@ class Snapshot:
             how: dict[str, Any] = {"k": k, "mask": mask, "adapter": shared_adapter, "named": named}
             return chain_of(self._by_row, settings, vectors=known, **how)(queries)
 
+    def likely_above(self, query: Query) -> float | None:
+        """The score below which nothing is likely; None where the encoder does not know."""
+        _, caveats, weakest = self._embedded(query)
+        return None if any(caveats.values()) else weakest
+
     def notes(self, query: Query | None, best: float | None, answered: bool) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.
 

@@ -13,23 +13,14 @@ LINES = 12  # of a table
 
 
 def summary_of(items: Sequence[dict[str, Any]], columns: Iterable[str]) -> list[dict[str, Any]]:
-    """Counts by year, by month of the year, by place and by label; what no hit has is left out.
+    """Counts by year, by month of the year and by label; what no hit has is left out.
 
     Each has a `name`, `counts` of the values that came most, and how many hits have `others` and are `without` one.
     """
     taken = [str(item.get("taken") or "") for item in items]
-    places = []  # the south-west corners of cells, as `47°N 8°E`
-    for item in items:
-        latitude, longitude = item.get("latitude"), item.get("longitude")
-        if latitude is None or longitude is None:
-            places.append("")
-            continue
-        south, west = int(latitude // 1), int(longitude // 1)
-        places.append(f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}")
     tallies = [
         _tally("year", [one[:4] for one in taken], {}),
         _tally("month", [one[5:7] for one in taken], {f"{at:02d}": month_name[at] for at in range(1, 13)}),
-        _tally("place (cells of one degree)", places),
         *(_tally(column, ("" if (v := item.get(column)) is None else str(v) for item in items)) for column in columns),
     ]
     return [tally for tally in tallies if tally["counts"]]

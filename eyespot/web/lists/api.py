@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
@@ -42,10 +42,9 @@ Text = Annotated[str, AfterValidator(is_text)]
 Id = Annotated[str, Path(max_length=200, description="The list's id, or its name.")]
 Ids = Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=20_000)]
 Verdict = Literal["yes", "no", "doubt"]
-ListFormat = Literal[PhotoFormat, "csv", "json", "captions"]
+ListFormat = Literal[PhotoFormat, "csv", "json"]
 FORMATS = {name: words for name, words in RUN_FORMATS.items() if name != "trec"}
-FORMATS["captions"] = "Training set: captions for eyespot train (CSV)"
-MOST, MOST_CAPTIONS = 200_000, 100_000  # photos of a list, and captions
+MOST = 200_000  # photos of a list
 SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]
 
@@ -71,19 +70,15 @@ class ListChange(Photos):
     name: Text | None = Field(None, max_length=300)
     remove: Ids = Field(default_factory=list, description="Ids of items that come off the list.")
     update: bool = Field(False, description="Also take off photos that do not have this `verdict` any more; own lists.")
-    join: Text | None = Field(None, max_length=200, description="Another list, whose photos are added.")
 
 
 @router.get("")
 def lists(
     state: State,
     part: Annotated[Name, Query(description="Only those with this in name or words.")] = None,
-    item: Annotated[Name, Query(description="Only those with this item.")] = None,
 ) -> Response:
     """All lists, the latest first."""
-    store = state.ledger.readable.lists
-    holding = None if item is None else store.holding(item)
-    found = [one for one in store.all(part or "") if holding is None or one.number in holding]
+    found = state.ledger.readable.lists.all(part or "")
     return JSONResponse({"lists": [fields_of(state.ledger, one) for one in found]})
 
 
@@ -112,7 +107,7 @@ def list_(
 
 @router.patch("/{id}")
 def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Response:
-    """Rename a list, add photos to it or those of another list, take photos off it.
+    """Rename a list, add photos to it, take photos off it.
 
     An update is for whoever made the list: it answers 409 for the list of somebody else.
     """
@@ -132,8 +127,6 @@ def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Respo
         one = store.set_name(one.id, wanted.name)
     if photos or queries:
         one = store.add(one.id, photos, queries)
-    if wanted.join is not None:
-        one = store.join(one.id, store.find(wanted.join).id)
     full = one.photos
     if remove:
         one = store.remove(one.id, remove)
@@ -190,9 +183,6 @@ def unlink(state: State, person: Annotator, id: Id) -> Response:
     return Response(status_code=204)
 
 
-# -- to take along --------------------------------------------------------------------------------------------------
-
-
 class ListDownload(BaseModel):
     """How a list is to be written."""
 
@@ -202,7 +192,9 @@ class ListDownload(BaseModel):
 
 
 @router.get("/{id}/download", response_class=Response)
-def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDownload, Query()]) -> Response:
+def download(
+    request: Request, state: State, person: Annotator, id: Id, *, wanted: Annotated[ListDownload, Query()]
+) -> Response:
     """The list as a file; with `verdict` only the photos of which most people said so."""
     one = state.ledger.readable.lists.find(id)
     every, _, _ = stretch_of(state, one.id, 0, MOST)
@@ -213,16 +205,6 @@ def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDown
         by_person = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
         shown.append(fields | {"verdicts": by_person})
     name = file_name(one.name)
-    if wanted.format == "captions":
-        words = [params_of(query.address).q for query in state.ledger.readable.lists.queries(one.id)]
-        pairs = [{"id": item["id"], "caption": text} for text in words if text for item in items[:MOST_CAPTIONS]]
-        if not pairs:
-            raise UsageError(f"captions need photos and words; {one.name!r} has no photo, or comes from no words")
-        if len(pairs) > MOST_CAPTIONS:
-            raise UsageError(
-                f"these are {len(pairs):,} captions, and at most {MOST_CAPTIONS:,} are written; split the list"
-            )
-        return attachment(csv_bytes(["id", "caption"], pairs), "text/csv; charset=utf-8", f"{name}.captions.csv")
     if wanted.format == "csv":
         columns = list(dict.fromkeys(column for item in shown for column in item if column != "thumbnail"))
         return attachment(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
@@ -230,7 +212,8 @@ def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDown
         data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
         return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
     snapshot = state.snapshots.current()
-    return photos_response(state, snapshot, shown, person, kind=wanted.format, name=name, heading=one.name)
+    how: dict[str, Any] = {"name": name, "heading": one.name, "head": request.headers}
+    return photos_response(state, snapshot, shown, person, kind=wanted.format, **how)
 
 
 # -- what both the API and the pages do -----------------------------------------------------------------------------
@@ -291,9 +274,6 @@ def params_of(address: str) -> SearchParams:
         raise UsageError("`query` is not a search; give what stands behind the ? in a search's address") from None
 
 
-# -- verdicts -----------------------------------------------------------------------------------------------------
-
-
 def judged_otherwise(
     ledger: ServedLedger, query: Asking, person: User | None, verdict: str, images: Sequence[str]
 ) -> list[str]:
@@ -320,9 +300,6 @@ def verdicts_of(ledger: ServedLedger, id: str, images: Sequence[str]) -> dict[st
     for _, name, one in sorted(words, key=lambda word: word[0]):
         found.setdefault(one.image, {})[name] = str(verdict_of(one))
     return found
-
-
-# -- what is shown ------------------------------------------------------------------------------------------------
 
 
 def fields_of(ledger: ServedLedger, one: PhotoList) -> dict[str, Any]:

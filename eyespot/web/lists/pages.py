@@ -10,7 +10,6 @@ from pydantic import Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate.candidates import list_rows
-from eyespot.types import NothingFound
 from eyespot.web._items import thumbnail_address, title_of
 from eyespot.web._pages import Link, page
 from eyespot.web._search_params import Name
@@ -84,18 +83,6 @@ def make(
     photos, _, queries = gathered(state, person, wanted)
     made = state.ledger.writable.lists.make(name, maker_of(person), photos, queries)
     return RedirectResponse(f"/lists/{made.id}", 303)
-
-
-@router.post("/lists/{id}/put", dependencies=[annotator])
-def put(state: State, person: Annotator, id: Id, item: Items, name: Text = "") -> Response:
-    """Some photos of a list on another one, which is made where there is none of this name."""
-    chosen = set(item).intersection(state.ledger.writable.lists.photos(id))
-    photos = [one for one in item if one in chosen]
-    try:
-        other = state.ledger.writable.lists.add(state.ledger.writable.lists.find(name).id, photos)
-    except NothingFound:
-        other = state.ledger.writable.lists.make(name, maker_of(person), photos)
-    return _back(other.id)
 
 
 @router.get("/lists/{id}/delete", dependencies=[annotator])

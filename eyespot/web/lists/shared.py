@@ -40,9 +40,13 @@ def shared(request: Request, state: State, token: Token, first: First = 0) -> Re
     one, terms, may = _entry(request, state, token)
     items, places, following = stretch_of(state, one.id, first, PAGE) if may else ([], {}, None)
     what: dict[str, Any] = {"items": items, "next": following, "places": places, "token": token, "terms": terms}
-    what["words"] = [query.words for query in state.ledger.readable.lists.queries(one.id)]
+    lists, snapshot = state.ledger.readable.lists, state.snapshots.current()
+    what |= {"words": [query.words for query in lists.queries(one.id)], "first": first}
     what["ends"] = terms["until"] and time.strftime("%Y-%m-%d", time.localtime(terms["until"]))
-    what |= {"timeline": terms["facts"] and timeline_of(items), "map": terms["places"] and places_of(items)}
+    # Of the whole list, whatever stretch of it is shown
+    rows = snapshot.rows_by_id(lists.photos(one.id) if may and (terms["facts"] or terms["places"]) else [])
+    every = snapshot.facts(rows[rows >= 0].tolist())
+    what |= {"timeline": terms["facts"] and timeline_of(every), "map": terms["places"] and places_of(every)}
     what |= {"facts_of": lambda item: _facts(item, terms), "marks": MARKS, "title_of": title_of}
     answer = page(request, "shared.html", one=one, **what) if may else _ask(request, token)
     answer.headers["X-Robots-Tag"] = "noindex"
@@ -89,7 +93,12 @@ def shared_zip(request: Request, state: State, token: Token) -> Response:
     items, _, _ = stretch_of(state, one.id, 0, MOST)
     names = (PurePath(file_of(item["path"] or "")).name for item in items)
     photos = [{"id": item["id"], "path": name} | _facts(item, terms) for item, name in zip(items, names, strict=True)]
-    how: dict[str, Any] = {"kind": "zip", "name": file_name(one.name), "heading": one.name}
+    how: dict[str, Any] = {
+        "kind": "zip",
+        "name": file_name(one.name),
+        "heading": one.name,
+        "head": request.headers,
+    }
     return photos_response(state, state.snapshots.current(), photos, NOBODY, **how)
 
 

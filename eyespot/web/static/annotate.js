@@ -264,6 +264,12 @@ function refusal() {
 const tellWaiting = () => notice(queued.length ? `${queued.length === 1 ? "One key waits" : `${queued.length} keys wait`} for the next photos` : "");
 
 function enlarge(one) {
+  const why = element("reasons").querySelector("a");
+  if (element("large").getAttribute("src") !== one.large) {
+    for (const old of zoom.querySelectorAll(".why > :not(a), .heat")) old.remove();
+    why.setAttribute("aria-expanded", "false");
+  }
+  why.href = `/why/${encodeURIComponent(one.image)}?${why.dataset.query}`;
   element("large").src = one.large;
   showFacts(one);
   const more = [one.members.length ? `, and ${one.members.length} like it` : "", ...one.flags.map((flag) => ` · ⚑ ${flag}`)].join("");
@@ -276,6 +282,7 @@ const SEEN = "eyespot-facts-hidden", SAYS = ["title", "taken", "latitude", "long
 const blind = () => localStorage.getItem(SEEN) === "yes";
 async function showFacts(one) {
   element("with-facts").setAttribute("aria-pressed", String(!blind()));
+  element("reasons").hidden = blind();
   element("facts").textContent = "";
   element("large").alt = `Photo ${one.number}, ${wordsOf(one) || "no mark"}`;
   if (blind()) return;

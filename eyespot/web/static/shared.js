@@ -1,6 +1,7 @@
 // A shared list: its photos large, one after the other, by buttons, arrow keys and swipes.
 "use strict";
 const $ = (what, within = document) => within.querySelector(what);
+const { before, photos } = $(".grid").dataset;
 const dialog = $("#slides"), tiles = [...document.querySelectorAll(".tile")], further = $(".onward a");
 const image = $("img", dialog), previous = $("[data-step='-1']", dialog), next = $("[data-step='1']", dialog);
 let at = 0, from = null;
@@ -12,7 +13,7 @@ function show(number) {
   image.src = $(".picture", tiles[at]).href;
   image.alt = small.alt;
   $(".about", dialog).replaceChildren(...$(".caption", tiles[at]).cloneNode(true).childNodes);
-  $(".place", dialog).textContent = `${at + 1} of ${tiles.length}`;
+  $(".place", dialog).textContent = `${Number(before) + at + 1} of ${photos}`;
   previous.disabled = !tiles[at - 1];
   next.disabled = !tiles[at + 1] && !further;
   if (!dialog.open) dialog.showModal();
@@ -27,6 +28,7 @@ dialog.addEventListener("keydown", (event) => {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (step && !event.altKey) show(at + step);
 });
+addEventListener("online", () => { if (dialog.open) show(at); });  // what did not come while the network was lost
 dialog.addEventListener("close", () => $(".picture", tiles[at]).focus());
 dialog.addEventListener("pointerdown", (event) => { from = event.pointerType === "touch" ? event.clientX : null; });
 dialog.addEventListener("pointerup", (event) => {

@@ -1,16 +1,16 @@
 // Why a photo was found, on demand: the button or `w` fetches it and lays the heat over the photo; again, and it is gone.
 "use strict";
 { // names of its own: all scripts of a page share theirs
-const linkOf = () => document.querySelector("#large[open] [data-act=why], main > .photo [data-act=why]");
+const linkOf = () => document.querySelector("#large[open] [data-act=why], main > .photo [data-act=why], #zoom[open] .why:not([hidden]) [data-act=why]");
 const say = (text) => { const told = document.querySelector("#told"); if (told) told.textContent = text; };
 
 async function explain(link) {
-  const box = link.closest(".why"), photo = link.closest(".photo");
+  const box = link.closest(".why"), photo = link.closest(".photo"), { href } = link;
   if (box.querySelector(".because, .problem")) return fold(link);
   link.setAttribute("aria-busy", "true");
-  const answer = await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
+  const answer = await fetch(href, { headers: { "HX-Request": "true" } }).catch(() => null);
   link.removeAttribute("aria-busy");
-  if (!link.isConnected || box.querySelector(".because")) return;
+  if (!link.isConnected || link.href !== href || box.querySelector(".because")) return;
   const made = document.createElement("div");
   if (answer?.ok) made.innerHTML = await answer.text(); // a page of our own server; its policy runs no script in it
   else {
