@@ -44,9 +44,9 @@ def stubbed(monkeypatch: pytest.MonkeyPatch, child_env: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight photos, one that is large, and two files that are none."""
+    """Eight photos, one that is large in memory and not on the disk, and two files that are none."""
     folder = draw_photos(tmp_path_factory.mktemp("photos"), 8)
-    noise = np.random.default_rng(0).integers(0, 256, (3000, 4000, 3), np.uint8)
+    noise = np.random.default_rng(0).integers(0, 16, (3000, 4000, 3), np.uint8)
     Image.fromarray(noise).save(folder / "large.png", compress_level=1)
     (folder / "broken.jpg").write_bytes((folder / "0.jpg").read_bytes()[:300])
     (folder / "empty.png").touch()
@@ -89,6 +89,7 @@ def card(reader: Any = None, *, on_accelerator: bool = True) -> Any:
     """The built-in encoder as if it ran on a card: a process that reads for it begins without torch."""
     encoder: Any = Starter()
     encoder.on_accelerator, encoder.reader, encoder.batch = on_accelerator, reader or Starter(), 50
+    encoder.min_side = None
     return encoder
 
 
