@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -39,6 +40,20 @@ MADE_ONCE = open_store()
 register_profiles()
 torchvision_stub.install()
 networks.install()
+FLUSH = os.fsync
+
+
+def flush_unless_file(handle: int) -> None:
+    """`os.fsync` that waits for no disk: what a test writes need not outlive it, and each wait takes milliseconds.
+
+    Power cuts are tried in processes of their own (`tests/worlds/power_cuts.py`), which flush and say so.
+    """
+    mode = os.fstat(handle).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        FLUSH(handle)
+
+
+os.fsync = flush_unless_file  # type: ignore[assignment]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -30,3 +30,8 @@ def drawn(cases: Sequence[Case], count: int) -> list[Case]:
     if settings().max_examples >= FULL or len(cases) <= count:
         return list(cases)
     return [cases[at] for at in sorted(Random(0).sample(range(len(cases)), count))]
+
+
+def share(cases: Sequence[Case], turn: int, parts: int) -> Sequence[Case]:
+    """All cases in a thorough run, else one of so many parts of them, another one each turn."""
+    return cases if settings().max_examples >= FULL else cases[turn % parts :: parts]

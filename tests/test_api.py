@@ -35,7 +35,6 @@ AGREED = {
     "eyespot.runs": "read_qrels read_run write_qrels write_run",
     "eyespot.gallery": "Gallery",
 }
-NAMES = [(module, name) for module, names in AGREED.items() for name in names.split()]
 PACKAGES = sorted(
     ".".join(path.parent.relative_to(ROOT).parts)
     for path in (ROOT / "eyespot").rglob("__init__.py")
@@ -43,26 +42,16 @@ PACKAGES = sorted(
 )
 
 
-def public(module: str, name: str) -> Any:
-    if (module, name) == ("eyespot.adapters.quari", "train"):
-        pytest.importorskip("torch")
-    return getattr(import_module(module), name)
-
-
-@pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
-def test_a_public_name_is_there_and_documented(module: str, name: str) -> None:
-    thing = public(module, name)
-
-    assert name in import_module(module).__all__
-    assert (inspect.getdoc(thing) or "").strip().endswith((".", ":", "…", ")")), f"{module}.{name} needs a docstring"
-
-
-@pytest.mark.parametrize("module", PACKAGES)
-def test_every_name_in_all_can_be_imported(module: str) -> None:
+def test_every_public_name_is_there_and_those_agreed_on_are_documented() -> None:
     pytest.importorskip("torch")
-    room = import_module(module)
-
-    assert [name for name in getattr(room, "__all__", ()) if not hasattr(room, name)] == []
+    for module in PACKAGES:
+        room = import_module(module)
+        assert [name for name in getattr(room, "__all__", ()) if not hasattr(room, name)] == []
+        for name in AGREED.get(module, "").split():
+            assert name in room.__all__
+            about = inspect.getdoc(getattr(room, name)) or ""
+            assert about.strip().endswith((".", ":", "…", ")")), f"{module}.{name} needs a docstring"
+    assert AGREED.keys() <= {*PACKAGES}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -242,14 +231,6 @@ def test_what_is_wrong_with_a_value_of_a_fitting_kind_stays_as_it_is() -> None:
         eyespot.metrics.bootstrap(np.array(["a"]))
 
 
-def test_members_of_rooms_are_loaded_by_name(tmp_path: Path) -> None:
-    vectors = np.eye(4, dtype=np.float32)
-
-    assert eyespot.load_encoder("starter").space.encoder == "starter"
-    assert eyespot.load_index(vectors).search(vectors[:1], 2).rows.tolist()[0][0] == 0
-    assert eyespot.load_judge("encoder:starter").name.startswith("encoder:starter")
-
-
 @pytest.mark.parametrize(
     ("load", "name", "sentence"),
     [
@@ -376,6 +357,7 @@ def test_a_script_that_uses_eyespot_is_checked_against_its_types(messages: list[
     assert [line for line in revealed if "eyespot." not in line] == []
 
 
+@pytest.mark.long
 def test_a_misspelled_name_is_an_error(messages: list[str]) -> None:
     """Names are imported lazily, and a checker would take any name of a module with `__getattr__`."""
     errors = [line for line in messages if line.startswith("misspelled.py") and " error: " in line]

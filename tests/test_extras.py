@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import shutil
@@ -40,45 +39,36 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def record(site: Path, **origin: object) -> None:
-    (site / "eyespot-0.1.0.dist-info" / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
-
-
 def test_a_checkout_is_installed_from_where_it_lies() -> None:
     """Nothing of this name may be on an index, and what is there may be another version."""
     assert shlex.split(extras.install_line("web")) == [sys.executable, "-m", "pip", "install", "-e", f"{ROOT}[web]"]
 
 
-def test_what_came_from_an_index_is_installed_by_name(site: Path) -> None:
-    assert installed_line(site) == [sys.executable, "-m", "pip", "install", "eyespot[web]"]
+COMMIT = "4eb7db8e" * 5
 
 
-def test_a_file_that_is_still_there_is_installed_again(site: Path, tmp_path: Path) -> None:
-    wheel = tmp_path / "my files" / "eyespot-0.1.0-py3-none-any.whl"
-    wheel.parent.mkdir()
+@pytest.mark.parametrize(
+    ("origin", "named"),
+    [
+        ("", "eyespot[web]"),  # from an index
+        ('{"url": "WHEEL", "archive_info": {}}', "eyespot[web] @ WHEEL"),
+        ('{"url": "file:///gone.whl", "archive_info": {}}', "eyespot[web]"),
+        (
+            f'{{"url": "https://example.org/eyespot.git", "vcs_info": {{"vcs": "git", "commit_id": "{COMMIT}"}}}}',
+            f"eyespot[web] @ git+https://example.org/eyespot.git@{COMMIT}",
+        ),
+        ("{", "eyespot[web]"),  # a record that cannot be read
+    ],
+)
+def test_it_is_installed_from_where_it_came(origin: str, named: str, site: Path, tmp_path: Path) -> None:
+    (wheel := tmp_path / "my files" / "eyespot-0.1.0-py3-none-any.whl").parent.mkdir()
     wheel.touch()
-    record(site, url=wheel.as_uri(), archive_info={})
+    if origin:
+        record = site / "eyespot-0.1.0.dist-info" / "direct_url.json"
+        record.write_text(origin.replace("WHEEL", wheel.as_uri()), encoding="utf-8")
 
-    assert installed_line(site)[-1] == f"eyespot[web] @ {wheel.as_uri()}"
-
-
-def test_a_file_that_is_gone_is_not_named(site: Path, tmp_path: Path) -> None:
-    record(site, url=(tmp_path / "gone.whl").as_uri(), archive_info={})
-
-    assert installed_line(site)[-1] == "eyespot[web]"
-
-
-def test_a_repository_is_named_with_its_commit(site: Path) -> None:
-    commit = "4eb7db8e" * 5
-    record(site, url="https://example.org/eyespot.git", vcs_info={"vcs": "git", "commit_id": commit})
-
-    assert installed_line(site)[-1] == f"eyespot[web] @ git+https://example.org/eyespot.git@{commit}"
-
-
-def test_a_record_that_cannot_be_read_is_passed_over(site: Path) -> None:
-    (site / "eyespot-0.1.0.dist-info" / "direct_url.json").write_text("{", encoding="utf-8")
-
-    assert installed_line(site)[-1] == "eyespot[web]"
+    line = [sys.executable, "-m", "pip", "install", named.replace("WHEEL", wheel.as_uri())]
+    assert installed_line(site) == line
 
 
 def test_a_python_without_pip_is_given_packages_by_uv(site: Path, tmp_path: Path) -> None:
@@ -99,11 +89,10 @@ def test_only_one_place_writes_the_line() -> None:
     assert written == []
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))], ids=lambda page: page.stem)
-def test_pages_name_lines_that_work_in_a_checkout(page: Path) -> None:
+def test_pages_name_lines_that_work_in_a_checkout() -> None:
     """`eyespot[x]` is found on no index yet, and outside of .venv another pip would install it."""
-    lines = re.findall(r"[^\s`]*pip install [^`\n]*", page.read_text(encoding="utf-8"))
-    named = [line for line in lines if re.search(r"eyespot\[|-e ", line)]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+    named = [line for line in re.findall(r"[^\s`]*pip install [^`\n]*", text) if re.search(r"eyespot\[|-e ", line)]
 
     assert [line for line in named if not re.fullmatch(r"\.venv/bin/pip install -e '\.\[[a-z0-9,]+\]'", line)] == []
 
@@ -116,11 +105,10 @@ def test_every_extra_is_tried_alone() -> None:
     assert (project["optional-dependencies"].keys() - {"dev"}) | others == set(CASES)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_commands_of_an_extra_are_a_script_that_a_shell_reads(name: str) -> None:
-    read = subprocess.run(["sh", "-n", "-c", CASES[name]["commands"]], capture_output=True, text=True)
-
-    assert read.returncode == 0, read.stderr
+def test_the_commands_of_an_extra_are_a_script_that_a_shell_reads() -> None:
+    for name, case in CASES.items():
+        read = subprocess.run(["sh", "-n", "-c", case["commands"]], capture_output=True, text=True)
+        assert read.returncode == 0, (name, read.stderr)
 
 
 def test_the_first_visit_begins_with_the_lines_of_the_readme() -> None:

@@ -70,7 +70,6 @@ WORKS = {
         """,
         "<exact index of 1,000 vectors of 64 numbers> [0, 1, 2]",
     ),
-    "a list of lists": ("print(eyespot.load_index([[1.0, 0.0], [0.0, 1.0]]))", "<exact index of 2 vectors of 2 "),
     "evaluate a run": (
         """
         run = eyespot.Run.from_orders({"q1": ["a", "b", "c"], "q2": ["c", "a"]})
@@ -78,13 +77,6 @@ WORKS = {
         print(eyespot.evaluate(run, qrels, ["AP@10", "R@5", "MRR"]).means)
         """,
         "{'AP@10': 0.75, 'R@5': 1.0, 'RR': 0.75}",
-    ),
-    "evaluate dicts, and a measure of one's own": (
-        """
-        first = lambda ranking, grades: next(at for at, image in enumerate(ranking, 1) if grades.get(image))
-        print(eyespot.evaluate({"q1": {"a": 0.9, "b": 0.5}}, {"q1": {"b": 1}}, ["AP@10", first]).means)
-        """,
-        "{'AP@10': 0.5, '<lambda>': 2.0}",
     ),
     "a judge of one's own": (
         """
@@ -129,10 +121,6 @@ WORKS = {
     ),
 }  # fmt: skip
 SAYS = {
-    "encode_images": (
-        'eyespot.load_encoder("starter").encode_images(["photo.jpg"])',
-        "pictures are embedded by encode([…]), words by encode_texts([…])",
-    ),
     "limit": ('eyespot.open("gallery").search("a cat", limit=5)', "k"),
     "a string for a number": ('eyespot.open("gallery").search("a cat", k="many")', "k"),
     "a dict as a filter": (
@@ -143,13 +131,9 @@ SAYS = {
         'eyespot.open("gallery").search("a cat", where="category=renewable")',
         "text goes in 'single quotes'",
     ),
-    "hits by a query's id": ('eyespot.open("gallery").search("a cat")["q"]', "hits are numbered from 0"),
     "a vector": ('eyespot.open("gallery").search(np.ones(512, "f4"))', "collection.index.search(vector[None], k)"),
-    "a gallery that is not there": ('eyespot.open("nowhere")', "nowhere"),
-    "a name with a typing error": ('eyespot.load_encoder("startr")', "there are: hf"),
     "a model that is not here": ('eyespot.load_encoder("siglip2-base")', "eyespot models get siglip2-base"),
     "vectors in double precision": ("eyespot.load_index(np.eye(4))", "take .astype(np.float32)"),
-    "a ranking that is a text": ('eyespot.Run.from_orders({"q": "abc"})', "orders are {query: [image, …]}, best first"),
 }
 
 

@@ -74,7 +74,8 @@ def test_what_comes_changes_and_goes_is_followed(photos: Path, process: subproce
 
 def test_a_folder_that_goes_away_is_waited_for(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new gallery in its place would stand in the way of the disk that comes back."""
-    monkeypatch.setattr(watching, "CHECK_MS", 50)
+    for name in ("CHECK_MS", "QUIET_MS"):
+        monkeypatch.setattr(watching, name, 50)
     seen = watching.changes([str(photos)], photos / "gallery")
     next(seen)
     away, waits = photos.rename(photos.with_name("away")), []

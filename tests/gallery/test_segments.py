@@ -154,7 +154,7 @@ def change(act: str, folder: Path, number: int) -> None:
         (folder / "photos" / "007.jpg").unlink()
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_whatever_comes_after_ends_as_without_segments(gallery: Path, tmp_path: Path, seed: int) -> None:
     plain, chance = Path(shutil.copytree(gallery, tmp_path / "plain")), random.Random(seed)
     acts = ["more", "compact", "label", "move", "compact", "lose", "repair", "more", "compact", "lost index", "index"]

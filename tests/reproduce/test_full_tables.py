@@ -14,6 +14,7 @@ from eyespot.reproduce.comparison import cells
 from eyespot.reproduce.recipes import TableRecipe
 from eyespot.reproduce.running import WELL, WorkState, words_of
 from tests.command import run_eyespot
+from tests.examples import drawn
 from tests.lazy_import import requires
 from tests.worlds import tables
 from tests.worlds.servers import Double, chat
@@ -57,10 +58,21 @@ def tiny_hub(hub_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     factory._rescan_model_configs()
 
 
+# Tables whose rows differ in nothing but the model: how many of them are made, but in `make test-all`.
+FEW = {"quari-1b": 4, "rmir-2": 5}
+
+
+def rows_of(recipe: TableRecipe) -> list[str]:
+    """The systems that are made here."""
+    return [one.name for one in drawn(recipe.systems, FEW.get(recipe.name, len(recipe.systems)))]
+
+
 def run(recipe: TableRecipe, work: Path, **env: str) -> None:
     """What `eyespot reproduce` does, in this process; what somebody put there is not downloaded."""
-    state = WorkState(work)
+    state, rows = WorkState(work), {*rows_of(recipe)}
     for command in recipe.every_command(False):
+        if command.systems and not rows & {*command.systems}:
+            continue
         if state.is_finished(command) or command.line.startswith("git "):
             continue
         words = words_of(command.line, work)
@@ -93,11 +105,13 @@ def check_table(name: str, work: Path) -> None:
 
     found = cells(recipe, work)
 
-    for system in recipe.systems:
-        (cell, *_) = (one for one in found if one.method == system.method)
-        assert "no report" not in cell.verdict, cell
+    made = rows_of(recipe)
+    for system in (one for one in recipe.systems if one.name in made):
+        fits = [one for one in found if one.method == system.method and system.source in ("", one.source)]
+        assert "no report" not in fits[0].verdict, fits[0]
     wanting = [one for one in found if "there is no report" in one.verdict or "it is not run" in one.verdict]
-    assert "*" in recipe.missing or {one.method for one in wanting} <= {*recipe.missing}  # *: all others
+    expected = {*recipe.missing, *(one.method for one in recipe.systems if one.name not in made)}
+    assert "*" in recipe.missing or {one.method for one in wanting} <= expected  # *: all others
     if name == "quari-3b":  # the ranking that is re-ranked, and what comes of it
         reports = {row: work / "reports" / row / "run.parquet" for row in ("first", "quari")}
         assert reports["first"].read_bytes() != reports["quari"].read_bytes()

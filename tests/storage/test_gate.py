@@ -352,7 +352,8 @@ def test_no_key_that_a_gateway_repeats_stands_in_a_gallery_or_in_what_leaves_it(
                 said += (done.stdout + done.stderr).encode()
         assert len(server.seen) >= 4
         env = {"OPENAI_BASE_URL": "http://ada:PLANTEDpass@127.0.0.1:1x/v1", "OPENAI_API_KEY": "sk-PLANTEDkey0123"}
-        dead = run_eyespot("search", "a disc", "-g", gallery, "--rerank", "openai:m", **env)
+        line = ("search", "a disc", "-g", gallery, "--rerank", "openai:m", "--judge", "first_rest=0.001")
+        dead = run_eyespot(*line, **env)
         said += (dead.stdout + dead.stderr).encode()
     for name in ("verdicts.jsonl", "verdicts.parquet"):
         run_eyespot("export", "judgements", "-g", gallery, "--to", tmp_path / name)

@@ -33,6 +33,7 @@ from eyespot.curate.annotate.export import unseen
 from eyespot.curate.annotate.progress import percent, standing
 from eyespot.search import collection
 from eyespot.storage import sqlite
+from tests.examples import drawn
 from tests.worlds.annotation import desk, gallery
 
 PHOTOS, STOP, RELEVANT = 6000, 300, 131
@@ -94,7 +95,7 @@ def test_what_a_completely_drawn_head_shows_says_nothing_of_the_depth() -> None:
     assert hidden_at_most(bands, head, 1000) == hidden_at_most(bands, [], 1000) == most_hidden(0, 0.4, 1000)
 
 
-@pytest.mark.parametrize("scenario", [bursts, no_order, normal_scores, upside_down])
+@pytest.mark.parametrize("scenario", drawn([bursts, no_order, normal_scores, upside_down], 2))
 def test_what_a_user_reads_holds_on_any_ranking(scenario: Scenario) -> None:
     """Of 95 in a hundred, within the noise of 80 annotations; and nothing incomplete is called complete."""
     found = certificate.trusted("", scenario, 100, 80)

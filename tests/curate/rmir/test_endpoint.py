@@ -110,16 +110,12 @@ def test_a_domain_of_the_package_runs_to_the_end(domain: str, tmp_path: Path, ga
         place.write_text(
             re.sub(r"(?s)\[models\].*?\n\n", "\n".join(["[models]", *models, "\n"]), text), encoding="utf-8"
         )
-        pipe = RmirPipeline(read_recipe(place), tmp_path / "out", gallery, limit=5)
+        pipe = RmirPipeline(read_recipe(place), tmp_path / "out", gallery, limit=2)
         found = in_rounds(pipe, lambda one: run(one.steps, one.work, one.running()))
         write_set(found, tmp_path / "out")
 
-    asked = {
-        form: str(seen.body)
-        for seen in server.seen
-        for form in ["Questions", "Checked"]
-        if f"'{form}'" in str(seen.body)
-    }
+    bodies = [str(seen.body) for seen in server.seen]
+    asked = {form: body for body in bodies for form in ("Questions", "Checked") if f"'{form}'" in body}
     card = (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
     assert {one["kind"] for one in found.records("checked")} == set(kinds)
     assert all(f"- {kind}: " in asked["Questions"] for kind in kinds)
