@@ -16,6 +16,7 @@ from http.client import HTTPException
 from importlib import import_module
 from typing import Any
 from urllib.error import URLError
+from urllib.parse import urlsplit
 
 from eyespot.llms.errors import RetryableError, Unreachable, of_status
 from eyespot.models import web
@@ -97,7 +98,7 @@ class Transport:
 
 
 def openai(url: str | None, key: str | None, timeout: float) -> Transport:
-    """OpenAI, or a server with its protocol at `url`; `UsageError` if there is neither an address nor a key."""
+    """OpenAI, or a server with its protocol at `url`; `UsageError` for neither address nor key, and an odd port."""
     if url is None and key is None:
         raise UsageError("set OPENAI_API_KEY, or OPENAI_BASE_URL to a local server's address, http://localhost:8000/v1")
     address, mark, query = (url or "https://api.openai.com").partition("?")
@@ -120,5 +121,9 @@ def anthropic(url: str | None, key: str | None, timeout: float) -> Transport:
 
 def _transport(url: str, headers: Mapping[str, str], timeout: float) -> Transport:
     import_module("tenacity")  # of the extra [llm], whose lack shows before anything is sent
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        raise UsageError(f"{web.public(url)} has no such port; write it as in http://localhost:8000/v1") from None
     clean = {name: value.strip() for name, value in headers.items()}  # as of a key in a file, which has a last line end
     return Transport(url, {"Content-Type": "application/json", **clean}, timeout)

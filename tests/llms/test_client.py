@@ -19,6 +19,8 @@ from eyespot.llms import BadAnswer, Declined, RateLimiter, Underway, text_messag
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.llms.errors import Busy, of_status, seconds_to_wait
 from eyespot.llms.protocols import cached_of, counted, image_message, usage_of
+from eyespot.llms.transport import openai
+from eyespot.types import UsageError
 from tests.worlds.judging import judge_of
 from tests.worlds.servers import Double, Response, Seen, chat, error
 
@@ -32,6 +34,13 @@ def test_the_wait_that_a_server_asks_for_is_kept_by_this_thread_and_by_all_other
         replace(endpoint, sleep=own.append, rate_limiter=limiter).chat([text_message("user", "?")])
 
     assert (own, clock.now) == ([7.0], 7.0)
+
+
+def test_an_address_whose_port_is_not_a_number_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(UsageError) as refused:
+        openai("http://ada:planted@127.0.0.1:1x/v1", "key", 5.0)
+
+    assert "127.0.0.1:1x" in str(refused.value) and "planted" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
