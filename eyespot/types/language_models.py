@@ -37,6 +37,10 @@ class Spent(NamedTuple):
         digits = 2 if self.money >= 0.01 or self.money <= 0 else 1 - math.floor(math.log10(self.money))
         return f"${self.money:,.{digits}f}"
 
+    def as_json(self) -> dict[str, Any]:
+        """Its parts by name; money is None where tokens were paid for at a price that is not known."""
+        return {**self._asdict(), "money": self.money if self.money or not self.tokens else None}
+
     def plus(self, more: Spent) -> Spent:
         """Both together."""
         calls, tokens_in, tokens_out, money = more
