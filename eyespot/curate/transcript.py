@@ -74,8 +74,8 @@ def as_lines(parts: Sequence[Part]) -> Iterator[str]:
             yield f"{call['record']}  {call['model']} {call['judge']}".rstrip()
             yield from (f"  > {line}" for line in call["new"].splitlines())
             for reply in call["replies"] or [{"text": call["answer"]}]:
-                tokens = [f"({reply['tokens_in']} tokens in, {reply['tokens_out']} out)"] * ("tokens_in" in reply)
-                yield "  ".join(["  <", str(reply["text"]), *tokens])
+                counts = "tokens_in" in reply and f"({reply['tokens_in']} tokens in, {reply['tokens_out']} out)"
+                yield "  ".join(filter(None, ("  <", str(reply["text"]), counts)))
         yield from [f"… and {len(part['calls']) - MOST} more calls"] * (len(part["calls"]) > MOST)
         for made in part["decisions"]:
             fields = "; ".join(f"{name}: {value}" for name, value in made["fields"].items() if name != "id")

@@ -81,7 +81,9 @@ def test_the_lines_and_the_page_have_all_of_it(served: tuple[FinishedSteps, Doub
 
 def test_a_model_that_runs_offline_and_a_run_of_an_earlier_version(demonstrated: FinishedSteps, copied: Path) -> None:
     query = demonstrated.queries[0]["id"]
-    (check,) = of(transcript(copied, query), "checked")["calls"]
+    parts = transcript(copied, query)
+    (check,) = of(parts, "checked")["calls"]
+    assert f"  <  {check['answer']}" in list(as_lines(parts)) and "dependence" in as_page("A query", {query: parts})
     with sqlite3.connect(copied / "work" / "work.sqlite") as sql:
         sql.executescript(
             "CREATE TABLE old AS SELECT step, prompt FROM uses; DROP TABLE uses; ALTER TABLE old RENAME TO uses"
