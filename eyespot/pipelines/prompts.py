@@ -165,6 +165,9 @@ class Models:
             if lines[shared:]:
                 last = {"type": "text", "text": "\n".join(lines[shared:])}
                 message = {**message, "content": [*message["content"], last]}
+            elif len(pictures) > 1 and str(prompt["use"]).startswith("anthropic:"):  # up to there it is to be cached
+                *parts, first, last = message["content"]
+                message = {**message, "content": [*parts, {**first, "cache_control": {"type": "ephemeral"}}, last]}
             messages.append(message)
             meter.expect(str(prompt["use"]), likely)
             metered = model.metered(meter, partial(self._report, prompt, meter))

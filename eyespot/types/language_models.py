@@ -60,10 +60,10 @@ class Price(NamedTuple):
     source: Path
     cached: float | None = None  # input that the server had read before; None: like other input
 
-    def of(self, tokens_in: int, tokens_out: int, cached: int = 0) -> float:
-        """US dollars for this many tokens, `cached` of those that went in."""
+    def of(self, tokens_in: int, tokens_out: int, cached: int = 0, written: int = 0) -> float:
+        """US dollars for this many tokens, of which `cached` were read before and `written` stored to be read again."""
         again = min(cached, tokens_in) if self.cached is not None else 0
-        dollars = (tokens_in - again) * self.input + again * (self.cached or 0) + tokens_out * self.output
+        dollars = (tokens_in - again + written / 4) * self.input + again * (self.cached or 0) + tokens_out * self.output
         return dollars / MILLION
 
 
