@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import exit_if_failed, print_line, print_result, print_summary, progress_bar, warn, warn_all
+from eyespot.cli.console import (
+    escaped,
+    exit_if_failed,
+    print_line,
+    print_result,
+    print_summary,
+    progress_bar,
+    warn,
+    warn_all,
+)
 from eyespot.cli.settings import json_option
 from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
 from eyespot.types import UsageError
@@ -32,41 +41,21 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     if (given := _recipe(settings, DOMAINS)) is None:
         return
     recipe, out = given
-    pipe = RmirPipeline(recipe, out, settings.gallery, settings.limit)
+    pipe = RmirPipeline(recipe, out, settings.gallery, settings.preview or settings.limit)
     how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
     pipe.check(how.limits)
     made = in_rounds(pipe, lambda one: _carry_out(one.steps, one.work, how))
+    if settings.preview:
+        _tell_preview(made.done, pipe.work, settings, json)
+        return
     share = (as_it_is if settings.positions else without_position) if settings.pictures else None
     target = SetFolder.of(out, MAIN, len(made.queries), made.done, replace=settings.replace)
     cases = write_set(made, out, share=share, verdicts=settings.audit, target=target)
     _tell_set(target, notes(made), (out / AUDIT / name for name in cases))
     _tell_done(made.done, json, out=str(target.place), audit=cases, **summary(made))
-
-
-def rmir_audit(
-    out: Path = typer.Argument(help="The folder that eyespot build rmir wrote."), json: bool = json_option()
-) -> None:
-    """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
-    from eyespot.curate.rmir.audit import LAST, VERDICTS, agreed, compared, read_panel, said_in
-    from eyespot.curate.rmir.making import AUDIT
-    from eyespot.pipelines.human_review import Queue
-
-    panel, (verdicts, last) = read_panel(out / AUDIT), (said_in(out / AUDIT / name) for name in (VERDICTS, LAST))
-    checks, groups = agreed(panel, verdicts), compared(panel, last)
-    shares = [f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})" for check in checks]
-    counts = [f"{check.verdict:<9} {check.kind:<10} {check.agreed} of {check.cases} right" for check in checks]
-    lower = "too few decisions to compare reliability by them"
-    if groups:
-        statistics = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
-        both = f"{groups.accepted} accepted, {groups.rejected} rejected"
-        lower = f"{both}: reliability is {groups.difference:.2f} lower before the accepted ({statistics})"
-    rows = [{**check._asdict(), "share": check.share} for check in checks]
-    people = Queue(out / AUDIT / VERDICTS).agreement()
-    fields = {"agreement": rows, "people": people, "last_hits": groups and groups._asdict()}
-    print_result(fields, [*map(", ".join, zip(counts, shares, strict=True)), f"last hits  {lower}"], json)
 
 
 def recos(settings: RecosSettings, json: bool = json_option()) -> None:
@@ -82,17 +71,57 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     if (given := _recipe(settings, DOMAINS)) is None:
         return
     share = as_it_is if settings.positions else without_position
-    pipe = RecosPipeline(*given, galleries_of(settings.gallery), settings.limit)
+    pipe = RecosPipeline(*given, galleries_of(settings.gallery), settings.preview or settings.limit)
     how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
     pipe.check(how.limits)
     pipe, done = in_rounds(pipe, lambda steps: _carry_out(steps, pipe.work, how))
+    if settings.preview:
+        _tell_preview(done, pipe.work, settings, json)
+        return
     target = SetFolder.of(pipe.out, MAIN, len(RecosSteps(pipe, done).captions()), done, replace=settings.replace)
     made, counts = write(pipe, done, share=share, target=target)
     _tell_set(target, notes(made), pipe.queues())
     _tell_done(done, json, out=str(target.place), versions=counts)
+
+
+def transcript(
+    run: Path = typer.Argument(help="The folder that eyespot build wrote."),
+    record: str | None = typer.Argument(None, help="A photo, question, triplet or caption, by its id."),
+    html: Path | None = typer.Option(None, help="Write a page with the pictures, too."),
+    json: bool = json_option(),
+) -> None:
+    """Print what models were asked about a record, what came and what was decided, from its seed to the end."""
+    from eyespot.curate.transcript import first_record
+
+    _tell_transcripts(run, [record or first_record(run)], html, json)
+
+
+def _tell_transcripts(run: Path, records: Sequence[str], html: Path | None, json: bool, **more: Any) -> None:
+    from eyespot.curate.transcript import as_lines, as_page, transcript
+    from eyespot.storage.atomic import write_whole
+
+    found = {record: transcript(run, record) for record in records}
+    if html is not None:
+        page = as_page(f"Transcript of {run.name}", found).encode("utf-8", "replace")
+        write_whole(html, lambda file: file.write(page))
+    lines = [escaped(line) for record, steps in found.items() for line in (f"# {record}", *as_lines(steps))]
+    print_result({"run": str(run), "records": found, **more}, lines, json)
+
+
+def _tell_preview(done: Sequence[StepResult], work: Path, settings: RecipeSettings, json: bool) -> None:
+    """What models were asked and answered about the first photos, and the cost, which counts as any other."""
+    from eyespot.curate.transcript import first_prompted
+    from eyespot.llms.budget import total_of
+
+    spent = total_of(one.cost.spent for one in done)
+    page = work.parent / "preview.html"
+    _tell_transcripts(work, first_prompted(work)[: settings.preview], page, json, spent=spent.as_json())
+    cost = spent.dollars if spent.as_json()["money"] is not None else "an unknown price"
+    warn(f"{spent.calls:,} calls and {cost} so far count against the budget; a run in this folder asks none again")
+    print_summary(f"the page is {page}")
 
 
 # -- running a pipeline ---------------------------------------------------------------------------------------------
@@ -141,7 +170,7 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
             price = f"; at most {spent.calls:,} calls, {likely}" if spent.calls else ""
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
-    steps = [{**step._asdict(), "spent": step.spent._asdict()} for step in planned]
+    steps = [{**step._asdict(), "spent": step.spent.as_json()} for step in planned]
     print_result({"steps": steps}, lines, json)
 
 
@@ -157,7 +186,7 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
     steps, lines = [], []
     for result in done:
         counts = result.counts
-        cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent._asdict()}
+        cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent.as_json()}
         fields = {"name": result.step.name, "ran": result.ran, "folder": str(result.folder), **counts._asdict()}
         steps.append({**fields, **cost, "answers": [origin.as_json() for origin in result.origins]})
         dropped = "".join(f"; {count:,} {reason}" for reason, count in counts.dropped.items())

@@ -14,7 +14,7 @@ from eyespot.settings.build import LabelledSettings, PairSetSettings
 if TYPE_CHECKING:
     from eyespot.curate.pair_set import PairSource, PairsResult
 
-app = group("Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, or of two pictures with one label.")
+app = group("Make pairs of pictures and texts from COCO, BioTrove or RMIR, or of two pictures with one label.")
 _JSON = json_option()
 
 
@@ -29,18 +29,6 @@ def coco(
     from eyespot.curate.pairs.published import Coco
 
     _make(Coco(files, images, target.out, _ids(target.without)), target.out, json)
-
-
-@app.command("cc12m")
-def cc12m(
-    target: PairSetSettings,
-    files: list[Path] = typer.Argument(help="Webdataset shards, .tar; eyespot index reads them unchanged."),
-    json: bool = _JSON,
-) -> None:
-    """Conceptual 12M: the captions in its shards."""
-    from eyespot.curate.pairs.published import Cc12m
-
-    _make(Cc12m(files, _ids(target.without)), target.out, json)
 
 
 @app.command("biotrove")

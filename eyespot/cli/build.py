@@ -211,8 +211,8 @@ def _tell_funnel(done: Curated, json: bool, **more: object) -> None:
 
 
 app.command("rmir")(_building.rmir)
-app.command("rmir-audit")(_building.rmir_audit)
 app.command("recos")(_building.recos)
+app.command("transcript")(_building.transcript)
 
 
 @app.command("publish")

@@ -105,7 +105,7 @@ def write_table(
             count += 1
             one, verdict = row.judgement, row.judgement.verdict
             fields = {name: verdict and getattr(verdict, name) for name in SAID}
-            found = {name: getattr(one, name, None) for name in KINDS} | fields | one.spent._asdict()
+            found = {name: getattr(one, name, None) for name in KINDS} | fields | one.spent.as_json()
             found |= {"name": names.get(one.query), "turn": row.turn}
             yield found if ledger is None else found | {"exchanges": _exchanges(ledger.exchanges([one], row.turn))}
 

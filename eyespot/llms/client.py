@@ -26,7 +26,7 @@ from eyespot.llms.errors import (
 )
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy
 from eyespot.llms.prices import own_table
-from eyespot.llms.protocols import Dialect, cached_of, counted, likely, text_message, usage_of, without_pictures
+from eyespot.llms.protocols import Dialect, cache_of, counted, likely, text_message, usage_of, without_pictures
 from eyespot.llms.replies import objects_in
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import (
@@ -146,8 +146,7 @@ class Endpoint:
         *before, last = messages
         parts, words = last["content"], FORM.format(schema=json.dumps(schema))
         if isinstance(parts, list) and parts[0]["type"] == "text":  # before the pictures it is part of a prefix
-            parts = [parts[0], {"type": "text", "text": words}, *parts[1:]]
-            conversation = [*before, {**last, "content": parts}]
+            conversation = [*before, {**last, "content": [parts[0], {"type": "text", "text": words}, *parts[1:]]}]
         else:
             conversation = [*messages, text_message("user", words)]
         if self.dialect.takes_forms:
@@ -259,7 +258,7 @@ class Endpoint:
         answer = counted(body or {}, data)
         usage = usage_of(answer)
         tokens = usage.tokens_in, usage.tokens_out
-        meter.pay(*tokens, self.price.of(*tokens, cached_of(answer)) if self.price else 0.0)
+        meter.pay(*tokens, self.price.of(*tokens, *cache_of(answer)) if self.price else 0.0)
         estimated = f"{self.name} does not count all tokens; they are estimated from pictures and letters"
         unpriced = f"no price is known for {self.model}, so its money counts as 0; add it to {own_table()}"
         for sentence, holds in ((estimated, answer is not data), (unpriced, not (self.price or self.free))):

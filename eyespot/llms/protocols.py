@@ -47,9 +47,10 @@ def usage_of(data: Body) -> Spent:
     return Spent(tokens_in=tokens_in, tokens_out=max(tokens_out, counts.get("total_tokens", 0) - tokens_in))
 
 
-def cached_of(data: Body) -> int:
-    """How many of the tokens that went in the server had read before."""
-    return max(map(_counts(data).get, CACHED, (0,) * len(CACHED)))
+def cache_of(data: Body) -> tuple[int, int]:
+    """How many of the tokens that went in the server had read before, and how many it stored to read them again."""
+    counts = _counts(data)
+    return max(map(counts.get, CACHED, (0,) * len(CACHED))), counts.get("cache_creation_input_tokens", 0)
 
 
 def counted(request: Body, data: Body) -> Body:
@@ -241,7 +242,8 @@ def _part(part: Body) -> dict[str, Any]:
     if part["type"] != "image_url":
         return dict(part)
     kind, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
-    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+    own = {name: value for name, value in part.items() if name != "image_url"}
+    return {**own, "type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
 
 
 Dialect: TypeAlias = ChatCompletions | AnthropicMessages

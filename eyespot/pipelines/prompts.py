@@ -96,6 +96,14 @@ def prompt_of(
     return {**options, **question, **more, "_pictures": [picture.path for picture in pictures], "_form": form}
 
 
+def shared_lines(template: str, gap: str) -> int:
+    """How many lines of a filled prompt stand before this gap, and the line that says what data is; 0: there is none.
+
+    They go before the pictures as `_shared`, the others after them: a provider caches what begins alike.
+    """
+    return 1 + template[: template.find(f"{{{gap}}}")].count("\n") if f"{{{gap}}}" in template else 0
+
+
 def ask_model(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnswer[Answer]:
     """The model's answer, from the disk if it was ever asked this; `NoAnswer` where it gives none of this form."""
     answer = context.ask(prompt)
@@ -151,7 +159,16 @@ class Models:
             shown = zip(prompt["pictures"], prompt["_pictures"], strict=True)
             pictures = [_jpeg(id, Path(path), _side(prompt)) for id, path in shown]
             messages = [text_message("system", prompt["system"])] if "system" in prompt else []
-            messages.append(image_message(pictures, words, text_first=True))
+            lines = words.split("\n")
+            shared = int((pictures and prompt.get("_shared")) or len(lines))
+            message = image_message(pictures, "\n".join(lines[:shared]), text_first=True)
+            if lines[shared:]:
+                last = {"type": "text", "text": "\n".join(lines[shared:])}
+                message = {**message, "content": [*message["content"], last]}
+            elif len(pictures) > 1 and str(prompt["use"]).startswith("anthropic:"):  # up to there it is to be cached
+                *parts, first, last = message["content"]
+                message = {**message, "content": [*parts, {**first, "cache_control": {"type": "ephemeral"}}, last]}
+            messages.append(message)
             meter.expect(str(prompt["use"]), likely)
             metered = model.metered(meter, partial(self._report, prompt, meter))
             fields: dict[str, Any] = metered.answer(messages, prompt["_form"], **options).model_dump(mode="json")

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -196,7 +196,7 @@ class _Turn:
             self.memory.forget_failures(self.mark)
         with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
-            write_manifest(folder, self.step, digest, counts)
+            write_manifest(folder, self.step, (self.mark.digest, digest), counts)
         log.info("step %s ran: %s", self.step.name, counts)
         again = cached_result(self.folder)
         assert again is not None
@@ -251,6 +251,8 @@ class _Turn:
     def _settled_one_by_one(
         self, each: MapStep, before: Records, account: StepWriter, context: Context
     ) -> Iterator[Record]:
+        assert isinstance(context.ask, _Asking)
+        ask = context.ask
         any_known = self.memory.known(self.mark)  # looking for what cannot be there costs as much as a cheap step does
 
         def work(record: Record) -> tuple[Record, list[Outcome]]:
@@ -258,7 +260,7 @@ class _Turn:
             if any_known and (known := self.memory.outcomes(self.mark, key)) is not None:
                 return record, known
             try:
-                result = each.work(record, context)
+                result = each.work(record, replace(context, ask=replace(ask, record=str(record.get("id")))))
                 outcomes = [result] if isinstance(result, Keep | Drop | Failed | Added) else list(result)
             except NoAnswer as error:
                 outcomes = [Failed(record, NO_ANSWER, str(error))]
@@ -303,12 +305,13 @@ class _Asking:
     memory: WorkDB
     client: Client | None
     budget: ReservedBudget
+    record: str = ""  # which is worked on
 
     def __call__(self, prompt: Prompt) -> dict[str, Any]:
         sent = {name: value for name, value in prompt.items() if not name.startswith("_")}
         key = digest_of_json(sent)
         known = self.memory.answer(key)
-        self.memory.use(self.mark, key)
+        self.memory.use(self.mark, key, self.record)
         if known is not None:
             return known
         if self.client is None:

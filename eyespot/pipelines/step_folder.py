@@ -137,10 +137,13 @@ def id_of(record: Record) -> str:
     return id
 
 
-def write_manifest(folder: Path, step: Step, digest: str, counts: StepCounts) -> None:
-    """`step.toml`, which makes the step a finished one; nothing of time or cost, so that it is the same every time."""
+def write_manifest(folder: Path, step: Step, digests: tuple[str, str], counts: StepCounts) -> None:
+    """`step.toml`, which makes the step a finished one, with the digests of its work and of all that it read.
+
+    Nothing of time or cost stands there, so that it is the same every time.
+    """
     path = file_of(folder, KEPT)
-    head = {"step": step.name, "version": step.version, "about": step.about, "digest": digest}
+    head = {"step": step.name, "version": step.version, "about": step.about, "work": digests[0], "digest": digests[1]}
     numbers = {"came": counts.came, "added": counts.added, "kept": counts.kept, "failed": counts.failed}
     tables = {"counts": {"file": path.name, "sha256": digest_of(path), **numbers}, "dropped": counts.dropped}
     tables |= {"settings": step.settings, "prompts": step.prompts, "models": step.models, "inputs": step.inputs}

@@ -36,9 +36,11 @@ _SUMS = """SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), t
     UNION ALL SELECT name, 0, 1, tokens_in, tokens_out, money FROM unpaid)"""
 _KEEP = "INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)"
 _PROVENANCE = "INSERT OR REPLACE INTO provenance(prompt, served, changes) VALUES (?, ?, ?)"
-_USE = "INSERT OR IGNORE INTO uses(step, prompt) VALUES (?, ?)"
+_USE = "INSERT OR IGNORE INTO uses(step, prompt, record) VALUES (?, ?, ?)"
+_PROMPTS = """SELECT record, prompt, asked, answer FROM uses LEFT JOIN answers USING (prompt) WHERE step = ?
+    ORDER BY at IS NULL, at, record, prompt"""
 _ORIGINS = """SELECT ifnull(CASE WHEN json_valid(asked) THEN json_extract(asked, '$.use') END, ''), served, changes,
-    count(*) FROM uses JOIN answers USING (prompt) LEFT JOIN provenance USING (prompt) WHERE step = ?
+    count(DISTINCT prompt) FROM uses JOIN answers USING (prompt) LEFT JOIN provenance USING (prompt) WHERE step = ?
     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 _RESERVE = "INSERT INTO unpaid(name, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?)"
 _SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, money) VALUES (?, ?, 1, ?, ?, ?)
@@ -87,7 +89,7 @@ class _Pending:
     """What is not on the disk yet."""
 
     rows: list[tuple[str, bytes, str, bool]]
-    uses: list[tuple[str, str]]
+    uses: list[tuple[str, str, str]]
     since: float
 
 
@@ -97,6 +99,10 @@ class WorkDB:
     def __init__(self, folder: Path) -> None:
         try:
             self._sql = sqlite.connect(folder / FILE, _SCHEMA)
+            if "record" not in (
+                row[1] for row in self._sql.execute("PRAGMA table_info(uses)")
+            ):  # by an earlier version
+                self._sql.execute("ALTER TABLE uses ADD COLUMN record TEXT NOT NULL DEFAULT ''")
         except (sqlite3.Error, OSError) as error:
             way_out = trouble(error, elsewhere="name another folder")
             raise EyespotError(f"cannot write to {folder / FILE} {way_out}") from None
@@ -185,10 +191,18 @@ class WorkDB:
     def _insert(self, prompt: str, several: Sequence[Exchange]) -> None:
         exchange_log.insert(self._sql, prompt, several, exchange_log.count(self._sql, prompt))
 
-    def use(self, step: StepKey, prompt: str) -> None:
+    def use(self, step: StepKey, prompt: str, record: str = "") -> None:
         """Count the answer to the prompt of this digest as one of the step's; on the disk before its outcomes."""
         with self._lock:
-            self._pending.uses.append((step.digest, prompt))
+            self._pending.uses.append((step.digest, prompt, record))
+
+    def prompts(self, step: StepKey) -> list[tuple[str, str, dict[str, Any], dict[str, Any] | None]]:
+        """By record what the step asked, in the order of its answers: the prompt's digest, the prompt, the answer."""
+        with self._lock:
+            rows = self._sql.execute(_PROMPTS, (step.digest,)).fetchall()
+        return [
+            (record, key, json.loads(sent or "{}"), answer and json.loads(answer)) for record, key, sent, answer in rows
+        ]
 
     def origins(self, step: StepKey) -> list[Origin]:
         """How the answers came about that the step has used as it stands."""

@@ -13,7 +13,8 @@ class RecipeSettings(BudgetSettings):
 
     recipe: Path = setting("The recipe, a TOML file, or a domain: everyday, plants.", default=..., argument=True)
     out: Path | None = setting("The output folder; use the same one again to continue a run.")
-    limit: int | None = setting("A trial: ask about at most this many photos.", ge=1)
+    limit: int | None = setting("A trial: at most this many photos, of ReCoS pictures of v0.", ge=1)
+    preview: int | None = setting("A trial of this many photos, with all that was asked and answered.", ge=1)
     positions: bool = setting("Keep the positions that photos tell in their metadata.", default=False)
     retry_failed: bool = setting("Retry what failed in earlier runs.", default=False)
     replace: bool = setting("Overwrite an earlier set even if this run lost records that it has.", default=False)
@@ -40,7 +41,6 @@ class RecosSettings(RecipeSettings):
     gallery: Texts = setting(
         "NAME=FOLDER, once per source; overrides the recipe.", default=(), spelled=("-g", "--gallery")
     )
-    limit: int | None = setting("A trial: at most this many pictures in v0.", ge=1)
 
 
 class InatSettings(Settings):

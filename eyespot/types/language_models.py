@@ -37,6 +37,10 @@ class Spent(NamedTuple):
         digits = 2 if self.money >= 0.01 or self.money <= 0 else 1 - math.floor(math.log10(self.money))
         return f"${self.money:,.{digits}f}"
 
+    def as_json(self) -> dict[str, Any]:
+        """Its parts by name; money is None where tokens were paid for at a price that is not known."""
+        return {**self._asdict(), "money": self.money if self.money or not self.tokens else None}
+
     def plus(self, more: Spent) -> Spent:
         """Both together."""
         calls, tokens_in, tokens_out, money = more
@@ -56,10 +60,10 @@ class Price(NamedTuple):
     source: Path
     cached: float | None = None  # input that the server had read before; None: like other input
 
-    def of(self, tokens_in: int, tokens_out: int, cached: int = 0) -> float:
-        """US dollars for this many tokens, `cached` of those that went in."""
+    def of(self, tokens_in: int, tokens_out: int, cached: int = 0, written: int = 0) -> float:
+        """US dollars for this many tokens, of which `cached` were read before and `written` stored to be read again."""
         again = min(cached, tokens_in) if self.cached is not None else 0
-        dollars = (tokens_in - again) * self.input + again * (self.cached or 0) + tokens_out * self.output
+        dollars = (tokens_in - again + written / 4) * self.input + again * (self.cached or 0) + tokens_out * self.output
         return dollars / MILLION
 
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
-from eyespot.curate.pairs.published import BioTrove, Cc12m, Coco, Draw, Rmir, mixed
+from eyespot.curate.pairs.published import BioTrove, Coco, Draw, Rmir, mixed
 from eyespot.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
 from tests.wording import check_wording, raises
 from tests.worlds import draw
-from tests.worlds.pairs import cc12m, metadata, rmir, shard
+from tests.worlds.pairs import metadata, rmir
 
 
 def made(source: PairSource, out: Path) -> PairsResult:
@@ -91,30 +91,6 @@ def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> N
         ("x", "why q2?", "b"),
     ]
     assert done.examples == {"has no picture that answers it": "qrels.jsonl: query q4"}
-
-
-def test_a_shard_gives_its_pictures_captions_from_txt_else_from_json(tmp_path: Path) -> None:
-    done = made(Cc12m([cc12m(tmp_path / "cc12m-0000.tar")]), tmp_path / "out")
-
-    assert [tuple(row.values()) for row in rows(tmp_path / "out" / "cc12m-0000" / CAPTIONS)] == [
-        ("000.jpg", "<PERSON> at the well"),
-        ("001.jpg", "a boat on the sea"),
-    ]
-    assert (done.left_out, done.examples["has no caption"]) == ({"has no caption": 1}, "cc12m-0000.tar: 002.jpg")
-
-
-def test_a_shard_cut_short_is_made_when_it_is_whole_again(tmp_path: Path) -> None:
-    whole, cut = cc12m(tmp_path / "0000.tar"), cc12m(tmp_path / "0001.tar")
-    data = cut.read_bytes()
-    cut.write_bytes(data[:700])
-
-    first = made(Cc12m([whole, cut]), tmp_path / "out")
-    there = sorted(place.name for place in (tmp_path / "out").iterdir())
-    cut.write_bytes(data)
-    second = made(Cc12m([whole, cut]), tmp_path / "out")
-
-    assert (first.parts, len(first.failures), there) == (1, 1, ["0000", "pairs.json"])
-    assert (second.before, second.parts, second.rows[CAPTIONS], second.failures) == (1, 1, 2, [])
 
 
 def drawn(source: BioTrove, table: str = PICTURES) -> list[str]:
@@ -205,9 +181,8 @@ UNMADE: dict[str, Callable[[Path], PairSource]] = {
         [parquet(folder / "m.parquet", photo_id=["heron"])], folder, folder / "out"
     ),
     "no JSON": lambda folder: Coco([written(folder / "c.json", '{"images": [')], folder, folder / "out"),
-    "no file": lambda folder: Cc12m([folder / "gone.tar"]),
-    "twice": lambda folder: Cc12m([cc12m(folder / name) for name in ("0.tar", "b/0.tar")]),
-    "no captions": lambda folder: Cc12m([shard(folder / "0.tar", {"0.jpg": b"\xff\xd8"})]),
+    "no file": lambda folder: Coco([folder / "gone.json"], folder, folder / "out"),
+    "twice": lambda folder: Coco([written(folder / "c.json", "{}")] * 2, folder, folder / "out"),
     "no such split": lambda folder: Rmir(rmir(folder / "set"), "val"),
     "no RMIR set": Rmir,
 }

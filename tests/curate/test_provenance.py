@@ -12,15 +12,16 @@ from PIL import Image
 
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.llms.prices import Prices
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, StepResult, read_recipe, run
 from eyespot.pipelines.data_card import CardContent, card_of, write_card
 from eyespot.pipelines.prompts import AnswerForm, Models, PromptPicture, ask_model, prompt_of
 from eyespot.pipelines.work_db import WorkDB
-from eyespot.types import Exchange, EyespotError
+from eyespot.types import Exchange, EyespotError, Price
 from tests.wording import raises
 from tests.worlds.pipelines import source
 from tests.worlds.rmir import recipe
-from tests.worlds.servers import Double, Response, Seen, chat
+from tests.worlds.servers import Double, Response, Seen, chat, message
 
 
 class Word(AnswerForm):
@@ -217,3 +218,30 @@ def test_a_picture_is_read_and_encoded_once_a_run(tmp_path: Path) -> None:
         sent = [part["image_url"] for seen in server.seen for part in seen.body["messages"][0]["content"][2:]]
 
     assert len(sent) == 3 and sent[0] == sent[1] == sent[2]
+
+
+def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quarter_more(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("tenacity")
+    pictures = [PromptPicture(name, str(tmp_path / f"{name}.png")) for name in ("input", "candidate")]
+    for picture in pictures:
+        Image.new("RGB", (8, 8)).save(picture.path)
+    read = {"cache_creation_input_tokens": 400, "cache_read_input_tokens": 1000}
+    reply = message(WORD)
+    reply.data["usage"] = {"input_tokens": 100, "output_tokens": 10, **read}
+
+    def ask(record: Record, context: Context) -> Outcome:
+        way = {"use": "anthropic:m", "url": server.url}
+        ask_model(context, prompt_of(way, "Does the second answer?", Word, pictures), Word)
+        return Keep(record)
+
+    with Double(then=reply) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANTHROPIC_API_KEY", "k")
+        models = Models(prices=Prices({"m": Price(4.0, 20.0, "2026", Path(), 0.4)}))
+        done = run([source(1), Step("asked", MapStep(ask))], tmp_path / "work", RunOptions(client=models))
+
+    content = server.seen[0].body["messages"][0]["content"]
+    assert [part["type"] for part in content] == ["text", "text", "image", "image"]
+    assert ["cache_control" in part for part in content] == [False, False, True, False]
+    assert done[-1].cost.spent.money == pytest.approx((100 * 4 + 400 * 5 + 1000 * 0.4 + 10 * 20) / 1e6)

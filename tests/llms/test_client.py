@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 from eyespot.llms import BadAnswer, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.llms.errors import Busy, of_status, seconds_to_wait
-from eyespot.llms.protocols import cached_of, counted, image_message, usage_of
+from eyespot.llms.protocols import cache_of, counted, image_message, usage_of
 from eyespot.llms.transport import openai
 from eyespot.types import UsageError
 from tests.worlds.judging import judge_of
@@ -137,7 +137,7 @@ def test_counts_are_read_or_estimated(usage: object, tokens_in: int, tokens_out:
     answer = counted(request, data)
 
     assert usage_of(answer).tokens_out == pytest.approx(tokens_out, rel=0.01)
-    assert (usage_of(answer).tokens_in, cached_of(answer)) == (pytest.approx(tokens_in, rel=0.02), cached)
+    assert (usage_of(answer).tokens_in, cache_of(answer)[0]) == (pytest.approx(tokens_in, rel=0.02), cached)
     assert counted(request, {"error": "no", "usage": usage}).get("usage") == usage  # no answer, no estimate
 
 

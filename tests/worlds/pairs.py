@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.worlds import tar as shard
-
 LABELS = {
     **{"scientificName": "Ardea cinerea", "kingdom": "Animalia", "phylum": "Chordata", "class": "Aves"},
     **{"order": "Pelecaniformes", "family": "Ardeidae", "genus": "Ardea", "species": "cinerea"},
@@ -28,14 +26,6 @@ def rmir(folder: Path) -> Path:
     for name, lines in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     return folder
-
-
-def cc12m(path: Path) -> Path:
-    """A picture with a text and a sidecar, one with the sidecar alone, one with nothing, and a text of no picture."""
-    sidecar = json.dumps({"caption": "a boat on the sea", "url": "https://…", "status": "success"}).encode()
-    first = {"000.jpg": b"\xff\xd8", "000.txt": b"<PERSON> at  the\nwell", "000.json": sidecar}
-    rest = {"001.jpg": b"\xff\xd8", "001.json": sidecar, "002.jpg": b"\xff\xd8", "003.txt": b"of no picture"}
-    return shard(path, first | rest)
 
 
 def metadata(path: Path, ids: Sequence[int | None]) -> Path:

@@ -1,10 +1,7 @@
-"""COCO captions, Conceptual 12M, RMIR sets and BioTrove as they are published, read into pairs to train on.
+"""COCO captions, RMIR sets and BioTrove as they are published, read into pairs to train on.
 
 COCO: `captions_train2017.json` and its like, about five sentences a picture. The file is read twice, an element at a
 time, since `images` may stand before `annotations`; captions stay in memory.
-
-Conceptual 12M: webdataset shards, `KEY.jpg` with its caption in `KEY.txt`, else in `caption` of `KEY.json`. The shards
-are indexed as they are (`eyespot index SHARD.tar`); only their captions are written here.
 
 RMIR: a set's questions with their pictures, and the pictures that answer them. Of one split alone, so that what is
 tested was never seen. A question with several answers gives a pair for each.
@@ -29,11 +26,7 @@ from numpy.typing import NDArray
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, TO_CAPTION, LeftOut, PairRow, digest
 from eyespot.curate.templates import Templates
-from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.json_lists import lists_of
-from eyespot.photos.names import stored_name
-from eyespot.photos.places import Root
-from eyespot.photos.sources import scan
 from eyespot.runs import rmir
 from eyespot.storage.systems import relative_path
 from eyespot.storage.tables import opened_parquet
@@ -95,49 +88,6 @@ def _elements(file: Path, wanted: str) -> Iterator[Any]:
     for key, elements in lists_of(file):
         if key == wanted and elements is not None:
             yield from elements
-
-
-TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json
-
-
-@dataclass(frozen=True)
-class Cc12m:
-    """Shards. `without`: keys of samples that give no pair."""
-
-    files: Sequence[Path]
-    without: frozenset[str] = frozenset()
-
-    @property
-    def columns(self) -> Mapping[str, Sequence[str]]:
-        """Captions alone."""
-        return {CAPTIONS: ("file_name", "caption")}
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Which keys are left out."""
-        return {"without": digest(self.without)}
-
-    def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
-        """Each picture with its caption, in the order of the shard; `UsageError` if the shard is cut short."""
-        uncaptioned: dict[str, None] = {}  # pictures in their order
-        for found in scan(Root(stored_name(str(file.absolute())), "tar")):
-            if isinstance(found, Seen):
-                uncaptioned[found.path] = None
-            elif isinstance(found, Unreadable):
-                if not found.path:
-                    refuse(file, "", found.reason)
-                yield LeftOut(found.path, found.reason)
-            elif isinstance(found, Labels):
-                texts = (" ".join(str(found.facts.get(name, "")).split()) for name in TEXTS)
-                text = next(filter(None, texts), None)
-                if text is None or found.path not in uncaptioned:
-                    continue
-                del uncaptioned[found.path]
-                if found.path.rpartition("/")[2].partition(".")[0] in self.without:
-                    yield LeftOut(found.path, LEFT_OUT)
-                else:
-                    yield PairRow(CAPTIONS, {"file_name": found.path, "caption": text})
-        yield from (LeftOut(path, "has no caption") for path in uncaptioned)
 
 
 @dataclass(frozen=True)

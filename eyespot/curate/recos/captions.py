@@ -23,7 +23,7 @@ from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE
 from eyespot.llms.fences import Fenced, filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, NoAnswer, Outcome, Prompt, Record
 from eyespot.pipelines.data_card import CardTable
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of, shared_lines
 from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError, Vectors
 
@@ -136,6 +136,7 @@ class CaptionWriter:
             known["known"] = {"task": task, "facts": record["facts"], "attributes": about.attributes, **fields}
             known["known"]["writing"] = writing
         captions: dict[str, Fenced] = {name: words.pop(name) for name in ("caption", "captions") if name in words}
+        known["_shared"] = shared_lines(self.template, "caption")
         return prompt_of(self.model, filled(self.template, captions, **words), form, [picture], **known)
 
 

@@ -15,7 +15,7 @@ from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, Sources, same_words,
 from eyespot.llms.fences import filled
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of, shared_lines
 from eyespot.rooms import needs
 
 UNGRAMMATICAL = "ungrammatical"
@@ -106,7 +106,9 @@ def verified(record: Record, context: Context, judge: CaptionWriter, how: Verify
         shown.append(PromptPicture(record["of"], str(judge.sources.place(other))))
     about = judge.sources.subtask(record["subtask"])
     words = filled(judge.template, {"caption": record["text"]}, subtask=about.name, about=about.about)
-    reply = ask_model(context, prompt_of(judge.model, words, CaptionVerdict, shown), CaptionVerdict)
+    shared = shared_lines(judge.template, "caption")
+    prompt = prompt_of(judge.model, words, CaptionVerdict, shown, _shared=shared)
+    reply = ask_model(context, prompt, CaptionVerdict)
     if reply.answer is None:
         return Drop(record, DECLINED, reply.declined)
     fault = fault_found(reply.answer, len(shown))

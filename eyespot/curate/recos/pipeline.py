@@ -161,6 +161,9 @@ def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Measures dis(t) of each caption, and rewrites those that say too much or too little."""
     how: captions.Rewriting = declared.fitted(captions.Rewriting)
     by, fields = _writer(pipe, declared)
+    if pipe.limit is not None and pipe.limit <= how.k:  # a trial compares the pictures that it has
+        how = replace(how, k=max(2, pipe.limit - 1))
+        fields["settings"] |= {"k": how.k}
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
     work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)

@@ -18,6 +18,7 @@ from eyespot.pipelines.prompts import PromptPicture, ask_model, prompt_of
 from eyespot.types import UsageError
 
 TRUE, FALSE, ABSTAIN = "true", "false", "abstain"
+SIDE = 512  # pixels of the longer side that a judge sees, unless its model says otherwise: one tile at most providers
 
 
 def confidence(votes: Sequence[str], judges: int) -> tuple[bool | None, float]:
@@ -94,7 +95,7 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
             ]
             # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
             more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
-            reply = ask_model(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
+            reply = ask_model(context, prompt_of({"side": SIDE, **seat.model}, words, Vote, shown, **more), Vote)
             if (
                 reply.answer is None
             ):  # its guard does not want to look at what may be delicate, which is what to abstain means

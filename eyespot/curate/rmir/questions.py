@@ -14,7 +14,7 @@ from eyespot.curate._world import Workers
 from eyespot.llms.fences import filled, one_line
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card.content import words
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prompt_of, shared_lines
 from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError
 
@@ -182,7 +182,7 @@ def check(query: Record, context: Context, model: Mapping[str, Any], template: s
     """Whether a question keeps the rules; the verdict and the single rules must say the same."""
     text = filled(template, {name: query[name] for name in ("question", "target")}, kind=query["kind"])
     shown = [PromptPicture(query["image"], query["path"])]
-    more = {"_task": "check", "_about": query, "_names": tuple(how.rules)}
+    more = {"_task": "check", "_about": query, "_names": tuple(how.rules), "_shared": shared_lines(template, "kind")}
     reply = ask_model(context, prompt_of(model, text, how.form, shown, **more), how.form)
     if reply.answer is None:
         return Drop(query, DECLINED, reply.declined)
