@@ -85,8 +85,8 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
     if "judged" in module.OPTIONS:
         own = {"judged": _judged(view, *(own.pop(name) for name in _JUDGED)), **own}
     if "tasks" in module.OPTIONS:
-        from eyespot.curate.annotate.agreement import tasks_of
         from eyespot.curate.annotate.annotation_store import AnnotationStore
+        from eyespot.curate.annotate.label_studio import tasks_of
 
         ledger = view.gallery.path / "ledger.sqlite"
         with AnnotationStore(ledger) if ledger.is_file() else nullcontext() as store:

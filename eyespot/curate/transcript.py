@@ -74,7 +74,7 @@ def as_lines(parts: Sequence[Part]) -> Iterator[str]:
             yield f"{call['record']}  {call['model']} {call['judge']}".rstrip()
             yield from (f"  > {line}" for line in call["new"].splitlines())
             for reply in call["replies"] or [{"text": call["answer"]}]:
-                counts = "tokens_in" in reply and f"({reply['tokens_in']} tokens in, {reply['tokens_out']} out)"
+                counts = f"({reply['tokens_in']} tokens in, {reply['tokens_out']} out)" if "tokens_in" in reply else ""
                 yield "  ".join(filter(None, ("  <", str(reply["text"]), counts)))
         yield from [f"… and {len(part['calls']) - MOST} more calls"] * (len(part["calls"]) > MOST)
         for made in part["decisions"]:

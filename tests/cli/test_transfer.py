@@ -185,6 +185,16 @@ def test_tasks_name_the_address_that_is_given(place: Path, tmp_path: Path) -> No
     assert all(task["data"]["image"].startswith("https://example.org/") for task in tasks)
 
 
+def test_results_of_label_studio_come_into_the_gallery_that_is_named(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "gallery", tmp_path / "gallery")
+    id = (place / "ids.txt").read_text().split()[0]
+    result = [{"image_id": id, "query_id": "q", "query": "a bird", "relevance": "relevant", "annotator": 7}]
+    (tmp_path / "min.json").write_text(json.dumps([*result, result[0] | {"relevance": "maybe", "annotator": 8}]))
+    report = run_json("import", "label-studio", tmp_path / "min.json", "-g", tmp_path / "gallery", code=3)
+
+    assert (report["tasks"], report["marks"], [one["task"] for one in report["failed"]]) == (1, 1, ["task 2"])
+
+
 @pytest.mark.parametrize("detector", ["megadetector", "speciesnet"])
 def test_detections_are_looked_for_below_the_folder_of_photos(place: Path, tmp_path: Path, detector: str) -> None:
     shutil.copytree(place / "gallery", tmp_path / "gallery")

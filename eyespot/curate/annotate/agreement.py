@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from eyespot.curate.annotate.annotation_store import ADJUDICATION, AnnotationStore, mark_of, relevant
 from eyespot.curate.annotate.team_store import OWN_DISPUTES, name_of
-from eyespot.formats.exporting import LabelTask
 from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from eyespot.types import Judgement, UsageError
 
@@ -160,16 +159,3 @@ def _words(store: AnnotationStore, id: str) -> dict[str, Word]:
     found = store.said_by(id, store.annotators(), ADJUDICATION)
     words = [(one, Word(who, mark_of(one), one.at)) for who, judgements in found.items() for one in judgements.values()]
     return {one.image: word for one, word in sorted(words, key=lambda pair: pair[0].at)}
-
-
-def tasks_of(store: AnnotationStore) -> list[LabelTask]:
-    """A task for each photo of each query's list, with what everybody said of it."""
-    made = []
-    for id, wanted in store.queries().items():
-        by_person = everybody(store, id)
-        for photo in store.all_candidates(id):
-            last = {who: words[photo.image] for who, words in by_person.items() if photo.image in words}
-            dates = {who: judgement.at for who, judgement in last.items()}
-            marks = {who: mark_of(judgement) for who, judgement in last.items()}
-            made.append(LabelTask(id, wanted.text, photo.image, marks, dates))
-    return made

@@ -129,7 +129,7 @@ class CaptionWriter:
         about = self.sources.subtask(record["subtask"])
         words = {"subtask": about.name, "about": about.about, "attributes": ", ".join(about.attributes), **fields}
         picture = PromptPicture(record["image"], str(self.sources.place(record)))
-        known = {}
+        known: dict[str, Any] = {}
         # Only rules that work from labels get them: to a model that sees the picture they would give the answer away
         if str(self.model.get("use")).partition(":")[0] == DEMONSTRATION:
             writing = record.get("writing", "") if about.of_writing else ""

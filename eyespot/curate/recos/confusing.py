@@ -173,10 +173,8 @@ def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[S
     """Confusing captions by a model, or by the generator of a drawn picture, from the captions of the original."""
     if record["source"] == DRAWN:
         # The same wordings, of the other picture
-        about, wording = (
-            writer.sources.subtask(record["subtask"]),
-            generator_of(record["subtask"]).wording(record["facts"]),
-        )
+        about = writer.sources.subtask(record["subtask"])
+        wording = generator_of(record["subtask"]).wording(record["facts"])
         return [
             Swap(number=one["number"], text=wording[one["level"]][one["number"] - 1], attribute=about.attributes[0])
             for one in record["originals"]

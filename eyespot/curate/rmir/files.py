@@ -75,10 +75,8 @@ class FinishedSteps:
         how = self.pipe.settings(POOLED) if self.pooled else PoolSettings()
         earlier = {name: self.records(name) for name in ("seeds", "checked", "candidates")}
         context = Context(POOLED, 0, lambda _prompt: {}, no_progress, earlier)
-        judged, queries = (
-            {(one["query"], one["candidate"]) for one in self.triplets},
-            {one["id"] for one in self.queries},
-        )
+        judged = {(one["query"], one["candidate"]) for one in self.triplets}
+        queries = {one["id"] for one in self.queries}
         sure = [one for one in self.sure if one["query"] in queries]
         found = (one.record for one in pooled(self.pipe.world, how, self.pipe.settings("candidates"), sure, context))
         return [one for one in found if "votes" not in one and (one["query"], one["candidate"]) not in judged]

@@ -279,10 +279,10 @@ def answers(made: FinishedSteps) -> dict[str, dict[str, str]]:
     found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
     by_description = f" and the first {found.texts} by description" * (found.text_encoder is not None)
     seeds, inputs = made.of("seeds").counts, made.of("inputs").counts
-    models = {name: _model_names(made, name) for name in ("questions", "checked", "judged")}
+    models = {name: made.of(name).step.models for name in ("questions", "checked", "judged")}
     return datasheet(
         Path(__file__),
-        **models,
+        **{step: ", ".join(f"{name} ({one.get('use')})" for name, one in of.items()) for step, of in models.items()},
         depth=f"the first {found.images} of each index of pictures{by_description}",
         spaces=", ".join(found.space_names(made.pipe.world)),
         pool=f"{len(made.pool):,}",
@@ -291,7 +291,3 @@ def answers(made: FinishedSteps) -> dict[str, dict[str, str]]:
         **{name: f"{len(made.in_split(name)):,}" for name in (TEST, TRAIN)},
         **{"photos": f"{seeds.added:,}", "drawn": f"{seeds.kept:,}", "asked": f"{inputs.kept:,}"},
     )
-
-
-def _model_names(made: FinishedSteps, step: str) -> str:
-    return ", ".join(f"{name} ({model.get('use')})" for name, model in made.of(step).step.models.items())

@@ -96,13 +96,10 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
             # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
             more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
             reply = ask_model(context, prompt_of({"side": SIDE, **seat.model}, words, Vote, shown, **more), Vote)
-            if (
-                reply.answer is None
-            ):  # its guard does not want to look at what may be delicate, which is what to abstain means
-                texts = {"judge": seat.name, "verdict": "abstain", "reasoning": f"{DECLINES}{reply.declined}"}
-            else:
-                texts = {"judge": seat.name, "verdict": reply.answer.verdict, "reasoning": reply.answer.reasoning}
-            votes.append(texts)
+            verdict, reason = ABSTAIN, f"{DECLINES}{reply.declined}"  # a guard that will not judge what may be delicate
+            if reply.answer is not None:
+                verdict, reason = reply.answer.verdict, reply.answer.reasoning
+            votes.append({"judge": seat.name, "verdict": verdict, "reasoning": reason})
         except NoAnswer as why:
             silent.append(f"{seat.name}: {why}")
     record = {**triplet, "votes": votes}

@@ -62,13 +62,9 @@ class RmirPipeline(SetPipeline):
         least, judged = self.settings("confident").least, self._of["judged"]
         text = template(judged, shipped_prompt("judged"))
         work = partial(panel.judge_pooled, panel=self.seats, template=text, least=least)
-        named = {"votes": self.settings("judged").votes, "least": least}
-        parts: dict[str, Any] = {
-            "prompts": {PROMPT: text},
-            "models": judged.models,
-            "settings": named,
-            "expects": self.panel_price(text),
-        }
+        settings = {"votes": self.settings("judged").votes, "least": least}
+        parts: dict[str, Any] = {"prompts": {PROMPT: text}, "models": judged.models, "settings": settings}
+        parts["expects"] = self.panel_price(text)
         about = "The panel votes on photos of the pool that no index found for their query."
         return Step(f"{POOLED}-judged", MapStep(work, self.settings(POOLED).workers), about=about, **parts)
 
@@ -177,14 +173,11 @@ def pooled_step(pipe: RmirPipeline, declared: Declared, settings: candidates.Poo
     """Looks in the pool, by several encoders, for photos that may answer and were not found before."""
     how: candidates.CandidateSettings = pipe.settings("candidates")
     work = BatchStep(lambda records, context: candidates.pooled(pipe.world, settings, how, records, context))
-    most = settings.depth * (
-        len(settings.spaces or pipe.world.view().gallery.encoders) + (how.text_encoder is not None)
-    )
+    spaces = settings.spaces or pipe.world.view().gallery.encoders
+    most = settings.depth * (len(spaces) + (how.text_encoder is not None))
     each = how.most(len(how.space_names(pipe.world)))
-    more: dict[str, Any] = {
-        "needs": ("seeds", "checked", "candidates"),
-        "grows": lambda came: came + came // each * most,
-    }
+    needs = ("seeds", "checked", "candidates")
+    more: dict[str, Any] = {"needs": needs, "grows": lambda came: came + came // each * most}
     named = {name: value for name, value in declared.settings.items() if name != "workers"}
     return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, **more)
 

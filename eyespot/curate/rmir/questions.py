@@ -20,9 +20,7 @@ from eyespot.types import UsageError
 
 DOMAINS = Path(__file__).parent / "domains"
 EVERYDAY = {step["step"]: step for step in toml_of(DOMAINS / "everyday.toml")["steps"]}  # what a recipe does not say
-NAME = re.compile(
-    r"(?!all$|description$|unsuitable$|fits$)[a-z][a-z_]*"
-)  # of a kind or rule, which answers have fields of
+NAME = re.compile(r"(?!all$|description$|unsuitable$|fits$)[a-z][a-z_]*")  # of a kind or rule, a field of answers
 MOST_WORDS, MOST_TARGET_WORDS = 24, 50  # of a question (under 25) and of a target's description
 
 Opinion: TypeAlias = Literal["true", "false", "abstain"]
