@@ -20,9 +20,9 @@ from eyespot.reproduce.sample_world import MARK, make_world
 from eyespot.storage.tables import write_csv
 from tests import tiny_models
 from tests.encoders import tiny_multimodal
-from tests.worlds import judge_models
+from tests.worlds import judge_models, tar
 from tests.worlds.adapters import checkpoint
-from tests.worlds.pairs import metadata, shard
+from tests.worlds.pairs import metadata
 
 PROMPTS = """
 def get_lmm_prompt(query, model_name):
@@ -215,7 +215,7 @@ def captioned(data: Path) -> None:
     (data / "captions_train2017.json").write_text(json.dumps({"images": images, "annotations": written}))
     taken = [(data / "train2017" / one.name).read_bytes() for one in photos]
     files = {f"{at:03}.jpg": one for at, one in enumerate(taken[:8])} | {f"{at:03}.txt": b"a thing" for at in range(8)}
-    shard(data / "cc12m" / "00000.tar", dict(sorted(files.items())))  # each caption beside its picture
+    tar(data / "cc12m" / "00000.tar", dict(sorted(files.items())))  # each caption beside its picture
     (data / "biotrove").mkdir()
     (data / "biotrove_photos").mkdir()
     metadata(data / "biotrove" / "chunk_0.parquet", range(8))
