@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from eyespot.curate.annotate import auditing
 from eyespot.curate.annotate.agreement import MarksByPerson
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, relevant
+from eyespot.curate.annotate.audit_bounds import Remaining
 from eyespot.curate.annotate.auditing import Audited
 from eyespot.curate.annotate.queries import CRITERIA, AnnotationQuery
 from eyespot.curate.annotate.team_store import name_of
@@ -148,7 +149,7 @@ def standing_of(
     labels = {image: relevant(one) for image, one in judgements.items()}
     grouped = store.team.marked_by_group(id, name_of(who), judgements)
     down = [(labels.get(photo.image), photo.image not in grouped) for photo in listed]
-    return LabellingProgress(
+    stands = LabellingProgress(
         id,
         who,
         len(listed),
@@ -160,6 +161,14 @@ def standing_of(
         seconds(judgements.values(), store.openings(id, who)),
         store.ranked_depth(id),
     )
+    return _without_rest(stands)
+
+
+def _without_rest(stands: LabellingProgress) -> LabellingProgress:
+    """Of a list that is labelled to its end nothing is unseen, whatever an audit before left open."""
+    if stands.audit is None or stands.audit.left is None or not stands.exhausted:
+        return stands
+    return replace(stands, audit=replace(stands.audit, left=Remaining(0.0, 0, 0), most_by_rank=0, later=0))
 
 
 def team_standing(
@@ -173,7 +182,7 @@ def team_standing(
     alone = {who: marks.keys() - store.team.marked_by_group(id, who, marks) for who, marks in by_person.items()}
     singly = set[str]().union(*alone.values())
     audit = auditing.last_standing(store, id)
-    return LabellingProgress(
+    stands = LabellingProgress(
         id,
         TEAM,
         len(listed),
@@ -186,6 +195,7 @@ def team_standing(
         sum(one.seconds for one in each),
         store.ranked_depth(id),
     )
+    return _without_rest(stands)
 
 
 def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> float:

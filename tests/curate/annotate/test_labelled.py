@@ -14,6 +14,7 @@ from eyespot.curate.annotate import agreement, auditing, candidates, export, que
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
 from eyespot.curate.annotate.auditing import Plan, draw
 from eyespot.curate.annotate.candidates import likely_first, telling_first
+from eyespot.curate.annotate.export import unseen
 from eyespot.curate.annotate.progress import seconds, standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.gallery import filters
@@ -125,6 +126,26 @@ def test_photos_listed_after_the_draw_count_as_possibly_relevant_until_they_are_
     later = [one.audit.later for one in stands if one.audit is not None]
     assert later == ([0, 0, 0] if grows else [0, 90, 0])
     assert grows or [one.found_at_least for one in stands] == [1.0, 0.1, 1.0]
+
+
+def test_nothing_is_unseen_of_a_list_that_is_labelled_to_its_end_whatever_an_audit_left_open(tmp_path: Path) -> None:
+    """A hundred photos of 300 are listed; an audit of the rest finds two of 20; then all are listed, and labelled."""
+    with desk(tmp_path, 100) as at:
+        at.mark("q", "ada", {str(n): YES if n < 10 else NO for n in range(100)})
+        drawn = [Candidate(str(n), f"{n}.jpg") for n in range(100, 300, 10)]
+        at.keep_audit("q", ["ada"], AuditSample(200, drawn, list(map(str, range(100)))), before=0, listed=100)
+        at.mark("q", "ada", {one.image: YES if number < 2 else NO for number, one in enumerate(drawn)})
+        at.let_grow("q")
+        before = standing(at, "q", "ada")
+        at.extend("q", [Candidate(str(n), f"{n}.jpg") for n in range(100, 300)])
+        at.let_grow("q", ended=True)
+        at.mark("q", "ada", {str(n): NO for n in range(100, 300) if n % 10})
+        after, entry = standing(at, "q", "ada"), export.labelled(at, "q")
+
+    assert before.audit is not None and before.audit.left is not None and before.audit.left.high > 10
+    assert after.exhausted and after.found_at_least == 1.0 and after.sure
+    assert unseen(after).startswith("none; the audit found 2 of 20; at least 100% found")
+    assert not [fault for fault in entry.faults if "perhaps" in fault]
 
 
 def test_what_was_listed_before_the_draw_of_an_earlier_version_is_not_known(at: AnnotationStore) -> None:
