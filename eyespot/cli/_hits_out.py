@@ -145,7 +145,8 @@ def _name_times(hits: Sequence[dict[str, Any]]) -> None:
 
 
 def _report(report: AlbumReport, what: str) -> int:
-    warn(f"{len(report.files)} {'picture' if len(report.files) == 1 else 'pictures'} {what}")
+    known, new = len(report.known), len(report.files) - len(report.known)
+    warn(f"{new} {'picture' if new == 1 else 'pictures'} {what}" + (f"; {known} were already" if known else ""))
     left_out = [f"left out: {failure.path or failure.id} ({failure.reason})" for failure in report.failed]
     warn_first(left_out, lambda count: f"and {count} more")
     return len(report.failed)

@@ -228,6 +228,8 @@ def publish(
     release = Release.of(folder, version)
     if release.red:
         warn(f"{release.red} checks of its card are red; readers see them first")
+    if not release.makers:
+        warn("the citation names nobody; write makers = … under [card.motivation] in the recipe")
     where = publish(release, to)
     print_result({"set": str(folder), "version": version, "at": where, "red": release.red}, [where], json)
 

@@ -30,6 +30,7 @@ class AlbumReport(NamedTuple):
 
     files: list[Path]
     failed: list[ExportFailure]
+    known: list[Path]  # of the files, those that were there as they should be
 
 
 def copy_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
@@ -56,7 +57,7 @@ _Placing = tuple[Callable[[Path], bool], Callable[[Path], None]]
 
 def _write_album(hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool], _Placing]) -> AlbumReport:
     make_folder(folder)
-    report, names = AlbumReport([], []), FileNames()
+    report, names = AlbumReport([], [], []), FileNames()
     videos: set[str] = set()
     for hit in hits:
         try:
@@ -76,7 +77,9 @@ def _write_album(hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool
             file = folder / names.take(stem, f".{safe_name(suffix[1:])}" if suffix[1:] else "")
             if not os.path.lexists(file) or is_same(file):
                 break
-        if not file.exists():
+        if file.exists():
+            report.known.append(file)
+        else:
             write(file)
         report.files.append(file)
     return report

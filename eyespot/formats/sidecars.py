@@ -34,7 +34,7 @@ def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
     A sidecar that is not XMP, and a photo in an archive, are among the failed. Raises OSError where a sidecar cannot be
     written.
     """
-    report = AlbumReport([], [])
+    report = AlbumReport([], [], [])
     for hit in hits:
         path = hit["path"] and file_of(hit["path"])
         try:
@@ -51,7 +51,9 @@ def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
         else:
             if sidecar in report.files:  # of another frame of the same video
                 continue
-            if after is not None:
+            if after is None:
+                report.known.append(sidecar)
+            else:
                 with new_file(sidecar) as file:
                     file.write(after)
             report.files.append(sidecar)

@@ -22,7 +22,7 @@ KIND = "person"
 OFFLINE = True
 NEEDS = "a terminal, and somebody at it"
 QUESTION = "Does this picture show what is looked for?"
-KEYS = "[y]es, [n]o, [d]oubt, [q]uit: "
+KEYS = "[y]es, [n]o, [d]oubt, [q]uit, then Enter: "
 VERDICTS = {"y": Verdict(1.0, 1), "n": Verdict(0.0, 0), "d": Verdict(0.0, 0, reason="doubt", confidence=0.5)}
 Ask: TypeAlias = Callable[[str], str]  # the text on the screen to the typed line; "" at the end of the input
 

@@ -79,11 +79,11 @@ def answer(request: Request, state: State, given: Given, counted: Counted) -> Re
     made = _estimate(state, given, counted, judge_of(person_of(request)))
     written = BytesIO()
     with TemporaryDirectory(prefix="eyespot-") as folder, ZipFile(written, "w") as archive:
-        made.write_table(Path(folder) / "groups.csv")
+        made.write_table(Path(folder) / "answer.csv")
         made.write_html(Path(folder) / "answer.html")
-        made.write_figure(Path(folder) / "figure.svg")
+        made.write_figure(Path(folder) / "answer.svg")
         with suppress(UsageError):  # no font for the letters of a group
-            made.write_figure(Path(folder) / "figure.png")
+            made.write_figure(Path(folder) / "answer.png")
         for place in sorted(Path(folder).iterdir()):
             archive.write(place, place.name)
         archive.writestr("methods.txt", made.methods)

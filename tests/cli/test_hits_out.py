@@ -47,6 +47,9 @@ def test_hits_go_where_they_are_wanted(gallery: Path) -> None:
     assert b"<rdf:li>blots</rdf:li>" in (here / "photos" / "0.jpg.xmp").read_bytes()
     for sentence in ("2 pictures copied to copies", "2 pictures linked in links", "2 pictures given the keyword blots"):
         assert f"eyespot: {sentence}\n" in shown.stderr
+    again = done("search", "blots", "-g", gallery, *line, "--all-columns", cwd=here).stderr
+    for sentence in ("0 pictures copied to copies", "0 pictures linked in links", "0 pictures given the keyword blots"):
+        assert f"eyespot: {sentence}; 2 were already\n" in again
 
 
 def test_what_cannot_be_copied_is_named_and_the_exit_code_is_3(gallery: Path) -> None:

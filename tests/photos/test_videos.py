@@ -28,7 +28,7 @@ from eyespot.photos.videos.metadata import video_facts
 from eyespot.photos.videos.shots import shots
 from eyespot.types import Encoder
 from tests.command import run_process
-from tests.worlds import index_gallery
+from tests.worlds import index_gallery, second_encoder
 from tests.worlds.clips import clip, large_clip, sound, turned
 
 pytestmark = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
@@ -275,14 +275,14 @@ def test_labels_of_a_video_are_labels_of_its_frames(folder: Path) -> None:
 def test_a_second_space_and_a_lost_index_find_the_same_frames(folder: Path) -> None:
     indexed(folder)
     before = paths(folder)
-    index_gallery(folder.parent / "gallery", folder, encoders=["crops:4:starter"], workers=1)
+    index_gallery(folder.parent / "gallery", folder, encoders=[second := second_encoder()], workers=1)
     for place in (folder.parent / "gallery").glob("index.sqlite*"):
         place.unlink()
     again = indexed(folder)
     gallery = Gallery(folder.parent / "gallery")
 
     assert paths(folder) == before and again.pictures == len(before)
-    assert gallery.view(gallery.stem("crops:4:starter")).live.all()
+    assert gallery.view(gallery.stem(second)).live.all()
 
 
 def test_frames_of_a_video_are_one_group_and_no_duplicates(folder: Path) -> None:

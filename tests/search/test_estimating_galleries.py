@@ -176,7 +176,10 @@ def test_the_command_writes_files_that_give_the_answer_again_to_the_digit(tmp_pa
     done = [run_eyespot(*line, "--looks", "60", *files, "--json", cwd=tmp_path) for _ in range(2)]
 
     assert [one.returncode for one in done] == [0, 0] and done[0].stdout == done[1].stdout
-    made, told = again(tmp_path / "out"), json.loads(done[0].stdout)
+    made, told = again(tmp_path / "out" / "page.html"), json.loads(done[0].stdout)
+    assert again(str(tmp_path / "out" / "groups.csv")).table == made.table  # each file has data of its own
+    with raises(UsageError):
+        again(tmp_path / "out")
     assert json.loads(json.dumps(made.table)) == told["groups"] and made.methods == told["methods"]
     rows = list(csv.DictReader((tmp_path / "out" / "groups.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["group"] for row in rows] == [row["group"] for row in told["groups"]]

@@ -65,7 +65,7 @@ def test_photos_are_judged_blind_and_the_answer_is_that_of_python(sample: Path, 
         archive = zipfile.ZipFile(io.BytesIO(client.get(ADDRESS.replace("/count", "/count/answer.zip")).content))
     found = eyespot.open(sample).estimate("a windmill", by="category", looks=60, judge=judge)
     assert not found.waiting and found.groups[RENEWABLE].relevant.low <= WINDMILLS
-    rows = list(csv.DictReader(io.StringIO(archive.read("groups.csv").decode())))
+    rows = list(csv.DictReader(io.StringIO(archive.read("answer.csv").decode())))
     assert [(one["group"], int(one["yes"])) for one in rows] == [(one["group"], one["yes"]) for one in found.table]
     assert float(rows[0]["share_low"]) == found.table[0]["share_low"]
     for one in found.groups.values():
@@ -73,7 +73,7 @@ def test_photos_are_judged_blind_and_the_answer_is_that_of_python(sample: Path, 
         shown = {"": "too few judged", "whole": "all judged"}.get(one.basis, interval)
         assert shown in done.split(f">{one.label}</th>")[1].split("</tr>")[0]
     archive.extractall(tmp_path / "answer")
-    assert again(tmp_path / "answer").table == found.table
+    assert again(tmp_path / "answer" / "answer.html").table == found.table
     assert archive.read("methods.txt").decode() == found.methods
     yes = done.split(f'<th scope="row" dir="auto">{RENEWABLE}')[1].split("</tr>")[0]
     assert yes.count("<img") == found.groups[RENEWABLE].yes > 0

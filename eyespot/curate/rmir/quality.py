@@ -184,7 +184,7 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
     yield QualityCheck("Test queries of each kind", level_of(min(counts.values()), 30, 100), f"{text} (at least 100).")
     yield shortcut_check(found)
     missing = len(made.unjudged)
-    text = f"{missing:,} of the first {DEPTH} of the pool, by any encoder, were not judged for their query."
+    text = f"{missing:,} photos of the first {DEPTH} of the pool, over {len(made.queries):,} queries, were not judged."
     level = level_of(1 - missing / max(1, DEPTH * len(made.queries)), 0.8, 0.99)
     yield QualityCheck("Unjudged photos", level, text)
     yield from panel_checks(made.triplets, made.seats, made.controls)
@@ -218,7 +218,9 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
         level = "red"
     parts.append(f"{DESCRIBED} {100 * described.mean:+.1f} points")
     text = f"R@{K} beside that of a random order, {np.mean(baseline):.1%}: {', '.join(parts)}."
-    if Estimate.of(np.subtract(both, baseline).tolist()).low <= 0:
+    if np.mean(baseline) > 0.5:
+        text += " The pool is so small that a random order finds most: nothing follows from this."
+    elif Estimate.of(np.subtract(both, baseline).tolist()).low <= 0:
         if described.low > 0:
             text += " Both together find no more than that, and the description does: the set is hard."
         else:

@@ -147,31 +147,40 @@ class CollectionEstimate(GroupedEstimate):
                 write_whole(path, partial(pq.write_table, pa.Table.from_pylist(texts)))
             else:
                 write_csv(path, [list(rows[0]) if rows else [], *(row.values() for row in rows)])
-        self.write_data(place.parent)
+        self.write_data(place)
 
     def write_html(self, place: Path) -> None:
         """The page with figures, tables and the methods paragraph, and the files of which it is made again."""
         write_whole(place, lambda file: file.write(page(self).encode()))
-        self.write_data(place.parent)
+        self.write_data(place)
 
-    def write_data(self, folder: Path) -> None:
-        """`looks.csv` and `design.json`, of which `again` makes the same answer to the digit."""
+    def write_data(self, place: Path) -> None:
+        """Beside `answer.html` `answer-looks.csv` and `answer-design.json`, of which `again` makes the same answer."""
         plan = self.plan
         design = {"study": vars(self.study), "frame": vars(self.frame), "choices": self.choices, "plan": plan.as_json()}
-        write_whole(folder / DESIGN, lambda file: file.write(json.dumps(design).encode()))
+        stated_in, looks = _data_of(place)
+        write_whole(stated_in, lambda file: file.write(json.dumps(design).encode()))
         rows: list[list[Any]] = [["look", "round", "id", "group", "rank", "verdict"]]
         round_of = np.searchsorted(plan.rounds, np.arange(len(plan.units)), side="right") + 1
         for at, (unit, verdict) in enumerate(zip(plan.units.tolist(), self.verdicts, strict=True)):
             label, rank = plan.labels[plan.group[unit]], int(plan.ranks[unit])
             stated = "" if np.isnan(verdict) else int(verdict)
             rows.append([at + 1, int(round_of[at]), self.frame.ids[unit], label, rank, stated])
-        write_csv(folder / LOOKS, rows)
+        write_csv(looks, rows)
 
 
-def again(folder: Path) -> CollectionEstimate:
-    """The answer that was written to a folder, made again of `looks.csv` and `design.json`."""
-    design = json.loads((folder / DESIGN).read_text("utf-8"))
-    stated = [row["verdict"] for _, row in rows_of(folder / LOOKS)]
+def _data_of(place: Path) -> tuple[Path, Path]:
+    """Where the design and the looks of an answer lie: beside its page or table."""
+    return place.with_name(f"{place.stem}-{DESIGN}"), place.with_name(f"{place.stem}-{LOOKS}")
+
+
+def again(place: str | Path) -> CollectionEstimate:
+    """The answer whose page or table this is, made again to the digit of its design and looks beside it."""
+    stated_in, looks = _data_of(Path(place))
+    if not stated_in.is_file():
+        raise UsageError(f"there is no {stated_in}; name the page or table of the answer, such as answer.html")
+    design = json.loads(stated_in.read_text("utf-8"))
+    stated = [row["verdict"] for _, row in rows_of(looks)]
     verdicts = np.array([np.nan if one in (None, "") else float(one) for one in stated])
     study = Study(**design["study"] | {"judges": tuple(design["study"]["judges"])})
     plan, frame = GroupPlan.of_json(design["plan"]), Frame(**design["frame"])

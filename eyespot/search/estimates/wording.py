@@ -117,7 +117,7 @@ def methods(found: Any) -> str:
         f" per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay, fall, jump "
         f"or rise {curves}, with 95 % intervals, and bands simultaneous over {len(groups)} groups; "
         f"{CLAIMED[found.rule]}. {_correction(found.accuracy)} Shares are of photos, not of animals; they do not "
-        f"correct for photographers' choice of what to photograph ({study.units}). Data: looks.csv, design.json."
+        f"correct for photographers' choice of what to photograph ({study.units}). Data: the files of looks and design."
     )
 
 
