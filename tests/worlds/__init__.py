@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from eyespot import rooms, sample
 from eyespot.types import Encoder
-from tests.made_once import made_once
-from tests.worlds import plain_exports
 
 STARTER = ("starter",)
 
@@ -57,6 +54,11 @@ def make_gallery(folder: Path, count: int = 4, **options: Any) -> Path:
 
 def second_encoder() -> str:
     """The name of another encoder beside the built-in one: tiny towers in a folder; skips where no export is made."""
+    import pytest  # the worlds are made without it where an extra is tried alone
+
+    from tests.made_once import made_once
+    from tests.worlds import plain_exports
+
     pytest.importorskip("onnx")
     return f"onnx:{made_once('second-encoder', lambda place: plain_exports.save(place / 'clip', 'clip')) / 'clip'}"
 
