@@ -14,6 +14,7 @@ from PIL import Image
 
 from eyespot import rooms, sample
 from eyespot.types import Encoder
+from tests.made_once import made_once
 
 STARTER = ("starter",)
 
@@ -56,7 +57,6 @@ def second_encoder() -> str:
     """The name of another encoder beside the built-in one: tiny towers in a folder; skips where no export is made."""
     import pytest  # the worlds are made without it where an extra is tried alone
 
-    from tests.made_once import made_once
     from tests.worlds import plain_exports
 
     pytest.importorskip("onnx")
