@@ -105,9 +105,9 @@ def published(*words: object) -> dict[str, Any]:
 
 def test_a_folder_has_version_citation_and_checksums_that_sha256sum_takes(built: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
-    told = published(built, "--to", out, "--version", "1.2.0")
+    report = published(built, "--to", out, "--version", "1.2.0")
 
-    assert (told["at"], told["version"]) == (str(out), "1.2.0") and told["red"] >= 1  # seven queries are too few
+    assert (report["at"], report["version"]) == (str(out), "1.2.0") and report["red"] >= 1  # seven queries are too few
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=out, check=True)
     assert json.loads((out / "croissant.json").read_text())["version"] == "1.2.0"
     cited = yaml.safe_load((out / "CITATION.cff").read_text())
@@ -124,7 +124,7 @@ def test_a_folder_has_version_citation_and_checksums_that_sha256sum_takes(built:
 
 
 def test_the_hub_gets_it_private_with_a_tag(built: Path, host: type[Host]) -> None:
-    told = published(built, "--to", "hub:ada/robins")
+    report = published(built, "--to", "hub:ada/robins")
 
     created = json.loads(host.taken["POST /api/repos/create"])
     assert (created["name"], created["organization"], created["type"]) == ("robins", "ada", "dataset")
@@ -135,11 +135,11 @@ def test_the_hub_gets_it_private_with_a_tag(built: Path, host: type[Host]) -> No
     sums = dict(reversed(line.split("  ")) for line in sent["SHA256SUMS"].decode().splitlines())
     assert sums == {name: hashlib.sha256(data).hexdigest() for name, data in sent.items() if name != "SHA256SUMS"}
     assert json.loads(host.taken["POST /api/datasets/ada/robins/tag/main"])["tag"] == "v1.0.0"
-    assert told["at"].endswith("/datasets/ada/robins") and host.taken["token"].decode().endswith(TOKEN)
+    assert report["at"].endswith("/datasets/ada/robins") and host.taken["token"].decode().endswith(TOKEN)
 
 
 def test_zenodo_gets_a_draft_with_one_zip(built: Path, host: type[Host]) -> None:
-    told = published(built, "--to", "zenodo", "--version", "2.0.0")
+    report = published(built, "--to", "zenodo", "--version", "2.0.0")
 
     metadata = json.loads(host.taken["POST /api/deposit/depositions"])["metadata"]
     assert (metadata["upload_type"], metadata["version"], metadata["creators"]) == (
@@ -147,7 +147,7 @@ def test_zenodo_gets_a_draft_with_one_zip(built: Path, host: type[Host]) -> None
     )  # fmt: skip
     with ZipFile(BytesIO(host.taken["PUT /bucket/set-2.0.0.zip"])) as packed:
         assert packed.testzip() is None and packed.read("README.md") == (built / "README.md").read_bytes()
-    assert told["at"].endswith("/deposit/7") and not any("publish" in path for path in host.taken)
+    assert report["at"].endswith("/deposit/7") and not any("publish" in path for path in host.taken)
 
 
 @pytest.mark.parametrize("to", ["hub:ada/robins", "zenodo"])

@@ -56,7 +56,7 @@ def advice(found: Any) -> tuple[str, ...]:
 
 
 def few_looks(plan: Any, looks: int) -> str:
-    """What helps where so many looks leave groups without an interval; the empty text where they are enough."""
+    """What helps where this number of looks leaves groups without an interval; empty where it is enough."""
     sizes = zip(plan.labels, plan.sizes.tolist(), strict=True)
     groups = [size for label, size in sizes if size and label in (plan.compare or plan.labels)]
     needed = sum(min(size, FEWEST) for size in groups)
