@@ -13,7 +13,7 @@ class RecipeSettings(BudgetSettings):
 
     recipe: Path = setting("The recipe, a TOML file, or a domain: everyday, plants.", default=..., argument=True)
     out: Path | None = setting("The output folder; use the same one again to continue a run.")
-    limit: int | None = setting("A trial: at most this many photos, of ReCoS pictures of v0.", ge=1)
+    limit: int | None = setting("A trial: at most this many photos, of ReCoS at least 3 pictures of v0.", ge=1)
     preview: int | None = setting("A trial of this many photos, with all that was asked and answered.", ge=1)
     positions: bool = setting("Keep the positions that photos tell in their metadata.", default=False)
     retry_failed: bool = setting("Retry what failed in earlier runs.", default=False)

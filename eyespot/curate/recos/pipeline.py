@@ -25,6 +25,7 @@ from eyespot.types import UsageError, Vectors
 REVIEW, ROUND = "review", "round.json"  # a folder, and how far the rounds have come for what is wanted
 APART = "-apart"  # the end of the name of the step after `confuse`
 FIRST = ("draw", "render", "collect")
+SMALLEST_TRIAL = 3  # pictures: dis(t) compares each with two others or more
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Round:
 class RecosPipeline(SetPipeline):
     """A recipe's steps, whose work lies under `out`.
 
-    `galleries` take the place of those that the recipe names. `limit` is a trial's number of pictures in v0.
+    `galleries` take the place of those that the recipe names. `limit` is a trial's number of pictures in v0, at
+    least SMALLEST_TRIAL.
     """
 
     clients: ClassVar[Mapping[str, Client]] = {DEMONSTRATION: writer}
@@ -68,7 +70,7 @@ class RecosPipeline(SetPipeline):
         """Which pictures are collected."""
         declared = next((step for step in self.recipe.steps if step.step == "collect"), None)
         how: Collecting = declared.fitted(Collecting) if declared else Collecting()
-        return how.shared(self.limit) if self.limit is not None else how.taking(self.round.counts)
+        return how.shared(max(self.limit, SMALLEST_TRIAL)) if self.limit is not None else how.taking(self.round.counts)
 
     @cached_property
     def round(self) -> Round:
@@ -129,7 +131,7 @@ def collect_step(pipe: RecosPipeline, declared: Declared) -> Step:
     work = BatchStep(lambda records, context: pictures.collected(records, context, pipe.sources, how))
     settings = {key: value for key, value in declared.settings.items() if key != "galleries"}
     if pipe.limit is not None:
-        settings["trial"] = pipe.limit
+        settings["trial"] = max(pipe.limit, SMALLEST_TRIAL)
     if pipe.round.counts:
         settings["taken"] = pipe.round.counts
     more = {"inputs": pipe.sources.digests, "grows": lambda _came: pipe.wanted[0]}
@@ -162,7 +164,7 @@ def discriminate_step(pipe: RecosPipeline, declared: Declared) -> Step:
     how: captions.Rewriting = declared.fitted(captions.Rewriting)
     by, fields = _writer(pipe, declared)
     if pipe.limit is not None and pipe.limit <= how.k:  # a trial compares the pictures that it has
-        how = replace(how, k=max(2, pipe.limit - 1))
+        how = replace(how, k=max(pipe.limit, SMALLEST_TRIAL) - 1)
         fields["settings"] |= {"k": how.k}
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
