@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
@@ -141,7 +140,7 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
     types = dict(zip(wanted, (pa.string(), pa.string(), pa.float64()), strict=True))  # query, image, value
     try:
         table = csv.read_csv(
-            BytesIO(data),
+            pa.BufferReader(data),
             csv.ReadOptions(column_names=names, block_size=BLOCK),
             csv.ParseOptions(delimiter=mark, quote_char=False),
             csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[]),
