@@ -24,6 +24,7 @@ from eyespot.cli.console import (
     print_summary,
     progress_bar,
     warn,
+    warn_all,
 )
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter, without_no
@@ -193,6 +194,9 @@ def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
 
 def _show(collection: Collection, shown: SearchOutput, started: float, output: HitsOut, json: bool) -> None:
     """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
+    from eyespot.photos.places import absent_notes
+    from eyespot.search.by_words import as_fields
+
     took_ms = round((time.perf_counter() - started) * 1000, 1)
     if output.html:
         from eyespot.search.hits import Hits, write_html
@@ -201,10 +205,13 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
     for sentence in shown.run.notes:
         warn(f"{sentence}; --no-teach turns this off" if getattr(sentence, "code", "") == "taught" else sentence)
     items = _items(shown)
+    absent = absent_notes([item["path"] for item in items], collection.gallery.path)
+    warn_all(absent)
     remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
         header, names = shown.run.header, ("query", "by", "moved", "exact", "recall", "likely_above")
         facts = {name: header[name] for name in names if name in header}
+        facts |= {"notes": as_fields(absent)} if absent else {}
         print_json({**facts, **shown.header, "took_ms": took_ms, "items": items})
     elif output.paths or output.print0:
         paths = [item["path"] for item in items if item["path"]]
