@@ -70,6 +70,8 @@ def run(
     """Find pictures by words, by picture, or both."""
     if json + output.paths + output.print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
+    if settings.dry_run and not (settings.rerank or output.writes):
+        raise UsageError("--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp or --csv")
     refuse_on_cluster(settings.adapt, backend)
     from eyespot.search.query_language import refuse_halves
 
@@ -90,7 +92,7 @@ def run(
     collection.backend = context.with_resource(backend_on(backend)) or collection.backend
     if without_query and settings.filters:
         listed = collection.by_date(_allowed(collection, settings), few, grouped, settings)
-        return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json)
+        return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json, settings.dry_run)
     wanted = collection.query(words, image)
     if _minus_words(words or ""):
         from eyespot.search.query_language import format_query
@@ -98,11 +100,11 @@ def run(
         warn(f"searched as: {format_query(wanted)}; quotes around a word keep its minus")
     run, rewriting = _ranked(collection, wanted, settings, grouped)
     view = RerankView(settings, accuracy, collection.gallery.path)
-    if settings.dry_run:
+    if settings.dry_run and settings.rerank:
         return view.tell_plan(run, wanted, json)
     shown = view.output(run, wanted)
     reasons = _shares(collection, wanted, shown.run, rewriting) if output.why else _why(collection, wanted, shown.run)
-    _show(collection, replace(shown, why=reasons), started, output, json)
+    _show(collection, replace(shown, why=reasons), started, output, json, settings.dry_run)
     if (result := shown.result) is not None:
         # Pictures without a verdict, or with one that their ranking cannot use
         exit_if_failed(result.stats.failed or result.unscored or result.stopped)
@@ -192,13 +194,17 @@ def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
         raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
 
 
-def _show(collection: Collection, shown: SearchOutput, started: float, output: HitsOut, json: bool) -> None:
+def _show(
+    collection: Collection, shown: SearchOutput, started: float, output: HitsOut, json: bool, dry_run: bool = False
+) -> None:
     """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
     from eyespot.photos.places import absent_notes
     from eyespot.search.by_words import as_fields
 
     took_ms = round((time.perf_counter() - started) * 1000, 1)
-    if output.html:
+    if output.html and dry_run:
+        warn(f"{output.html} would get a contact sheet")
+    elif output.html:
         from eyespot.search.hits import Hits, write_html
 
         write_html(output.html, [Hits(shown.sheet)], captions=["taken"] * (shown.column == "taken"))
@@ -223,7 +229,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         if output.pictures and sys.stdout.isatty():
             _show_pictures(items, output.open)
         _print(items, shown.column, None if shown.result else shown.run.header.get("likely_above"))
-    exit_if_failed(output.write_all(items, shown.sheet))
+    exit_if_failed(output.write_all(items, shown.sheet, dry_run))
 
 
 def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
