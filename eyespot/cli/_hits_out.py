@@ -91,6 +91,8 @@ class HitsOut(FilesOut):
     def write_all(self, hits: Sequence[dict[str, Any]], sheet: Run, dry_run: bool = False) -> int:
         """Do all that is wanted, or say what would be done; the number of hits for which something failed."""
         failed = self.write(hits, dry_run)
+        if self.html and dry_run:
+            warn(f"{self.html} would get a contact sheet")
         if self.xmp is not None:
             from eyespot.formats.sidecars import add_keyword
 

@@ -68,10 +68,7 @@ def run(
     server: bool = typer.Option(True, "--server/--no-server", help="Ask a server of this gallery that runs here."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
-    if json + output.paths + output.print0 > 1:
-        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
-    if settings.dry_run and not (settings.rerank or output.writes):
-        raise UsageError("--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp or --csv")
+    _refuse_conflicts(settings, output, json)
     refuse_on_cluster(settings.adapt, backend)
     from eyespot.search.query_language import refuse_halves
 
@@ -182,6 +179,16 @@ def _minus_words(text: str) -> list[str]:
     return [word for word in text.split() if MINUS_WORD.fullmatch(word)]
 
 
+def _refuse_conflicts(settings: SearchSettings, output: HitsOut, json: bool) -> None:
+    """`UsageError` for forms of output that exclude each other, and for a dry run of nothing."""
+    if json + output.paths + output.print0 > 1:
+        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
+    if settings.dry_run and not (settings.rerank or output.writes):
+        raise UsageError(
+            "--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp, --csv or --html"
+        )
+
+
 def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
     """`UsageError` for what compares pictures with a query, or moves one, where there is none."""
     if why:
@@ -202,9 +209,7 @@ def _show(
     from eyespot.search.by_words import as_fields
 
     took_ms = round((time.perf_counter() - started) * 1000, 1)
-    if output.html and dry_run:
-        warn(f"{output.html} would get a contact sheet")
-    elif output.html:
+    if output.html and not dry_run:
         from eyespot.search.hits import Hits, write_html
 
         write_html(output.html, [Hits(shown.sheet)], captions=["taken"] * (shown.column == "taken"))

@@ -58,8 +58,7 @@ _Placing = tuple[Callable[[Path], bool], Callable[[Path], None]]
 def _write_album(
     hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool], _Placing], dry_run: bool
 ) -> AlbumReport:
-    if not dry_run:
-        make_folder(folder)
+    placing = _ready(folder, placing, dry_run)
     report, names = AlbumReport([], [], []), FileNames()
     videos: set[str] = set()
     for hit in hits:
@@ -82,10 +81,18 @@ def _write_album(
                 break
         if file.exists():
             report.known.append(file)
-        elif not dry_run:
+        else:
             write(file)
         report.files.append(file)
     return report
+
+
+def _ready(folder: Path, placing: Callable[[str, bool], _Placing], dry_run: bool) -> Callable[[str, bool], _Placing]:
+    """The folder, made; in a dry run it is not, and nothing is written."""
+    if dry_run:
+        return lambda path, is_video: (placing(path, is_video)[0], lambda _file: None)
+    make_folder(folder)
+    return placing
 
 
 def _copying(path: str, is_video: bool) -> _Placing:

@@ -51,12 +51,11 @@ def add_keyword(hits: Iterable[Hit], keyword: str, dry_run: bool = False) -> Alb
         else:
             if sidecar in report.files:  # of another frame of the same video
                 continue
-            if after is None:
-                report.known.append(sidecar)
-            elif not dry_run:
+            report.files.append(sidecar)
+            report.known.extend([sidecar] * (after is None))
+            if after is not None and not dry_run:
                 with new_file(sidecar) as file:
                     file.write(after)
-            report.files.append(sidecar)
     return report
 
 

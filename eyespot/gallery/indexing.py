@@ -212,13 +212,14 @@ class _IndexJob:
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
         for number, root in self.index.roots().items():
-            if number not in visited and root.kind != "import" and not is_there(root):
-                if moved := self.index.seen_elsewhere(number):
-                    self.summary.notes.append(f"{_moved(moved, root)}; {self._without(root)}")
-                continue
-            known, not_seen, lost = self.index.gone(number)
+            away = number not in visited and root.kind != "import" and not is_there(root)
+            known, not_seen, lost = (0, self.index.seen_elsewhere(number), 0) if away else self.index.gone(number)
             if moved := not_seen - lost:
-                self.summary.notes.append(_moved(moved, root))
+                note = f"{moved} files of {root.place} are gone, and their pictures lie elsewhere (moved, or copies)"
+                note += "; nothing was embedded again, and vectors, judgements and lists stay"
+                self.summary.notes.append(note + f"; {self._without(root)}" * away)
+            if away:
+                continue
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.index.forget_gone(number)
                 self.summary.notes += [f"{lost} pictures are gone from {root.place}"] if lost else []
@@ -397,8 +398,3 @@ class _IndexJob:
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
         if not lacking and note is None:
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
-
-
-def _moved(count: int, root: Root) -> str:
-    elsewhere = f"{count} files of {root.place} are gone, and their pictures lie elsewhere (moved, or copies)"
-    return f"{elsewhere}; nothing was embedded again, and vectors, judgements and lists stay"

@@ -1,4 +1,4 @@
-"""`person:NAME`: a person at the terminal, asked picture by picture: y, n, d for doubt (counts as no), q or Ctrl-C to stop.
+"""`person:NAME`: a person at the terminal, asked picture by picture: y, n, d for doubt (counts as no), q to stop.
 
 Without a name it is who is logged in. Questions go to stderr, so that stdout stays data.
 """

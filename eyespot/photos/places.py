@@ -139,16 +139,13 @@ def archive_of(place: str) -> str | None:
 
 def absent_notes(places: Sequence[str | None], gallery: Path) -> list[Note]:
     """What to do about pictures of which no file is there any more; none for one without a place of its own."""
-    absent = [one for one in places if one and os.path.isabs(one) and not _is_there(one)]
+    known = [one for one in places if one and os.path.isabs(one)]
+    absent = [one for one in known if not os.path.lexists(file_of(one)) and archive_of(one) is None]
     if not absent:
         return []
     line = f"index the new place: eyespot index PHOTOS -g {quote(str(gallery))}"
     count = f"{len(absent)} of {len(places)} photos are not where they were, such as {absent[0]}"
     return [Note("absent", f"{count}; if you moved them, {line}; or is a disk not mounted?")]
-
-
-def _is_there(place: str) -> bool:
-    return os.path.lexists(place) or os.path.lexists(file_of(place)) or archive_of(place) is not None
 
 
 def place_alike(place: str) -> str | None:

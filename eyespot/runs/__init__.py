@@ -65,7 +65,7 @@ PARQUETS = ("*.parquet", "data/*.parquet")  # where the hub's layout has them
 
 def read_run(path: Path | str, format: str | None = None) -> Run:
     """A run from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
-    with _swapped_said(Path(path), lambda: _read_qrels(Path(path)), "judgements"):
+    with _hinting_at_a_swap(Path(path), lambda: _read_qrels(Path(path)), "judgements"):
         return _read_run(Path(path), format)
 
 
@@ -89,7 +89,7 @@ def _read_run(path: Path, format: str | None = None) -> Run:
 
 def read_qrels(path: Path | str, format: str | None = None) -> Qrels:
     """Judgements from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
-    with _swapped_said(Path(path), lambda: _read_run(Path(path)), "a ranking"):
+    with _hinting_at_a_swap(Path(path), lambda: _read_run(Path(path)), "a ranking"):
         return _read_qrels(Path(path), format)
 
 
@@ -111,7 +111,7 @@ def _read_qrels(path: Path, format: str | None = None) -> Qrels:
 
 
 @contextmanager
-def _swapped_said(path: Path, other: Callable[[], object], what: str) -> Iterator[None]:
+def _hinting_at_a_swap(path: Path, other: Callable[[], object], what: str) -> Iterator[None]:
     """Let the error of this block say if the file reads well as the `other` thing."""
     try:
         yield

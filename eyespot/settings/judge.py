@@ -69,7 +69,7 @@ class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
         "The prompt of the judge: a name or a TOML file.", metavar="NAME|FILE", usual="its own", **_JUDGE
     )
     dry_run: bool = setting(
-        "Only say how many requests the judge would get, and their cost; in a search without one, what would be written.",
+        "Only say what the judge would be sent, and its cost; in a search without one, what would be written.",
         default=False,
         panel=JUDGES,
         python="JudgeRerank.plan counts them",

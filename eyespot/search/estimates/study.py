@@ -124,7 +124,12 @@ class CollectionEstimate(GroupedEstimate):
 
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
-        fields = {"groups": self.table, "pairs": self.pair_table, "advice": self.advice, "methods": self.methods or None}
+        fields = {
+            "groups": self.table,
+            "pairs": self.pair_table,
+            "advice": self.advice,
+            "methods": self.methods or None,
+        }
         return {**fields, "missing": len(self.waiting), "design": self.plan.as_json()["strata"]}
 
     def plot(self) -> str:
