@@ -187,8 +187,7 @@ class _IndexJob:
         visited = {}
         for root in roots:
             if not is_there(root):
-                line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
-                advice = f"its pictures are kept; if it is gone for good, take it out with: {line}"
+                advice = f"its pictures are kept; if you moved them, index the new place first; {self._without(root)}"
                 tail = advice if root in self.index.roots().values() else "nothing to index there"
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
@@ -205,10 +204,22 @@ class _IndexJob:
             self.summary.notes.append(f"{count} ({why}), such as {name} for {path}; --json lists them")
         return visited
 
+    def _without(self, root: Root) -> str:
+        """How a root is taken out of the gallery."""
+        line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
+        return f"if {root.place} is gone for good, take it out with: {line}"
+
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
-        for number, root in visited.items():
-            known, not_seen, lost = self.index.gone(number)
+        for number, root in self.index.roots().items():
+            away = number not in visited and root.kind != "import" and not is_there(root)
+            known, not_seen, lost = (0, self.index.seen_elsewhere(number), 0) if away else self.index.gone(number)
+            if moved := not_seen - lost:
+                note = f"{moved} files of {root.place} are gone, and their pictures lie elsewhere (moved, or copies)"
+                note += "; nothing was embedded again, and vectors, judgements and lists stay"
+                self.summary.notes.append(note + f"; {self._without(root)}" * away)
+            if away:
+                continue
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.index.forget_gone(number)
                 self.summary.notes += [f"{lost} pictures are gone from {root.place}"] if lost else []

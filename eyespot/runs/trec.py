@@ -180,6 +180,8 @@ def _line_by_line(path: Path, data: bytes, kind: _Kind) -> ThreeColumns:
         if (query, image) in rows:
             refuse(path, f"line {number}", f"query {query!r} {kind.twice} image {image!r} twice; keep one of the two")
         rows[query, image] = value
+    if kind is _RUN and len(rows) > 1 and {image for _, image in rows} == {"0"}:
+        refuse(path, "", f"has judgements, `query 0 image grade`, and no ranking; {kind.expected}")
     values = np.array(list(rows.values()), np.float64)  # (rows,)
     return IdColumn.of(query for query, _ in rows), IdColumn.of(image for _, image in rows), values
 

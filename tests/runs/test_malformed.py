@@ -372,3 +372,25 @@ def test_a_row_is_made_again_from_a_cache(tmp_path: Path) -> None:
     average = next(value for name, value in means.items() if str(name).startswith("AP"))
     assert average == pytest.approx((1 / 2 + 2 / 3) / 2)
     refuses(*line, "--model", "other", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run"),
+    [
+        ("txt:q Q0 a 1 2.0 t\nq Q0 b 2 1.0 t\n", "txt:q 0 a 1\nq 0 b 0\n"),
+        ("txt:q Q0 a 1 2.0 t\np Q0 b 2 1.0 t\n", "txt:q 0 a 1\np 0 b 1\n"),
+        ('json:{"q": {"a": 1.5, "b": 0.25}}', 'json:{"q": {"a": 1, "b": 0}}'),
+        ("csv:query,image,score\nq,a,0.5\n", "txt:q 0 a 1\n"),
+    ],
+    ids=["columns", "one judgement a query", "json", "table"],
+)
+def test_judgements_and_a_ranking_that_are_swapped(qrels: str, run: str, tmp_path: Path) -> None:
+    named = []
+    for name, given in (("qrels", qrels), ("run", run)):
+        ending, _, text = given.partition(":")
+        named.append(tmp_path / f"{name}.{ending}")
+        named[-1].write_text(text)
+
+    assert "swapped" in refuses("metrics", *named)
+    assert run_eyespot("metrics", *reversed(named)).returncode == 0
+    assert "swapped" in refuses("compare", named[1], named[1], "--qrels", named[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eyespot.search.calibration import Accuracy
     from eyespot.search.estimates.pairs import GroupPair
+    from eyespot.search.estimates.planning import GroupPlan
 
 PHOTOS_ONLY = "share of the photos, not of the animals"
 FEWEST = 8  # looks in a group before it has an interval
@@ -55,6 +56,12 @@ def advice(found: Any) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def unfinished(why: str, judged: int, planned: GroupPlan, used: int) -> str:
+    """How an estimate ended before all its looks were judged, how it goes on, and what it rests on."""
+    basis = f"the answer is of the first {used}" if used else f"the first answer comes after {planned.rounds[0]}"
+    return f"after {judged} of {len(planned.units)} looks {why}; nothing is lost, and {basis}"
+
+
 def few_looks(plan: Any, looks: int) -> str:
     """What helps where this number of looks leaves groups without an interval; empty where it is enough."""
     sizes = zip(plan.labels, plan.sizes.tolist(), strict=True)
@@ -95,7 +102,9 @@ def _more_looks(found: Any, pair: GroupPair) -> str:
 
 
 def methods(found: Any) -> str:
-    """The paragraph for a paper, every number filled in."""
+    """The paragraph for a paper, every number filled in; empty while nothing is judged that it could be about."""
+    if not len(found.plan.units):
+        return ""
     plan, groups, units = found.plan, list(found.groups.values()), len(found.plan.group)
     study = found.study or Study(units, "the query")
     judged, skipped = sum(one.judged for one in groups), sum(one.skipped for one in groups)
