@@ -1,5 +1,6 @@
-"""Start `eyespot serve` in this folder and ask it as browsers and programs would: pages, a search, a ranking of documents,
-a link to a list, a download that was cut; 0 if all come.
+"""Start `eyespot serve` in this folder and ask it as browsers and programs would; 0 if all comes.
+
+Pages, searches, a ranking of documents, a link to a list, and the rest of a download that was cut.
 
 python scripts/ask_server.py
 """
