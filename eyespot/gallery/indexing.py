@@ -26,7 +26,7 @@ from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
-from eyespot.models.installed import in_known_space
+from eyespot.models.installed import in_known_space, remember_gallery
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root, numbers_of
@@ -101,6 +101,8 @@ def index(
             open_things.callback(job.index.close)
             open_things.callback(job.words.close)
             job.summary.notes += notes
+            if any(encoder.space.encoder.startswith("model:") for encoder in encoders):
+                remember_gallery(str(gallery.resolve()))
             summary = job.run([root for path in paths for root in roots_of(str(path))])
         if options.repair:
             summary.damaged = integrity.faults(gallery, options.progress)
