@@ -65,7 +65,9 @@ def test_all_are_found_and_somebody_elsewhere_gets_them(
         expect(page.locator("[data-local]")).to_contain_text("this computer alone")
         link = page.get_by_label("The link").input_value()
 
-        elsewhere = address.replace("127.0.0.1", "photos.localhost")  # the host of another machine: no owner comes by it
+        elsewhere = address.replace(
+            "127.0.0.1", "photos.localhost"
+        )  # the host of another machine: no owner comes by it
         with opened(browser, elsewhere, viewport=screen) as colleague:
             assert colleague.goto("/lists").url.startswith(f"{elsewhere}/login")
             colleague.goto(link.replace("127.0.0.1", "photos.localhost"))
