@@ -18,7 +18,7 @@ from eyespot.search.calibration import Accuracy, _chain
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-CHAINS, BURN = 20, 20
+CHAINS, BURN = 20, 10
 REPEATS = 4  # draws of the counts in each turn: cheaper than a turn, and the first says least of the tails
 LEAST = -60  # of log-weights: smaller numbers are slow to add and are never drawn
 SCALED = 3  # cells between two scalings of their probabilities
@@ -164,7 +164,7 @@ class _Sampler:
         return drawn.T
 
     def shares(self, group: Ints, cell: Ints) -> Reals:
-        """The share in these cells of these groups, (draws · chains, places)."""
+        """The share in these cells of these groups, (draws · chains, places); what was not judged by its prior."""
         fixed = self.theta[:, cell] + self.level.value[0][:, group] + 2 * WIDE  # (chains, places)
         band = group * (self.bands[-1] + 1) + self.bands[cell]
         return np.asarray(self.share[fixed + self.deviation.value[:, :, band]].reshape(-1, len(cell)))
