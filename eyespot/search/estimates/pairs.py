@@ -101,10 +101,8 @@ def surest(sides: Ints, differences: Reals) -> Ints:
     sure = right.mean(axis=1)
     order = np.argsort(-sure, kind="stable")
     at_once = np.logical_and.accumulate(right[order]).mean(axis=1)
-    claims = np.zeros_like(sides)
     claimed = order[(at_once >= LEVEL) & (sure[order] >= SURE)]
-    claims[claimed] = sides[claimed]
-    return claims
+    return np.where(np.isin(np.arange(len(sides)), claimed), sides, 0)
 
 
 def bands(draws: Reals, units: Ints) -> Reals:
