@@ -16,8 +16,8 @@ FEWEST = 8  # looks in a group before it has an interval
 SKIPPED = 0.1  # of a group's looks without a verdict: from here on advice names it
 CLAIMED = {
     "pointwise": "two groups were called different if the 95 % interval of the difference of their rates excluded 0",
-    "agreement": "two groups were called different if the 95 % intervals of the difference of rates from separate and "
-    "from shared curves both excluded 0, on the same side",
+    "agreement": "two groups were called different if the 95 % interval of the difference of their rates excluded 0 "
+    "and a curve shared over the groups gave its side 99 %, and 95 % to all sides that were called at once",
     "strict": "two groups were called different by Holm's rule over all pairs, at 5 % together",
 }
 
