@@ -83,25 +83,6 @@ def test_a_malformed_file(read: Callable[[Path], object], name: str, content: by
     check_wording(str(caught.value))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "q Q0 a 1 2 t\nq Q0 b 2 1 t\n",
-        "\ufeffq Q0 a 1 2 t\r\nq Q0 b 2 1 t\r\n\r\n",
-        "q\tQ0\ta\t1\t  2.0\tt\t\nq\tQ0\tb\t2\t1\tt",
-        "  q   Q0 a 1 2 t  \n \nq Q0 b 2 1 t\n",
-        "q a 1 2 t\nq b 2 1 t\n",
-        "q Q0 a 1 +2\nq q0 b 2 1e0\n",
-        "q a 1 2\nq\tb\t2\t1\n",
-    ],
-)
-def test_all_these_say_the_same(tmp_path: Path, text: str) -> None:
-    (tmp_path / "run.txt").write_bytes(text.encode())
-    (tmp_path / "run.gz").write_bytes(gzip.compress(text.encode()))
-    for name in ("run.txt", "run.gz"):
-        assert dict(read_run(tmp_path / name)) == {"q": [("a", 2.0), ("b", 1.0)]}
-
-
 def test_files_that_are_not_there_and_folders_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "run.txt").touch()
     assert len(read_run(tmp_path / "run.txt")) == 0
