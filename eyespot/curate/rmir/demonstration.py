@@ -36,10 +36,6 @@ class Rule:
     fails: str = ""
     never: tuple[str, ...] = ()
 
-    def calls(self, kind: str, labels: str) -> bool:
-        """Whether labels of a photo call for this question of a kind."""
-        return self.kind == kind and _has_label(labels, self.given) and not _has_label(labels, self.never)
-
 
 def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
     """A client for models whose `use` begins with `demonstration`; it spends nothing."""
@@ -54,12 +50,13 @@ def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
 
 def _questions(photo: Record, kinds: Sequence[str]) -> Mapping[str, Any]:
     labels, (unsuitable, rules) = _labels(photo), _rules()
+    rules = tuple(one for one in rules if _has_label(labels, one.given) and not _has_label(labels, one.never))
     if _has_label(labels, unsuitable):
         empty = dict.fromkeys(kinds, NONE | {"abstain": ""})
         return {"description": labels, "unsuitable": "the labels tell of an unsuitable picture", **empty}
     proposed = {}
     for kind in kinds:
-        rule = next((rule for rule in rules if rule.calls(kind, labels)), None)
+        rule = next((rule for rule in rules if rule.kind == kind), None)
         if rule is None:
             proposed[kind] = NONE
         else:
