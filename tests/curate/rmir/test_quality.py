@@ -107,7 +107,7 @@ def test_effective_number_of_judges(votes: list[str], count: int | None) -> None
 
 @pytest.mark.parametrize(("common", "level", "few"), [(0.1, "red", True), (0.02, "amber", True), (0.0, "green", False)])
 def test_errors_that_all_judges_share_show_on_controls(common: float, level: str, few: bool) -> None:
-    """A tenth of the candidates answers. All judges err on the same tenth, each alone, or half in common (then at 0.5)."""
+    """A tenth of the candidates answers. All judges err on the same tenth, each alone, or half of each (0.5)."""
     draw = Random(3)
 
     def voted(id: str, answers: bool) -> Record:
