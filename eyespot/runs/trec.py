@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeAlias, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
     types = dict(zip(wanted, (pa.string(), pa.string(), pa.float64()), strict=True))  # query, image, value
     try:
         table = csv.read_csv(
-            pa.BufferReader(data),
+            cast(IO[bytes], pa.BufferReader(data)),
             csv.ReadOptions(column_names=names, block_size=BLOCK),
             csv.ParseOptions(delimiter=mark, quote_char=False),
             csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[]),

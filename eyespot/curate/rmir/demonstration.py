@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -85,7 +85,9 @@ def _vote(triplet: Record) -> Mapping[str, str]:
 @cache
 def _rules() -> tuple[tuple[str, ...], tuple[Rule, ...]]:
     table = tomllib.loads((files(__package__) / "demonstration.toml").read_text(encoding="utf-8"))
-    rules = ({key: tuple(it) if isinstance(it, list) else it for key, it in rule.items()} for rule in table["rules"])
+    rules: Iterator[dict[str, Any]] = (
+        {key: tuple(it) if isinstance(it, list) else it for key, it in rule.items()} for rule in table["rules"]
+    )
     return tuple(table["unsuitable"]), tuple(Rule(**rule) for rule in rules)
 
 

@@ -101,7 +101,8 @@ class _Offsets:
     @property
     def here(self) -> Ints:
         """The offset of each judged place in the first draw, (chains, n)."""
-        return self.value[0][:, self.acts]
+        here: Ints = self.value[0][:, self.acts]
+        return here
 
     def draw(self, logs: Reals, rng: np.random.Generator, draws: int = 1) -> None:
         """Draw them by how likely the verdicts of each place are at each offset, (chains, n, offsets)."""
