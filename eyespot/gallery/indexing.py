@@ -49,10 +49,7 @@ GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --
 
 @dataclass(frozen=True)
 class Options:
-    """How to index; the defaults are what most people want.
-
-    reader_factory: makes what reads and embeds in place of this process.
-    """
+    """How to index; the defaults are what most people want."""
 
     workers: int = field(default_factory=usable_cores)
     retry_failed: bool = False
@@ -63,7 +60,7 @@ class Options:
     repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
     codes: bool = False  # int8 codes next to the vectors; a space that has some gets the rest anyway
     progress: Progress = no_progress
-    reader_factory: Callable[[Mapping[str, Encoder]], Reader] | None = None
+    reader_factory: Callable[[Mapping[str, Encoder]], Reader] | None = None  # reads and embeds in place of this process
     text_reader: TextReader | None = None  # of the text in pictures
 
 
@@ -101,8 +98,7 @@ def index(
             open_things.callback(job.index.close)
             open_things.callback(job.words.close)
             job.summary.notes += notes
-            if any(encoder.space.encoder.startswith("model:") for encoder in encoders):
-                remember_gallery(str(gallery.resolve()))
+            remember_gallery(gallery, [encoder.space.encoder for encoder in encoders])
             summary = job.run([root for path in paths for root in roots_of(str(path))])
         if options.repair:
             summary.damaged = integrity.faults(gallery, options.progress)
@@ -211,17 +207,20 @@ class _IndexJob:
         line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
         return f"if {root.place} is gone for good, take it out with: {line}"
 
+    def _note_moved(self, root: Root, moved: int, advice: str = "") -> None:
+        if moved:
+            note = f"{moved} files of {root.place} are gone, and their pictures lie elsewhere (moved, or copies)"
+            kept = "nothing was embedded again, and vectors, judgements and lists stay"
+            self.summary.notes.append(f"{note}; {kept}{advice}")
+
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
         for number, root in self.index.roots().items():
-            away = number not in visited and root.kind != "import" and not is_there(root)
-            known, not_seen, lost = (0, self.index.seen_elsewhere(number), 0) if away else self.index.gone(number)
-            if moved := not_seen - lost:
-                note = f"{moved} files of {root.place} are gone, and their pictures lie elsewhere (moved, or copies)"
-                note += "; nothing was embedded again, and vectors, judgements and lists stay"
-                self.summary.notes.append(note + f"; {self._without(root)}" * away)
-            if away:
-                continue
+            if number not in visited and root.kind != "import" and not is_there(root):
+                self._note_moved(root, self.index.seen_elsewhere(number), f"; {self._without(root)}")
+        for number, root in visited.items():
+            known, not_seen, lost = self.index.gone(number)
+            self._note_moved(root, not_seen - lost)
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.index.forget_gone(number)
                 self.summary.notes += [f"{lost} pictures are gone from {root.place}"] if lost else []
@@ -257,8 +256,7 @@ class _IndexJob:
         for number in {root for _, root in self.index.planned()}:
             if not is_there(roots[number]):
                 self.index.unplan(number)
-        plan = self.index.planned()
-        if not plan:
+        if not (plan := self.index.planned()):
             return
         for stem, encoder in self.encoders.items():  # what cannot be opened ends the run before a photo is read
             encoder.caveat("a photo")

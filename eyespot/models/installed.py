@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
@@ -112,12 +112,13 @@ def known_galleries() -> list[str]:
     return (home() / GALLERIES).read_text("utf-8").splitlines() if (home() / GALLERIES).is_file() else []
 
 
-def remember_gallery(gallery: str) -> None:
-    """Write down that a gallery was made with a model, where that can be written."""
+def remember_gallery(gallery: Path, encoders: Sequence[str]) -> None:
+    """Write down that a gallery was made with a model, if it was and where that can be written."""
+    made, place = any(encoder.startswith("model:") for encoder in encoders), str(gallery.resolve())
     with suppress(OSError):
-        if gallery not in known_galleries():
+        if made and place not in known_galleries():
             with (home() / GALLERIES).open("a", encoding="utf-8") as file:
-                file.write(f"{gallery}\n")
+                file.write(f"{place}\n")
 
 
 def place_of(name: str, variant: str) -> Path:

@@ -83,7 +83,8 @@ def test_a_model_comes_is_searched_with_served_and_goes(layout: str, env: dict[s
         with TestClient(site, "http://127.0.0.1", client=("127.0.0.1", 1)) as client:
             answer = client.post("/v1/search", json={"queries": ["a heron"]}).json()
         assert [hit["id"] for hit in answer["results"][0]["hits"]] == [hit["id"] for hit in found]
-    assert run("models", "remove", name, **env)["freed"] > 0 and installed.find(name) is None
+    refuses("models", "remove", name, **env)  # the gallery needs it
+    assert run("models", "remove", name, "--force", **env)["freed"] > 0 and installed.find(name) is None
     with raises(UsageError):
         eyespot.load_encoder(name)
 
