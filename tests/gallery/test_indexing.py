@@ -297,6 +297,19 @@ def test_a_moved_folder_is_followed_without_asking(gallery: Path, photos: Path) 
     assert all(Path(path).is_file() for paths in live_paths(gallery).values() for path in paths)
 
 
+def test_forgetting_is_of_the_folders_that_a_run_visits(gallery: Path, photos: Path, tmp_path: Path) -> None:
+    draw(tmp_path / "other" / "one.jpg", 77)
+    index_gallery(gallery, photos, tmp_path / "other")
+    for place in list(photos.glob("*.jpg"))[:6]:
+        place.unlink()
+    waits = index_gallery(gallery)
+    other = index_gallery(gallery, tmp_path / "other", forget=True)
+    left = index_gallery(gallery, photos, forget=True)
+
+    assert any("until you run with --forget" in note for note in waits.notes) and other.notes == []
+    assert [run.pictures for run in (waits, other, left)] == [10, 10, 4]
+
+
 def test_photos_that_moved_to_another_root_are_shown_where_they_are(gallery: Path, photos: Path) -> None:
     index_gallery(gallery, photos)
     photos.rename(photos.with_name("a new disk"))
