@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
-from math import floor
+from math import cos, floor, radians
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +174,8 @@ def test_shares_by_cell_are_drawn_where_their_photos_are(page: Any, tmp_path: Pa
         row = page.get_by_role("row", name=cell).first.get_by_role("cell").all_text_contents()
         share, shown = ("100.0 %", "1 of 1") if name == "Kenya" else ("0.0 %", "0 of 1")
         assert row[0] == share and row[-2] == "1" and row[-1].startswith(shown), (name, row)
+    middle = (max(floor(one[0]) for one in PLACES.values()) + 1 + min(floor(one[0]) for one in PLACES.values())) / 2
+    assert page.get_by_text(f"it is {111.32 * cos(radians(middle)):.0f} km from west to east").is_visible()
     for scheme, screen in (("light", DESK), ("dark", PHONE)):
         page.set_viewport_size(screen)
         page.emulate_media(color_scheme=scheme)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from contextlib import suppress
 from io import BytesIO
@@ -97,7 +98,8 @@ def cells(found: Any) -> dict[str, Any] | None:
         for (y, x), (_, one) in zip(corners, placed, strict=True)
     ]
     wide, high = (1 + max(one[axis] for one in drawn) for axis in "xy")
-    return {"cells": drawn, "wide": wide, "high": high, "north": north, "west": west, "size": step}
+    km = 111.32 * step * math.cos(math.radians(north - step * high / 2))  # of a cell in the middle, west to east
+    return {"cells": drawn, "wide": wide, "high": high, "north": north, "west": west, "size": step, "km": km}
 
 
 def _colours(one: GroupEstimate) -> dict[str, Any]:
