@@ -27,6 +27,7 @@ from eyespot.types import Judgement, UsageError, Verdict
 from tests.command import environment, refuses, run_eyespot
 from tests.wording import raises
 from tests.worlds import copy_of_sample_gallery, draw_photos, index_gallery
+from tests.worlds.servers import Double
 
 RENEWABLE, WINDMILLS = "categorization/renewable", 14
 ENDS = ("median", "low", "high")
@@ -174,6 +175,21 @@ def test_an_estimate_that_stops_early_rests_on_whole_rounds(
     assert found.groups["all"].judged == used and len(found.waiting) == 120 - judged
     assert f"after {judged} of 120 looks nobody goes on" in found.notes[0] and basis in found.notes[0]
     assert bool(found.methods) is (used > 0) and found.as_json()["methods"] == (found.methods or None)
+
+
+@pytest.mark.long
+def test_a_budget_ends_a_run_and_the_same_line_goes_on(tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+    line = ("estimate", "a windmill", "--judge", "openai:tiny", "--accuracy", "0.9,0.9", "--looks", "60", "--json")
+    with Double() as server:
+        server_of = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "cwd": tmp_path}
+        begun = run_eyespot(*line, "--budget-calls", "7", **server_of)
+        first = len(server.answered)
+        whole = run_eyespot(*line, **server_of)
+
+    assert (begun.returncode, first, json.loads(begun.stdout)["methods"]) == (3, 7, None)
+    assert "after 7 of 60 looks the budget of 7 calls is spent" in begun.stderr
+    assert (whole.returncode, len(server.answered)) == (0, 60) and json.loads(whole.stdout)["methods"]
 
 
 def at_a_terminal(line: list[str], keys: bytes, end: signal.Signals | None, **env: str) -> tuple[int, str]:
