@@ -209,9 +209,9 @@ class _IndexJob:
 
     def _note_moved(self, root: Root, moved: int, advice: str = "") -> None:
         if moved:
-            note = f"{moved} files of {root.place} are gone, and their pictures lie elsewhere (moved, or copies)"
-            kept = "nothing was embedded again, and vectors, judgements and lists stay"
-            self.summary.notes.append(f"{note}; {kept}{advice}")
+            count = "1 file" if moved == 1 else f"{moved:,} files"
+            note = f"the pictures of {count} that {root.place} had lie elsewhere (moved, or copies); nothing is embedded"
+            self.summary.notes.append(f"{note} again, and vectors, judgements and lists stay{advice}")
 
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""

@@ -262,7 +262,7 @@ def test_a_link_shows_what_was_ticked_and_nothing_more(
 ) -> None:
     """Dates, labels and places each by their own tick; a zip without EXIF, owners and folders; an end."""
     item = next(one for one in here.get("/v1/items").json()["items"] if one["title"] == "photo 4")
-    place = made(here, "by terms", items=[item["id"], *ids[:2]])["page"]
+    place = made(here, "by terms", items=[item["id"], *ids[:2]], query="?q=terms")["page"]
     shows = {"facts": ("2021-05-05", "egret"), "places": ("latitude", "Where"), "verdicts": ("Everybody",)}
     with from_afar(replace(world, trust_loopback=False)) as stranger:
         for ticked in ({"facts"}, {"places"}, {"verdicts"}, {"facts", "places", "download"}, set[str]()):
@@ -300,7 +300,7 @@ def test_when_and_where_are_of_the_whole_list(here: TestClient) -> None:
 def test_a_password_opens_one_link_and_wrong_ones_are_counted(
     world: ServerSettings, here: TestClient, ids: list[str]
 ) -> None:
-    place = made(here, "behind a password", items=ids[:2])["page"]
+    place = made(here, "behind a password", items=ids[:2], query="?q=a+password")["page"]
     another = made(here, "another", items=ids[:1])["page"]
     other = here.post(f"/v1{another}/link", json={"password": "two"}).json()["link"]
     form = {"verdicts": "true", "password": "ångström", "days": ""}
