@@ -42,7 +42,7 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
         return
     recipe, out = given
     pipe = RmirPipeline(recipe, out, settings.gallery, settings.preview or settings.limit)
-    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn, batch=settings.batch)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
@@ -72,7 +72,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
         return
     share = as_it_is if settings.positions else without_position
     pipe = RecosPipeline(*given, galleries_of(settings.gallery), settings.preview or settings.limit)
-    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn, batch=settings.batch)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return

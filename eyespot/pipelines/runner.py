@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from eyespot.llms.batches import Requests, Waiting
 from eyespot.llms.budget import CostLimits
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.parallel import ordered_map
@@ -46,7 +47,8 @@ class RunOptions:
     """How to run: the seed of all that is drawn, what may be spent, who answers, and how many records a trial takes.
 
     `limit` is the most records that the first step keeps. `retry_failed` tries again what failed in an earlier run.
-    `strict` ends the run where a model does not accept all settings of a request.
+    `strict` ends the run where a model does not accept all settings of a request. `batch` sends requests about single
+    records in batches.
     """
 
     seed: int = 0
@@ -56,6 +58,7 @@ class RunOptions:
     retry_failed: bool = False
     tell: Progress = no_progress
     strict: bool = False
+    batch: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -224,7 +227,8 @@ class _Turn:
 
     def _worked(self, before: Records, folder: Path) -> StepCounts:
         budget = ReservedBudget(self.how.limits, self.memory, self.mark, self.step.expects)
-        ask = _Asking(self.mark, self.memory, self.how.client, budget)
+        requests = Requests(self.memory, budget, self.how.batch and isinstance(self.step.work, MapStep), self.how.tell)
+        ask = _Asking(self.mark, self.memory, self.how.client, budget, requests)
         context = Context(self.step.name, self.how.seed, ask, self.how.tell, self.earlier, self.how.limit)
         with _clock(self.memory, self.mark) as tick:
             work = self.step.work
@@ -248,6 +252,10 @@ class _Turn:
                 self.memory.flush()
                 account.close()
 
+    def _waiting(self, worked: Iterable[tuple[Record, list[Outcome] | None]]) -> int:
+        """How many records wait for a batch."""
+        return sum(outcomes is None for _, outcomes in worked)
+
     def _settled_one_by_one(
         self, each: MapStep, before: Records, account: StepWriter, context: Context
     ) -> Iterator[Record]:
@@ -255,21 +263,29 @@ class _Turn:
         ask = context.ask
         any_known = self.memory.known(self.mark)  # looking for what cannot be there costs as much as a cheap step does
 
-        def work(record: Record) -> tuple[Record, list[Outcome]]:
+        def work(record: Record) -> tuple[Record, list[Outcome] | None]:
             key = hashlib.sha256(line_of(record)).digest()[:16]
             if any_known and (known := self.memory.outcomes(self.mark, key)) is not None:
                 return record, known
             try:
-                result = each.work(record, replace(context, ask=replace(ask, record=str(record.get("id")))))
+                asking = replace(ask, record=str(record.get("id")), waits=[])
+                result = each.work(record, replace(context, ask=asking))
                 outcomes = [result] if isinstance(result, Keep | Drop | Failed | Added) else list(result)
             except NoAnswer as error:
                 outcomes = [Failed(record, NO_ANSWER, str(error))]
+            if asking.waits:
+                return record, None
             self.memory.keep(self.mark, key, outcomes)
             if self.step.models and any(isinstance(one, Failed) for one in outcomes):
                 self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
             return record, outcomes
 
+        # Every record once before any is settled, and those again that wait for a batch
+        while ask.requests.batched and self._waiting(ordered_map(work, before, each.workers, each.workers * AHEAD)):
+            any_known = True
+            ask.requests.wait()
         for record, outcomes in ordered_map(work, before, each.workers, each.workers * AHEAD):
+            assert outcomes is not None
             account.settle(record, outcomes)
             yield record
 
@@ -305,7 +321,9 @@ class _Asking:
     memory: WorkDB
     client: Client | None
     budget: ReservedBudget
+    requests: Requests
     record: str = ""  # which is worked on
+    waits: list[str] = field(default_factory=list)  # prompts about it whose replies come with a batch
 
     def __call__(self, prompt: Prompt) -> dict[str, Any]:
         sent = {name: value for name, value in prompt.items() if not name.startswith("_")}
@@ -318,11 +336,21 @@ class _Asking:
             raise EyespotError(
                 f"step {self.mark.name} asks a model and none is there to answer; name one in the recipe"
             )
-        with self.budget.opened() as meter:
+        draws = [digest_of_json({**sent, "draw": draw}) for draw in prompt.get("_draws", ()) if draw != sent["draw"]]
+        draws = [draw for draw in draws if self.memory.answer(draw) is None]
+        shared = self.requests.batched or bool(prompt.get("_draws"))
+        with self.budget.opened(self.requests.of(key, draws) if shared else None) as meter:
             try:
                 answer = dict(self.client(prompt, meter))
+            except Waiting as why:
+                self.waits.append(key)
+                raise NoAnswer(str(why)) from None
             except EyespotError:  # an answer that cannot be used is on the disk, too
                 self.memory.keep_exchanges(key, meter.exchanges)
+                if shared:
+                    self.requests.finish(key)
                 raise
         self.memory.keep_answer(key, sent, answer, provenance=meter.provenance, exchanges=meter.exchanges)
+        if shared:
+            self.requests.finish(key)
         return answer

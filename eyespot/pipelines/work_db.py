@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from eyespot.llms.batches import SCHEMA, ItemRequests
 from eyespot.llms.budget import Budget, BudgetStore, CostLimits, ItemMeter, LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import exchange_log, sqlite
@@ -98,7 +99,7 @@ class WorkDB:
 
     def __init__(self, folder: Path) -> None:
         try:
-            self._sql = sqlite.connect(folder / FILE, _SCHEMA)
+            self._sql = sqlite.connect(folder / FILE, _SCHEMA + SCHEMA)
             if "record" not in (
                 row[1] for row in self._sql.execute("PRAGMA table_info(uses)")
             ):  # by an earlier version
@@ -248,8 +249,12 @@ class WorkDB:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The tables, for one thread at a time; what is written is on the disk at the end, whole or not at all."""
         try:
-            with self._lock, sqlite.transaction(self._sql):
-                yield self._sql
+            with self._lock:
+                if self._sql.in_transaction:  # part of a larger one of this thread
+                    yield self._sql
+                else:
+                    with sqlite.transaction(self._sql):
+                        yield self._sql
         except sqlite3.Error as error:
             raise EyespotError(f"cannot write down what was done {trouble(error)}") from None
 
@@ -300,9 +305,10 @@ class ReservedBudget(Budget):
         self.expects = expects  # of one record
 
     @contextmanager
-    def opened(self) -> Iterator[PromptMeter]:
+    def opened(self, requests: ItemRequests | None = None) -> Iterator[PromptMeter]:
         """The meter of one prompt. What it leaves unpaid stays counted, and no thread waits for it any more."""
         meter = PromptMeter(self, self.expects)
+        meter.requests = requests
         try:
             yield meter
         finally:
@@ -315,6 +321,7 @@ class PromptMeter(ItemMeter):
     def __init__(self, budget: Budget, expected: Spent = Spent()) -> None:
         super().__init__(budget, expected)
         self.exchanges: list[Exchange] = []
+        self.requests: ItemRequests | None = None
 
     def report(self, exchange: Exchange) -> None:
         """Say what was sent and what came of it."""

@@ -1,0 +1,480 @@
+"""Requests in batches, for half the price, and replies that are kept until their answer is on the disk.
+
+A request that is put into a batch raises `Waiting`. Whoever asks comes again once `Requests.wait` has the replies, and
+finds them in the order in which it sent its requests. All of this lies in the SQLite file of the caller: what may be
+paid before it is sent, a batch before it is created, its id before it is waited for. A run that is killed takes the
+same batch up again. (OpenAI: Batch API; Anthropic: Message Batches API.)
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_hex
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.llms.errors import Busy, NoReply, RetryableError, StatusError, Trouble, Unreachable, final, of_status
+from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, likely, usage_of
+from eyespot.llms.unsupported_fields import NEEDED, without
+from eyespot.types import EyespotError, Progress, Spent, no_progress
+
+if TYPE_CHECKING:
+    from eyespot.llms.client import Endpoint
+
+Body = Mapping[str, Any]
+Result = TypeVar("Result")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL, nth INTEGER NOT NULL,
+    model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
+    status INTEGER, reply TEXT, UNIQUE(item, nth));
+CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, model TEXT NOT NULL, id TEXT, at REAL NOT NULL);
+"""
+ROWS, BYTES = 10_000, 100_000_000  # of one batch, which may have 50,000 and 200 MB at OpenAI, 100,000 and 256 MB else
+SKEW = 300.0  # seconds between the clock of a server and this one
+UNANSWERED = 0  # in place of a status: the batch ended before the request was answered
+
+
+class Waiting(Trouble):
+    """The reply comes with a batch."""
+
+
+class LeftAtWork(EyespotError):
+    """A person leaves while batches are at work."""
+
+    exit_code = 130
+
+
+class BatchState(NamedTuple):
+    """How far a batch is; `failure`: why the server did not begin it."""
+
+    ended: bool
+    done: int
+    failure: str = ""
+    files: tuple[str, ...] = ()  # where its results are
+
+
+class BatchResult(NamedTuple):
+    """What came of one request: a status of HTTP or `UNANSWERED`, and the reply or a reason."""
+
+    name: str
+    status: int
+    reply: Any
+
+
+class BatchProtocol(Protocol):
+    """How a vendor takes batches. `requests` are bodies by names that hold the token of the batch."""
+
+    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
+        """Send a batch; its id."""
+
+    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
+        """The id of the batch with this token, which was perhaps created after this time; None if there is none."""
+
+    def state(self, endpoint: Endpoint, id: str) -> BatchState:
+        """How far it is."""
+
+    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
+        """What came of its requests, in any order."""
+
+
+class OpenAIBatches:
+    """A file of requests, a batch of it, and files of outputs and of errors."""
+
+    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
+        url = f"/v1{endpoint.dialect.path}"
+        rows = ({"custom_id": name, "method": "POST", "url": url, "body": body} for name, body in requests.items())
+        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        file = endpoint.transport.upload("/files", {"purpose": "batch"}, f"{token}.jsonl", content)
+        about = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
+        return str(endpoint.transport.post("/batches", {**about, "metadata": {"eyespot": token}})["id"])
+
+    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
+        for batch in _listed(endpoint, "/batches?limit=100", "after"):
+            if (batch.get("metadata") or {}).get("eyespot") == token:
+                return str(batch["id"])
+            if float(batch["created_at"]) < since - SKEW:  # the newest come first
+                return None
+        return None
+
+    def state(self, endpoint: Endpoint, id: str) -> BatchState:
+        batch = endpoint.transport.get(f"/batches/{id}")
+        counts, errors = batch.get("request_counts") or {}, (batch.get("errors") or {}).get("data") or []
+        failure = "; ".join(str(error.get("message")) for error in errors) or "without a reason"
+        files = tuple(str(batch[name]) for name in ("output_file_id", "error_file_id") if batch.get(name))
+        return BatchState(
+            batch["status"] in ("completed", "expired", "cancelled", "failed"),
+            counts.get("completed", 0) + counts.get("failed", 0),
+            failure if batch["status"] == "failed" else "",
+            files,
+        )
+
+    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
+        for file in state.files:
+            for row in endpoint.transport.lines(f"/files/{file}/content"):
+                response, error = row.get("response"), row.get("error") or {}
+                if response:
+                    yield BatchResult(row["custom_id"], int(response["status_code"]), response["body"])
+                else:
+                    yield BatchResult(row["custom_id"], UNANSWERED, error.get("message") or error.get("code"))
+
+
+class AnthropicBatches:
+    """A batch of requests, and its results as JSON lines. It has no field for a token: the ids of its requests do."""
+
+    place = "/v1/messages/batches"
+
+    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
+        rows = [{"custom_id": name, "params": body} for name, body in requests.items()]
+        return str(endpoint.transport.post(self.place, {"requests": rows})["id"])
+
+    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
+        from datetime import datetime
+
+        for batch in _listed(endpoint, f"{self.place}?limit=100", "after_id"):
+            if datetime.fromisoformat(batch["created_at"]).timestamp() < since - SKEW:
+                return None
+            state = await_end(self, endpoint, str(batch["id"]))
+            if any(one.name.startswith(token) for one in self.results(endpoint, state)):
+                return str(batch["id"])
+        return None
+
+    def state(self, endpoint: Endpoint, id: str) -> BatchState:
+        batch = endpoint.transport.get(f"{self.place}/{id}")
+        counts = batch.get("request_counts") or {}
+        done = sum(count for name, count in counts.items() if name != "processing")
+        return BatchState(batch["processing_status"] == "ended", done, files=(id,))
+
+    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
+        for row in endpoint.transport.lines(f"{self.place}/{state.files[0]}/results"):
+            result = row["result"]
+            if result["type"] == "succeeded":
+                yield BatchResult(row["custom_id"], 200, result["message"])
+            elif result["type"] == "errored":
+                error = result["error"].get("error") or result["error"]
+                status = STATUSES.get(error.get("type"), 500)
+                yield BatchResult(row["custom_id"], status, {"error": error})
+            else:
+                yield BatchResult(row["custom_id"], UNANSWERED, f"the batch ended with it {result['type']}")
+
+
+STATUSES = {  # the HTTP status of each type of error, by Anthropic's documentation
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+
+
+PROTOCOLS: Mapping[str, BatchProtocol] = {
+    ChatCompletions.path: OpenAIBatches(),
+    AnthropicMessages.path: AnthropicBatches(),
+}
+
+
+def _listed(endpoint: Endpoint, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
+    """All that a server lists under a path, page after page."""
+    after = ""
+    while True:
+        page = endpoint.transport.get(path + (f"&{cursor}={after}" if after else ""))
+        yield from page["data"]
+        if not page.get("has_more") or not page["data"]:
+            return
+        after = str(page["data"][-1]["id"])
+
+
+def await_end(
+    protocol: BatchProtocol, endpoint: Endpoint, id: str, tell: Callable[[int], None] = lambda _done: None
+) -> BatchState:
+    """The state of a batch once it has ended; it is looked at ever more rarely, at last once a minute."""
+    rest = endpoint.retry.first_delay
+    while not (state := protocol.state(endpoint, id)).ended:
+        tell(state.done)
+        endpoint.sleep(rest)
+        rest = min(2 * rest, endpoint.retry.max_delay)
+    return state
+
+
+# -- what is sent and what came -----------------------------------------------------------------------------------
+
+
+class Database(Protocol):
+    """The SQLite file of a run, for one thread at a time."""
+
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]: ...
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]: ...
+
+
+@dataclass
+class Requests:
+    """The requests of a step that have no answer on the disk yet.
+
+    `batched`: they are sent in batches; otherwise only further draws of one reply are kept here.
+    """
+
+    database: Database
+    budget: Budget
+    batched: bool = False
+    tell: Progress = no_progress
+    _pending: dict[str, dict[int, Body]] = field(default_factory=dict)  # bodies by model and number
+    _bytes: int = 0
+    _endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock, repr=False)
+
+    def __post_init__(self) -> None:
+        with self.database.writing() as sql:  # what was never sent costs nothing
+            sent = "SELECT number FROM pending_requests WHERE batch IS NOT NULL"
+            unsent = f"batch IS NULL AND reply IS NULL AND (sharing IS NULL OR sharing NOT IN ({sent}))"
+            sql.execute(f"DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE {unsent})")
+            sql.execute(f"DELETE FROM pending_requests WHERE {unsent}")
+
+    def of(self, item: str, draws: Sequence[str] = ()) -> ItemRequests:
+        """The requests of one item; `draws` are the items that equal it and may share its reply."""
+        return ItemRequests(self, item, tuple(draws))
+
+    def row(self, item: str, nth: int) -> tuple[str, int | None, str | None] | None:
+        """The nth request of an item: its body but for the messages, the status of its reply and the reply."""
+        with self.database.reading() as sql:
+            query = "SELECT body, status, reply FROM pending_requests WHERE item = ? AND nth = ?"
+            found: tuple[str, int | None, str | None] | None = sql.execute(query, (item, nth)).fetchone()
+        return found
+
+    def finish(self, item: str) -> None:
+        """Forget an item whose answer is on the disk."""
+        with self.database.writing() as sql:
+            sql.execute("DELETE FROM pending_requests WHERE item = ?", (item,))
+
+    def enqueue(self, endpoint: Endpoint, one: ItemRequests, body: Body) -> None:
+        """Put a request into the next batch, unless the budget has no room before others are answered.
+
+        `BudgetSpent` if there are none.
+        """
+        draws = int(body.get("n", 1))
+        price = endpoint.price.in_batch if endpoint.price else None
+        expected = likely(body, price)
+        if draws > 1:
+            tokens_out = expected.tokens_out * draws
+            money = price.of(expected.tokens_in, tokens_out) if price else 0.0
+            expected = Spent(1, expected.tokens_in, tokens_out, money)
+        with self._lock, self.database.writing() as sql:
+            try:
+                reserved = self.budget.reserve_batched(endpoint.name, expected)
+            except BudgetSpent:
+                if self.waiting():
+                    return
+                raise
+            row = one.item, one.sent, endpoint.name, _fields(body), reserved
+            insert = "INSERT INTO pending_requests(item, nth, model, body, reserved) VALUES (?, ?, ?, ?, ?)"
+            number = sql.execute(insert, row).lastrowid
+            assert number is not None
+            if draws > 1:
+                share = (
+                    "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, sharing) VALUES (?, 0, ?, '', ?)"
+                )
+                sql.executemany(share, [(item, endpoint.name, number) for item in one.draws])
+        self._endpoints[endpoint.name] = endpoint
+        with self._lock:
+            self._pending.setdefault(endpoint.name, {})[number] = body
+            self._bytes += len(json.dumps(body))
+            if self._bytes > BYTES or len(self._pending[endpoint.name]) >= ROWS:
+                self._submit()
+
+    def share(self, endpoint: Endpoint, one: ItemRequests, reply: Body) -> None:
+        """Keep the further choices of a reply for the draws that they are meant for."""
+        insert = (
+            "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, status, reply) VALUES (?, 0, ?, '', 200, ?)"
+        )
+        with self.database.writing() as sql:
+            for item, choice in zip(one.draws, further_choices(reply), strict=False):
+                sql.execute(insert, (item, endpoint.name, json.dumps(choice)))
+
+    def waiting(self) -> int:
+        """How many requests have no reply yet."""
+        with self.database.reading() as sql:
+            count: int = sql.execute(
+                "SELECT count(*) FROM pending_requests WHERE reply IS NULL AND sharing IS NULL"
+            ).fetchone()[0]
+        return count
+
+    def wait(self) -> None:
+        """Send what is pending, and wait until all batches have ended; Ctrl-C leaves them at work."""
+        with self._lock:
+            self._submit()
+        with self.database.reading() as sql:
+            batches = sql.execute("SELECT token, model, id, at FROM sent_batches ORDER BY at, token").fetchall()
+        for token, model, id, at in batches:
+            if model in self._endpoints:
+                try:
+                    self._take(token, self._endpoints[model], id, at)
+                except KeyboardInterrupt:
+                    raise LeftAtWork(
+                        f"{self.waiting():,} requests are at work in batches, and go on; run the same line again to "
+                        "take their answers, which are paid for once"
+                    ) from None
+
+    def _submit(self) -> None:
+        for model, bodies in self._pending.items():
+            token, endpoint = token_hex(8), self._endpoints[model]
+            with self.database.writing() as sql:
+                sql.execute("INSERT INTO sent_batches(token, model, at) VALUES (?, ?, ?)", (token, model, time.time()))
+                sql.executemany(
+                    "UPDATE pending_requests SET batch = ? WHERE number = ?", [(token, one) for one in bodies]
+                )
+            named = {f"{token}-{number}": body for number, body in bodies.items()}
+            id = self._asked(endpoint, partial(_created, endpoint, token, named))
+            with self.database.writing() as sql:
+                sql.execute("UPDATE sent_batches SET id = ? WHERE token = ?", (id, token))
+        self._pending, self._bytes = {}, 0
+
+    def _take(self, token: str, endpoint: Endpoint, id: str | None, at: float) -> None:
+        """Wait for a batch and take its results, once; without an id it was perhaps never created."""
+        protocol = PROTOCOLS[endpoint.dialect.path]
+        id = id or self._asked(endpoint, lambda: protocol.find(endpoint, token, at))
+        with self.database.reading() as sql:
+            count = sql.execute("SELECT count(*) FROM pending_requests WHERE batch = ?", (token,)).fetchone()[0]
+        results: list[BatchResult] = []
+        state = BatchState(True, 0, "it never reached the server")
+        if id is not None:
+            show = partial(self.tell, f"batch of {endpoint.model}")
+            state = self._asked(endpoint, lambda: await_end(protocol, endpoint, id, lambda done: show(done, count)))
+            results = self._asked(endpoint, lambda: list(protocol.results(endpoint, state)))
+        with self.database.writing() as sql:
+            if state.failure:
+                ours = "SELECT number FROM pending_requests WHERE batch = ?"
+                sql.execute(
+                    "DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE batch = ?)", (token,)
+                )
+                sql.execute(f"DELETE FROM pending_requests WHERE sharing IN ({ours}) OR batch = ?", (token, token))
+            for one in results:
+                self._store(sql, endpoint, token, one)
+            lost = sql.execute(
+                "SELECT number FROM pending_requests WHERE batch = ? AND reply IS NULL", (token,)
+            ).fetchall()
+            for (number,) in lost:
+                reason = BatchResult(f"{token}-{number}", UNANSWERED, "the batch ended without it")
+                self._store(sql, endpoint, token, reason)
+            sql.execute("DELETE FROM sent_batches WHERE token = ?", (token,))
+        if state.failure and id is not None:
+            raise EyespotError(
+                f"{endpoint.address} does not take the batch ({state.failure}); correct it and run again"
+            )
+
+    def _asked(self, endpoint: Endpoint, request: Callable[[], Result]) -> Result:
+        try:
+            return endpoint.retry.send(request, endpoint.sleep, endpoint.model)
+        except StatusError as trouble:
+            raise EyespotError(str(final(trouble, endpoint.address, endpoint.model))) from None
+        except NoReply as trouble:
+            raise EyespotError(f"{endpoint.address}: {trouble}; run the same line again, batches go on") from None
+
+    def _store(self, sql: sqlite3.Connection, endpoint: Endpoint, token: str, one: BatchResult) -> None:
+        """Keep what came of a request and count its cost, by one commit of the caller."""
+        number = int(one.name.rpartition("-")[2])
+        query = "SELECT reserved FROM pending_requests WHERE number = ? AND batch = ? AND reply IS NULL"
+        found = sql.execute(query, (number, token)).fetchone()
+        if found is None:  # another batch of this key, or a row that came twice
+            return
+        (reserved,) = found
+        paid = Spent(1)
+        if one.status == 200:
+            usage = usage_of(one.reply)
+            price = endpoint.price.in_batch if endpoint.price else None
+            paid = usage._replace(calls=1, money=price.of(usage.tokens_in, usage.tokens_out) if price else 0.0)
+        if one.status != 200 or paid.tokens:  # a server that does not count: what is reserved stays counted
+            self.budget.settle(reserved, endpoint.name, paid)
+        self._keep(sql, number, one.status, one.reply)
+        rest = [
+            row[0]
+            for row in sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
+        ]
+        choices = further_choices(one.reply) if one.status == 200 else []
+        for sibling, choice in zip(rest, choices, strict=False):
+            self._keep(sql, sibling, 200, choice)
+        sql.execute("DELETE FROM pending_requests WHERE sharing = ? AND reply IS NULL", (number,))
+
+    def _keep(self, sql: sqlite3.Connection, number: int, status: int, reply: Any) -> None:
+        sql.execute(
+            "UPDATE pending_requests SET status = ?, reply = ? WHERE number = ?", (status, json.dumps(reply), number)
+        )
+
+
+@dataclass
+class ItemRequests:
+    """The requests of one item, in their order; `draws` are items that equal it, which share one request with it."""
+
+    store: Requests
+    item: str
+    draws: tuple[str, ...] = ()
+    sent: int = 0
+
+    def body(self, wanted: Body, adapted: Callable[[Body], Body]) -> Body:
+        """The next request: as it was sent in an earlier run, or as the server takes it, for all draws at once."""
+        row = self.store.row(self.item, self.sent)
+        if row and row[0]:
+            return {**json.loads(row[0]), **{name: wanted[name] for name in NEEDED if name in wanted}}
+        draws = {"n": 1 + len(self.draws)} if self.draws and not (row or self.sent) else {}
+        return adapted({**wanted, **draws})
+
+    def reply(self, endpoint: Endpoint, body: Body, send: Callable[[], Body]) -> Body:
+        """The reply to the next request, from an earlier run or a batch, or else from the server now.
+
+        Raises `Waiting` while it is not there, and what the server answered instead of a reply.
+        """
+        row = self.store.row(self.item, self.sent)
+        if row is None and self.store.batched:
+            self.store.enqueue(endpoint, self, body)
+        if row is None and not self.store.batched:
+            status, reply = 200, send()
+            if body.get("n", 1) > 1:
+                self.store.share(endpoint, self, reply)
+        elif row is None or row[2] is None:
+            raise Waiting("the reply comes with a batch")
+        else:
+            status, reply = row[1], json.loads(row[2])
+        self.sent += 1
+        if status == UNANSWERED:
+            raise RetryableError(str(reply))
+        if status != 200:
+            trouble = of_status(int(status or 500), json.dumps(reply), {})
+            raise RetryableError(str(trouble)) if isinstance(trouble, RetryableError) else trouble
+        if body.get("n", 1) > 1 and not further_choices(reply):
+            endpoint.unsupported.learn(without("n"))  # the server gives one choice, whatever it is asked for
+        return reply
+
+
+def further_choices(reply: Body) -> list[Body]:
+    """A reply for each choice after the first; the first one has the tokens of all."""
+    choices = reply.get("choices")
+    rest = choices[1:] if isinstance(choices, list) else []
+    return [
+        {**reply, "choices": [choice], "usage": dict.fromkeys(("prompt_tokens", "completion_tokens"), 0)}
+        for choice in rest
+    ]
+
+
+def _created(endpoint: Endpoint, token: str, named: Mapping[str, Body]) -> str:
+    """The id of a new batch; a server that is busy is asked again, any other trouble may have come after it began."""
+    try:
+        return PROTOCOLS[endpoint.dialect.path].create(endpoint, token, named)
+    except StatusError as trouble:
+        if trouble.status in (404, 405):
+            raise EyespotError(f"{endpoint.address} takes no batches ({trouble.text}); leave out --batch") from None
+        raise
+    except RetryableError as trouble:
+        if isinstance(trouble, Busy | Unreachable):
+            raise
+        why = f"whether {endpoint.address} took a batch is not known ({trouble})"
+        raise EyespotError(f"{why}; run the same line again, which looks for it") from None
+
+
+def _fields(body: Body) -> str:
+    return json.dumps({name: value for name, value in body.items() if name not in NEEDED})
