@@ -166,11 +166,14 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
             outlook = "to run on records that are not known yet"
         else:
             spent = step.spent
-            likely = f"likely {spent.dollars}" if spent.money else "free or at no known price"
+            likely = f"likely {spent.dollars}" if spent.money else "free"
+            likely = f"no price is known for {', '.join(step.unpriced)}" if step.unpriced else likely
+            likely += f", {step.waiting:,} requests at work in batches" if step.waiting else ""
             price = f"; at most {spent.calls:,} calls, {likely}" if spent.calls else ""
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
-    steps = [{**step._asdict(), "spent": step.spent.as_json()} for step in planned]
+    costs = [{**step.spent._asdict()} | ({"money": None} if step.unpriced else {}) for step in planned]
+    steps = [{**step._asdict(), "spent": cost} for step, cost in zip(planned, costs, strict=True)]
     print_result({"steps": steps}, lines, json)
 
 
@@ -186,7 +189,7 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
     steps, lines = [], []
     for result in done:
         counts = result.counts
-        cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent.as_json()}
+        cost = {"seconds": round(result.cost.seconds, 3), **result.step.cost(result.cost.spent)}
         fields = {"name": result.step.name, "ran": result.ran, "folder": str(result.folder), **counts._asdict()}
         steps.append({**fields, **cost, "answers": [origin.as_json() for origin in result.origins]})
         dropped = "".join(f"; {count:,} {reason}" for reason, count in counts.dropped.items())

@@ -439,12 +439,12 @@ class ItemRequests:
         elif row is None or row[2] is None:
             raise Waiting("the reply comes with a batch")
         else:
-            status, reply = row[1], json.loads(row[2])
+            status, reply = row[1] or UNANSWERED, json.loads(row[2])
         self.sent += 1
         if status == UNANSWERED:
             raise RetryableError(str(reply))
         if status != 200:
-            trouble = of_status(int(status or 500), json.dumps(reply), {})
+            trouble = of_status(status, json.dumps(reply), {})
             raise RetryableError(str(trouble)) if isinstance(trouble, RetryableError) else trouble
         if body.get("n", 1) > 1 and not further_choices(reply):
             endpoint.unsupported.learn(without("n"))  # the server gives one choice, whatever it is asked for

@@ -165,6 +165,7 @@ class Endpoint:
         first = self.chat(conversation, **options)
         if not written and any(one.field == "response_format" for one in first.changes):
             self.unsupported.learn(form_in_words)
+            return self.answer(messages, form, **options)
         try:
             return _parsed(first.text, form)
         except BadAnswer as wrong:

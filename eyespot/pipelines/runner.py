@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.llms.batches import Requests, Waiting
 from eyespot.llms.budget import CostLimits
+from eyespot.llms.settings import unpriced
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.parallel import ordered_map
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
@@ -102,7 +103,7 @@ class PlannedStep(NamedTuple):
     """A step to come: at most `records` would be worked on (None: unknown yet), of which `known` are done already.
 
     `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. Answers
-    that are on the disk cost nothing.
+    that are on the disk cost nothing. `unpriced` are models without a known price, `waiting` requests at work in batches.
     """
 
     name: str
@@ -110,6 +111,8 @@ class PlannedStep(NamedTuple):
     records: int | None
     known: int
     spent: Spent
+    unpriced: Sequence[str] = ()
+    waiting: int = 0
 
 
 def plan(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()) -> list[PlannedStep]:
@@ -130,13 +133,15 @@ def plan(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()
             planned.append(PlannedStep(step.name, True, most, result.counts.came, Spent()))
             continue
         most = len(before) if reached and number > 1 else most
-        known = 0
+        known = waiting = 0
         if mark and isinstance(step.work, MapStep) and (work / FILE).exists():
             with WorkDB(work) as memory:
                 known = min(memory.known(mark), most or 0)
+                waiting = memory.waiting(mark)
         requests = max(0, (most or 0) - known)
         requests = requests if step.asking is None else min(requests, step.asking)
-        planned.append(PlannedStep(step.name, False, most, known, step.expects.times(requests)))
+        expects = step.expects.times(requests)
+        planned.append(PlannedStep(step.name, False, most, known, expects, unpriced(step.models), waiting))
         most = step.grows(most or 0) if step.grows else most
     return planned
 

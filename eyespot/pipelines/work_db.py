@@ -35,6 +35,8 @@ _KNOWN = "SELECT outcomes FROM outcomes WHERE step = ? AND record = ?"
 _SUMS = """SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), total(money) FROM
     (SELECT name, seconds, calls, tokens_in, tokens_out, money FROM costs
     UNION ALL SELECT name, 0, 1, tokens_in, tokens_out, money FROM unpaid)"""
+_WAITING = """SELECT count(*) FROM pending_requests JOIN unpaid ON id = reserved WHERE name = ? AND reply IS NULL
+    AND batch IS NOT NULL"""
 _KEEP = "INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)"
 _PROVENANCE = "INSERT OR REPLACE INTO provenance(prompt, served, changes) VALUES (?, ?, ?)"
 _USE = "INSERT OR IGNORE INTO uses(step, prompt, record) VALUES (?, ?, ?)"
@@ -143,6 +145,12 @@ class WorkDB:
         """How many records this step has outcomes of."""
         with self._lock:
             count: int = self._sql.execute("SELECT count(*) FROM outcomes WHERE step = ?", (step.digest,)).fetchone()[0]
+        return count
+
+    def waiting(self, step: StepKey) -> int:
+        """How many requests of the step are at work in batches."""
+        with self._lock:
+            count: int = self._sql.execute(_WAITING, (step.name,)).fetchone()[0]
         return count
 
     def flush(self) -> None:
