@@ -117,9 +117,13 @@ def _tell_preview(done: Sequence[StepResult], work: Path, settings: RecipeSettin
     from eyespot.llms.budget import total_of
 
     spent = total_of(one.cost.spent for one in done)
+    unknown = any(one.step.cost(one.cost.spent)["money"] is None for one in done)
+    money = None if unknown else spent.money
     page = work.parent / "preview.html"
-    _tell_transcripts(work, first_prompted(work)[: settings.preview], page, json, spent=spent.as_json())
-    cost = spent.dollars if spent.as_json()["money"] is not None else "an unknown price"
+    _tell_transcripts(
+        work, first_prompted(work)[: settings.preview], page, json, spent={**spent._asdict(), "money": money}
+    )
+    cost = "an unknown price" if unknown else spent.dollars
     warn(f"{spent.calls:,} calls and {cost} so far count against the budget; a run in this folder asks none again")
     print_summary(f"the page is {page}")
 

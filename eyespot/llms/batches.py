@@ -11,34 +11,30 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_hex
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchEndpoint, BatchResult, BatchState, await_end
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.llms.errors import Busy, NoReply, RetryableError, StatusError, Trouble, Unreachable, final, of_status
-from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, likely, usage_of
+from eyespot.llms.protocols import likely, usage_of
 from eyespot.llms.unsupported_fields import NEEDED, without
 from eyespot.types import EyespotError, Progress, Spent, no_progress
-
-if TYPE_CHECKING:
-    from eyespot.llms.client import Endpoint
 
 Body = Mapping[str, Any]
 Result = TypeVar("Result")
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL, nth INTEGER NOT NULL,
-    model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
+CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL,
+    nth INTEGER NOT NULL, model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
     status INTEGER, reply TEXT, UNIQUE(item, nth));
 CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, model TEXT NOT NULL, id TEXT, at REAL NOT NULL);
 """
 ROWS, BYTES = 10_000, 100_000_000  # of one batch, which may have 50,000 and 200 MB at OpenAI, 100,000 and 256 MB else
-SKEW = 300.0  # seconds between the clock of a server and this one
-UNANSWERED = 0  # in place of a status: the batch ended before the request was answered
 
 
 class Waiting(Trouble):
@@ -49,159 +45,6 @@ class LeftAtWork(EyespotError):
     """A person leaves while batches are at work."""
 
     exit_code = 130
-
-
-class BatchState(NamedTuple):
-    """How far a batch is; `failure`: why the server did not begin it."""
-
-    ended: bool
-    done: int
-    failure: str = ""
-    files: tuple[str, ...] = ()  # where its results are
-
-
-class BatchResult(NamedTuple):
-    """What came of one request: a status of HTTP or `UNANSWERED`, and the reply or a reason."""
-
-    name: str
-    status: int
-    reply: Any
-
-
-class BatchProtocol(Protocol):
-    """How a vendor takes batches. `requests` are bodies by names that hold the token of the batch."""
-
-    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
-        """Send a batch; its id."""
-
-    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
-        """The id of the batch with this token, which was perhaps created after this time; None if there is none."""
-
-    def state(self, endpoint: Endpoint, id: str) -> BatchState:
-        """How far it is."""
-
-    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
-        """What came of its requests, in any order."""
-
-
-class OpenAIBatches:
-    """A file of requests, a batch of it, and files of outputs and of errors."""
-
-    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
-        url = f"/v1{endpoint.dialect.path}"
-        rows = ({"custom_id": name, "method": "POST", "url": url, "body": body} for name, body in requests.items())
-        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        file = endpoint.transport.upload("/files", {"purpose": "batch"}, f"{token}.jsonl", content)
-        about = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
-        return str(endpoint.transport.post("/batches", {**about, "metadata": {"eyespot": token}})["id"])
-
-    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
-        for batch in _listed(endpoint, "/batches?limit=100", "after"):
-            if (batch.get("metadata") or {}).get("eyespot") == token:
-                return str(batch["id"])
-            if float(batch["created_at"]) < since - SKEW:  # the newest come first
-                return None
-        return None
-
-    def state(self, endpoint: Endpoint, id: str) -> BatchState:
-        batch = endpoint.transport.get(f"/batches/{id}")
-        counts, errors = batch.get("request_counts") or {}, (batch.get("errors") or {}).get("data") or []
-        failure = "; ".join(str(error.get("message")) for error in errors) or "without a reason"
-        files = tuple(str(batch[name]) for name in ("output_file_id", "error_file_id") if batch.get(name))
-        return BatchState(
-            batch["status"] in ("completed", "expired", "cancelled", "failed"),
-            counts.get("completed", 0) + counts.get("failed", 0),
-            failure if batch["status"] == "failed" else "",
-            files,
-        )
-
-    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
-        for file in state.files:
-            for row in endpoint.transport.lines(f"/files/{file}/content"):
-                response, error = row.get("response"), row.get("error") or {}
-                if response:
-                    yield BatchResult(row["custom_id"], int(response["status_code"]), response["body"])
-                else:
-                    yield BatchResult(row["custom_id"], UNANSWERED, error.get("message") or error.get("code"))
-
-
-class AnthropicBatches:
-    """A batch of requests, and its results as JSON lines. It has no field for a token: the ids of its requests do."""
-
-    place = "/v1/messages/batches"
-
-    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
-        rows = [{"custom_id": name, "params": body} for name, body in requests.items()]
-        return str(endpoint.transport.post(self.place, {"requests": rows})["id"])
-
-    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
-        from datetime import datetime
-
-        for batch in _listed(endpoint, f"{self.place}?limit=100", "after_id"):
-            if datetime.fromisoformat(batch["created_at"]).timestamp() < since - SKEW:
-                return None
-            state = await_end(self, endpoint, str(batch["id"]))
-            if any(one.name.startswith(token) for one in self.results(endpoint, state)):
-                return str(batch["id"])
-        return None
-
-    def state(self, endpoint: Endpoint, id: str) -> BatchState:
-        batch = endpoint.transport.get(f"{self.place}/{id}")
-        counts = batch.get("request_counts") or {}
-        done = sum(count for name, count in counts.items() if name != "processing")
-        return BatchState(batch["processing_status"] == "ended", done, files=(id,))
-
-    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
-        for row in endpoint.transport.lines(f"{self.place}/{state.files[0]}/results"):
-            result = row["result"]
-            if result["type"] == "succeeded":
-                yield BatchResult(row["custom_id"], 200, result["message"])
-            elif result["type"] == "errored":
-                error = result["error"].get("error") or result["error"]
-                status = STATUSES.get(error.get("type"), 500)
-                yield BatchResult(row["custom_id"], status, {"error": error})
-            else:
-                yield BatchResult(row["custom_id"], UNANSWERED, f"the batch ended with it {result['type']}")
-
-
-STATUSES = {  # the HTTP status of each type of error, by Anthropic's documentation
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
-
-
-PROTOCOLS: Mapping[str, BatchProtocol] = {
-    ChatCompletions.path: OpenAIBatches(),
-    AnthropicMessages.path: AnthropicBatches(),
-}
-
-
-def _listed(endpoint: Endpoint, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
-    """All that a server lists under a path, page after page."""
-    after = ""
-    while True:
-        page = endpoint.transport.get(path + (f"&{cursor}={after}" if after else ""))
-        yield from page["data"]
-        if not page.get("has_more") or not page["data"]:
-            return
-        after = str(page["data"][-1]["id"])
-
-
-def await_end(
-    protocol: BatchProtocol, endpoint: Endpoint, id: str, tell: Callable[[int], None] = lambda _done: None
-) -> BatchState:
-    """The state of a batch once it has ended; it is looked at ever more rarely, at last once a minute."""
-    rest = endpoint.retry.first_delay
-    while not (state := protocol.state(endpoint, id)).ended:
-        tell(state.done)
-        endpoint.sleep(rest)
-        rest = min(2 * rest, endpoint.retry.max_delay)
-    return state
 
 
 # -- what is sent and what came -----------------------------------------------------------------------------------
@@ -227,7 +70,7 @@ class Requests:
     tell: Progress = no_progress
     _pending: dict[str, dict[int, Body]] = field(default_factory=dict)  # bodies by model and number
     _bytes: int = 0
-    _endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    _endpoints: dict[str, BatchEndpoint] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock, repr=False)
 
     def __post_init__(self) -> None:
@@ -253,7 +96,7 @@ class Requests:
         with self.database.writing() as sql:
             sql.execute("DELETE FROM pending_requests WHERE item = ?", (item,))
 
-    def enqueue(self, endpoint: Endpoint, one: ItemRequests, body: Body) -> None:
+    def enqueue(self, endpoint: BatchEndpoint, one: ItemRequests, body: Body) -> None:
         """Put a request into the next batch, unless the budget has no room before others are answered.
 
         `BudgetSpent` if there are none.
@@ -288,7 +131,7 @@ class Requests:
             if self._bytes > BYTES or len(self._pending[endpoint.name]) >= ROWS:
                 self._submit()
 
-    def share(self, endpoint: Endpoint, one: ItemRequests, reply: Body) -> None:
+    def share(self, endpoint: BatchEndpoint, one: ItemRequests, reply: Body) -> None:
         """Keep the further choices of a reply for the draws that they are meant for."""
         insert = (
             "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, status, reply) VALUES (?, 0, ?, '', 200, ?)"
@@ -330,12 +173,12 @@ class Requests:
                     "UPDATE pending_requests SET batch = ? WHERE number = ?", [(token, one) for one in bodies]
                 )
             named = {f"{token}-{number}": body for number, body in bodies.items()}
-            id = self._asked(endpoint, partial(_created, endpoint, token, named))
+            id = self._asked(endpoint, partial(_create_batch, endpoint, token, named))
             with self.database.writing() as sql:
                 sql.execute("UPDATE sent_batches SET id = ? WHERE token = ?", (id, token))
         self._pending, self._bytes = {}, 0
 
-    def _take(self, token: str, endpoint: Endpoint, id: str | None, at: float) -> None:
+    def _take(self, token: str, endpoint: BatchEndpoint, id: str | None, at: float) -> None:
         """Wait for a batch and take its results, once; without an id it was perhaps never created."""
         protocol = PROTOCOLS[endpoint.dialect.path]
         id = id or self._asked(endpoint, lambda: protocol.find(endpoint, token, at))
@@ -368,7 +211,7 @@ class Requests:
                 f"{endpoint.address} does not take the batch ({state.failure}); correct it and run again"
             )
 
-    def _asked(self, endpoint: Endpoint, request: Callable[[], Result]) -> Result:
+    def _asked(self, endpoint: BatchEndpoint, request: Callable[[], Result]) -> Result:
         try:
             return endpoint.retry.send(request, endpoint.sleep, endpoint.model)
         except StatusError as trouble:
@@ -376,7 +219,7 @@ class Requests:
         except NoReply as trouble:
             raise EyespotError(f"{endpoint.address}: {trouble}; run the same line again, batches go on") from None
 
-    def _store(self, sql: sqlite3.Connection, endpoint: Endpoint, token: str, one: BatchResult) -> None:
+    def _store(self, sql: sqlite3.Connection, endpoint: BatchEndpoint, token: str, one: BatchResult) -> None:
         """Keep what came of a request and count its cost, by one commit of the caller."""
         number = int(one.name.rpartition("-")[2])
         query = "SELECT reserved FROM pending_requests WHERE number = ? AND batch = ? AND reply IS NULL"
@@ -424,7 +267,7 @@ class ItemRequests:
         draws = {"n": 1 + len(self.draws)} if self.draws and not (row or self.sent) else {}
         return adapted({**wanted, **draws})
 
-    def reply(self, endpoint: Endpoint, body: Body, send: Callable[[], Body]) -> Body:
+    def reply(self, endpoint: BatchEndpoint, body: Body, send: Callable[[], Body]) -> Body:
         """The reply to the next request, from an earlier run or a batch, or else from the server now.
 
         Raises `Waiting` while it is not there, and what the server answered instead of a reply.
@@ -461,7 +304,7 @@ def further_choices(reply: Body) -> list[Body]:
     ]
 
 
-def _created(endpoint: Endpoint, token: str, named: Mapping[str, Body]) -> str:
+def _create_batch(endpoint: BatchEndpoint, token: str, named: Mapping[str, Body]) -> str:
     """The id of a new batch; a server that is busy is asked again, any other trouble may have come after it began."""
     try:
         return PROTOCOLS[endpoint.dialect.path].create(endpoint, token, named)

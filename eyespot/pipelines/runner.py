@@ -103,7 +103,8 @@ class PlannedStep(NamedTuple):
     """A step to come: at most `records` would be worked on (None: unknown yet), of which `known` are done already.
 
     `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. Answers
-    that are on the disk cost nothing. `unpriced` are models without a known price, `waiting` requests at work in batches.
+    that are on the disk cost nothing. `unpriced` are models without a known price, `waiting` requests in
+    batches at work.
     """
 
     name: str

@@ -15,7 +15,7 @@ from tests.worlds.rmir import Rates, Scripted, behind, files, recipe
 from tests.worlds.servers import Double, Response, Seen
 
 pytestmark = pytest.mark.long  # whole pipelines
-MIXED = Rates(abstains=0.1, breaks=0.1, refuses=0.05)
+MIXED = Rates(abstains=0.1, breaks=0.03, refuses=0.05)
 
 
 def anthropic(seen: Seen) -> Response:
@@ -42,7 +42,7 @@ def test_a_run_that_is_killed_ten_times_makes_the_same_set_and_pays_once(
         with Double(offers=batches) as server:
             url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
             models = behind(url).replace("openai:", f"{vendor}:")
-            line = "build", "rmir", recipe(out, gallery, models, inputs="count = 1"), "--out", out, "--batch"
+            line = "build", "rmir", recipe(out, gallery, models, inputs="count = 3"), "--out", out, "--batch"
             turns = [run_until_killed(batches, 1 + turn % 4, turn % 3 != 1, *line) for turn in range(kills)]
             assert all(turns), turns
             assert not run_until_killed(batches, 0, False, *line)
