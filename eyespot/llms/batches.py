@@ -173,7 +173,7 @@ class Requests:
                     "UPDATE pending_requests SET batch = ? WHERE number = ?", [(token, one) for one in bodies]
                 )
             named = {f"{token}-{number}": body for number, body in bodies.items()}
-            id = self._asked(endpoint, partial(_create_batch, endpoint, token, named))
+            id = self._call(endpoint, partial(_create_batch, endpoint, token, named))
             with self.database.writing() as sql:
                 sql.execute("UPDATE sent_batches SET id = ? WHERE token = ?", (id, token))
         self._pending, self._bytes = {}, 0
@@ -181,15 +181,15 @@ class Requests:
     def _take(self, token: str, endpoint: BatchEndpoint, id: str | None, at: float) -> None:
         """Wait for a batch and take its results, once; without an id it was perhaps never created."""
         protocol = PROTOCOLS[endpoint.dialect.path]
-        id = id or self._asked(endpoint, lambda: protocol.find(endpoint, token, at))
+        id = id or self._call(endpoint, lambda: protocol.find(endpoint, token, at))
         with self.database.reading() as sql:
             count = sql.execute("SELECT count(*) FROM pending_requests WHERE batch = ?", (token,)).fetchone()[0]
         results: list[BatchResult] = []
         state = BatchState(True, 0, "it never reached the server")
         if id is not None:
             show = partial(self.tell, f"batch of {endpoint.model}")
-            state = self._asked(endpoint, lambda: await_end(protocol, endpoint, id, lambda done: show(done, count)))
-            results = self._asked(endpoint, lambda: list(protocol.results(endpoint, state)))
+            state = self._call(endpoint, lambda: await_end(protocol, endpoint, id, lambda done: show(done, count)))
+            results = self._call(endpoint, lambda: list(protocol.results(endpoint, state)))
         with self.database.writing() as sql:
             if state.failure:
                 ours = "SELECT number FROM pending_requests WHERE batch = ?"
@@ -211,7 +211,7 @@ class Requests:
                 f"{endpoint.address} does not take the batch ({state.failure}); correct it and run again"
             )
 
-    def _asked(self, endpoint: BatchEndpoint, request: Callable[[], Result]) -> Result:
+    def _call(self, endpoint: BatchEndpoint, request: Callable[[], Result]) -> Result:
         try:
             return endpoint.retry.send(request, endpoint.sleep, endpoint.model)
         except StatusError as trouble:
