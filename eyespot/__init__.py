@@ -97,7 +97,6 @@ def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") 
     `index`: "exact", or the name of an approximate one that `eyespot tune` made ("faiss"). Raises `UsageError` if
     there is no gallery, or it has no vectors of that encoder.
     """
-    # Imported on use, so that `import eyespot` costs nothing.
     from eyespot.search.collection import Collection
 
     if ":/" in str(gallery):

@@ -20,9 +20,9 @@ import tarfile
 import time
 import tomllib
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
@@ -38,6 +38,9 @@ OLDEST = (3, 11)  # the first Python that eyespot runs on
 VERSION = "import ensurepip, sys, venv; print(*sys.version_info[:2], sys.implementation.name)"
 SECONDS = 1_200  # for one command of the table, installs included
 TAIL = 4_000  # characters of output that are shown of what failed
+
+
+Package: TypeAlias = Future[tuple[Path, Path]]  # the source distribution, and the wheel
 
 
 class Failed(Exception):
@@ -77,17 +80,13 @@ def main() -> int:
     if unknown := set(given.names) - TABLE.keys():
         options.error(f"no {', '.join(sorted(unknown))} in extras.toml; there are: {', '.join(TABLE)}")
     names = given.names or (reached() if given.changed else list(TABLE))
-    try:
-        package = built()
-    except Failed as error:
-        say(f"no package could be built: {error}")
-        return 1
     rows = []
     for name in names:
         everywhere = given.all_pythons or (name == "none" and not given.python)
         rows += [Row(name, python) for python in (pythons() if everywhere else [chosen])]
-    with ThreadPoolExecutor(given.jobs) as pool:
-        passed = list(pool.map(lambda row: row.attempt(*package), rows))
+    with ThreadPoolExecutor(1) as building, ThreadPoolExecutor(given.jobs) as pool:
+        package = building.submit(built)  # meanwhile the first rows make their environments
+        passed = list(pool.map(lambda row: row.attempt(package), rows))
     failures = [str(row) for row, well in zip(rows, passed, strict=True) if not well]
     say(f"failed: {', '.join(failures)}" if failures else "all passed")
     return 1 if failures else 0
@@ -134,7 +133,7 @@ class Row(NamedTuple):
     def __str__(self) -> str:
         return self.name if self.python == OURS else f"{self.name} (3.{self.python.minor})"
 
-    def attempt(self, sdist: Path, wheel: Path) -> bool:
+    def attempt(self, package: Package) -> bool:
         """Whether its commands pass; says what went wrong. All that it made is deleted at once."""
         begun = time.perf_counter()
         say(f"{self}: …")
@@ -143,10 +142,10 @@ class Row(NamedTuple):
         case, env = TABLE[self.name], self.environment(work / "here")
         try:
             if case.get("source"):
-                unpack(sdist, work)
+                unpack(package.result()[0], work)
             else:
                 furnish(work / "here")
-                self.install(wheel, work, env)
+                self.install(package, work, env)
             installed = time.perf_counter()
             run(["sh", "-e", "-x", "-c", case["commands"]], work / "here", env)
         except Failed as error:
@@ -178,14 +177,14 @@ class Row(NamedTuple):
             "XDG_CACHE_HOME": str(here / "cache"),
         }
 
-    def install(self, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
+    def install(self, package: Package, work: Path, env: Mapping[str, str]) -> None:
         """A fresh environment with the extra in it; it has pip, with which messages tell people to install more."""
         extra = f"[{self.name}]" if self.name in PROJECT["optional-dependencies"] else ""
         run([UV, "venv", "-q", "--seed", "--python", self.python.path, str(work / "venv")], work, env)
         install = [UV, "pip", "install", "-q", "--python", str(work / "venv"), "-c", str(CHECKOUT / "constraints.txt")]
         if first := TABLE[self.name].get("first"):
             run([*install, *first], work, env)
-        run([*install, f"eyespot{extra} @ {wheel.as_uri()}"], work, env)
+        run([*install, f"eyespot{extra} @ {package.result()[1].as_uri()}"], work, env)
         run([UV, "pip", "check", "-q", "--python", str(work / "venv")], work, env)
 
 

@@ -138,7 +138,7 @@ def examine(room: str, files: list[Path], settings: Settings, jobs: int) -> list
     mutants = draw(room, files, settings)
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         copies = [Workshop(settings, Path(scratch) / str(number)) for number in range(jobs)]
-        coverage = copies[0].measure(tests_of(room, settings))
+        coverage = copies[0].measure(tests_of(room, files, settings))
         free: queue.SimpleQueue[Workshop] = queue.SimpleQueue()
         for workshop in copies:
             free.put(workshop)
@@ -174,25 +174,26 @@ def draw(room: str, files: Sequence[Path], settings: Settings) -> list[Mutant]:
     return drawn
 
 
-def tests_of(room: str, settings: Settings) -> list[str]:
-    """The files of a room's tests: its folder's, or those that import it."""
+def tests_of(room: str, files: Iterable[Path], settings: Settings) -> list[str]:
+    """The files of a room's tests: its folder's, and those elsewhere that import a module which these do not."""
     tests = settings.root / "tests"
     found = [*sorted((tests / room).rglob("test_*.py")), *sorted(tests.glob(f"test_{room}.py"))]
-    if not found:
-        name = f"{settings.package}.{room}"
-        found = [path for path in sorted(tests.rglob("test_*.py")) if name in _imports(path)]
+    known = set().union(*map(_imports, found))
+    modules = {".".join(path.relative_to(settings.root).with_suffix("").parts) for path in files}
+    lacking = {module.removesuffix(".__init__") for module in modules} - known
+    found += [path for path in sorted(tests.rglob("test_*.py")) if path not in found and lacking & _imports(path)]
     return [path.relative_to(settings.root).as_posix() for path in found]
 
 
 def _imports(path: Path) -> set[str]:
-    """The rooms that a file imports, as `package.room`."""
+    """What a file imports: modules, and names of modules."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    return {".".join(name.split(".")[:2]) for name in names}
+    return names
 
 
 # -- what test runs what ------------------------------------------------------------------------------------------

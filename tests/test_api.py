@@ -231,20 +231,6 @@ def test_what_is_wrong_with_a_value_of_a_fitting_kind_stays_as_it_is() -> None:
         eyespot.metrics.bootstrap(np.array(["a"]))
 
 
-@pytest.mark.parametrize(
-    ("load", "name", "sentence"),
-    [
-        (eyespot.load_encoder, "clip", r"^no 'clip' in encoders; there are: .*starter"),
-        (eyespot.load_judge, "gpt", r"^no 'gpt' in judges; there are: .*openai"),
-        (eyespot.load_adapter, "nowhere", r"nowhere"),
-        (eyespot.load_language_model, "llama", r"llama"),
-    ],
-)
-def test_an_unknown_name_is_refused_in_a_sentence(load: Any, name: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        load(name)
-
-
 def test_a_name_whose_package_is_missing_says_what_to_install(child_env: dict[str, str]) -> None:
     code = "import sys; sys.modules['torch'] = None; from eyespot.adapters.quari import train"
     failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=child_env)

@@ -101,7 +101,11 @@ def test_every_extra_is_tried_alone() -> None:
     """`make extras` installs each into a fresh environment; `dev` is what this test runs in."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-    others = {"none", "messages", "checkout", "croissant", "doors", "release", "langchain", "llamaindex", "haystack"}
+    others = {"none", "messages", "checkout", "croissant", "doors", "exports", "release"} | {
+        "langchain",
+        "llamaindex",
+        "haystack",
+    }
     assert (project["optional-dependencies"].keys() - {"dev"}) | others == set(CASES)
 
 

@@ -70,6 +70,26 @@ WORKS = {
         """,
         "<exact index of 1,000 vectors of 64 numbers> [0, 1, 2]",
     ),
+    "other forms of the same": (
+        """
+        collection, picture = eyespot.open("gallery"), Image.open(sorted(glob("photos/*windmill*.jpg"))[0])
+        print(len(collection.search(image=picture, k="5")), collection.view.vectors(range(3)).shape, collection.ids[0])
+        print(eyespot.load_index([[1.0, 0.0], [0.0, 1.0]]).search(np.eye(2, dtype="f4"), 1).rows.tolist())
+        print(eyespot.Qrels({"q": {"a": 1.0, "b": 0.4}}).relevant("q"), eyespot.Run({"q": {"a": 0.5, "b": 0.6}}))
+        """,
+        "5 (3, 512) ccd2b4202e0af11b23e1e3bc8bbbc8f1\n[[0], [1]]\n{'a'} <Run of 1 queries and 2 images; q: b, a, …>",
+    ),
+    "evaluate dicts, by a function and a measure of one's own": (
+        """
+        from eyespot.metrics import Measure
+        run, grades = {"q": {"a": 0.5, "b": 0.9}}, {"q": {"a": 1}}
+        first = lambda ranking, judged: next(rank for rank, image in enumerate(ranking, 1) if judged.get(image))
+        class Ones(Measure):
+            def score(self, found): return np.ones(1)
+        print(eyespot.evaluate(run, grades, ["AP@10", first, Ones(10)]).means)
+        """,
+        "{'AP@10': 0.5, '<lambda>': 2.0, 'own@10': 1.0}",
+    ),
     "evaluate a run": (
         """
         run = eyespot.Run.from_orders({"q1": ["a", "b", "c"], "q2": ["c", "a"]})
@@ -130,6 +150,26 @@ SAYS = {
     "a filter without quotes": (
         'eyespot.open("gallery").search("a cat", where="category=renewable")',
         "text goes in 'single quotes'",
+    ),
+    "no hits": ('eyespot.open("gallery").search("a cat", k=0)', "greater than or equal to 1"),
+    "hits by a query's name": ('eyespot.open("gallery").search("a cat")["q"]', "as in hits[0]"),
+    "a gallery that is nowhere": ('eyespot.open("nowhere")', "eyespot index PHOTOS -g nowhere"),
+    "a name with a slip": ('eyespot.load_encoder("startr")', "there are: hf, mllm, model, onnx"),
+    "encode_images": ('eyespot.load_encoder("starter").encode_images(["a.jpg"])', "encode([…])"),
+    "a text as a ranking": ('eyespot.Run.from_orders({"q": "abc"})', "orders are {query: [image, …]}"),
+    "a measure with a slip": ('eyespot.evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, ["map@10x"])', "as in AP@10"),
+    "a query of one dimension": (
+        'eyespot.load_index(np.eye(4, dtype="f4")).search(np.ones(4, "f4"), 2)',
+        "(queries, 4)",
+    ),
+    "a query of another length": ('eyespot.load_index(np.eye(4, dtype="f4")).search(np.eye(3), 2)', "(queries, 4)"),
+    "a query that is not a number": (
+        'eyespot.load_index(np.eye(4, dtype="f4")).search(np.full((1, 4), np.nan, "f4"), 2)',
+        "encode it again",
+    ),
+    "a stage without a run": (
+        'eyespot.Chain(lambda queries, run: None)([eyespot.Query.words("a")])',
+        "a stage gives a Run",
     ),
     "a vector": ('eyespot.open("gallery").search(np.ones(512, "f4"))', "collection.index.search(vector[None], k)"),
     "a model that is not here": ('eyespot.load_encoder("siglip2-base")', "eyespot models get siglip2-base"),
@@ -192,11 +232,14 @@ def test_it_says_what_to_type(name: str, place: Path, monkeypatch: pytest.Monkey
 def test_an_adapter_is_trained_on_rows_that_belong_together(tmp_path: Path) -> None:
     """Without the row of each text's image; and it says what it is."""
     from eyespot.adapters.linear import Linear
-    from eyespot.adapters.quari import Config, Pairs, Quari
+    from eyespot.adapters.quari import Config, Pairs, Quari, TrainingData, train
+    from eyespot.adapters.quari.training import preset
 
     draws = np.random.default_rng(0)
     images = draws.normal(size=(30, 8)).astype(np.float32)
     assert Pairs(images, images).of.tolist() == [*range(30)]
+    with pytest.raises(UsageError, match="keep_anyway=True"):
+        train(TrainingData(Pairs(images, images)), Config(8), preset("identity")[0], tmp_path)
     with pytest.raises(UsageError, match="5 texts need as many rows of images"):
         Pairs(images[:5], images)
     with pytest.raises(UsageError, match="it takes texts, images, of, ids"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     _open_streams()
     if argv is None:
         _name_files_in_utf8()
+        _end_by_signals()
     words, code = list(sys.argv[1:] if argv is None else argv), None
     try:
         try:
@@ -79,6 +81,14 @@ def _name_files_in_utf8() -> None:
     """Start again where the locale has Python take names of files as something else, whose bytes no gallery finds."""
     if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
         os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
+
+
+def _end_by_signals() -> None:
+    """Let a closed terminal or `kill` end the process as an error does, which removes its temporary files."""
+    for name in ("SIGHUP", "SIGTERM"):
+        one = getattr(signal, name, None)  # Windows lacks the first
+        if one and signal.getsignal(one) == signal.SIG_DFL:  # nohup ignores it
+            signal.signal(one, lambda number, _frame: sys.exit(128 + number))
 
 
 def _explain(error: Exception) -> NoReturn:

@@ -42,18 +42,20 @@ class FilesOut(Settings):
             raise UsageError("--all-columns says what --csv writes; name its file, as in --csv hits.csv")
         return self
 
-    def write(self, hits: Sequence[dict[str, Any]]) -> int:
-        """Do all that is wanted; the number of hits for which something failed."""
+    def write(self, hits: Sequence[dict[str, Any]], dry_run: bool = False) -> int:
+        """Do all that is wanted, or say what would be done; the number of hits for which something failed."""
         if not (self.copy_to or self.album or self.csv):
             return 0
         from eyespot.formats.albums import copy_hits, link_hits, write_table
 
         failed = 0
         if self.copy_to is not None:
-            failed += _report(copy_hits(hits, self.copy_to), f"copied to {self.copy_to}")
+            failed += _report(copy_hits(hits, self.copy_to, dry_run), f"copied to {self.copy_to}", dry_run)
         if self.album is not None:
-            failed += _report(link_hits(hits, self.album), f"linked in {self.album}")
-        if self.csv is not None and (left_out := write_table(hits, self.csv, self.all_columns)):
+            failed += _report(link_hits(hits, self.album, dry_run), f"linked in {self.album}", dry_run)
+        if self.csv is not None and dry_run:
+            warn(f"{self.csv} would get a table of {len(hits)} pictures")
+        elif self.csv is not None and (left_out := write_table(hits, self.csv, self.all_columns)):
             warn(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
         if self.copy_to or self.album:
             _name_times(hits)
@@ -81,13 +83,21 @@ class HitsOut(FilesOut):
             raise UsageError("--xmp takes a keyword of visible characters, as in --xmp heron")
         return self
 
-    def write_all(self, hits: Sequence[dict[str, Any]], sheet: Run) -> int:
-        """Do all that is wanted; the number of hits for which something failed."""
-        failed = self.write(hits)
+    @property
+    def writes(self) -> bool:
+        """Whether files are written beside photos, or in folders."""
+        return any((self.copy_to, self.album, self.csv, self.xmp, self.html))
+
+    def write_all(self, hits: Sequence[dict[str, Any]], sheet: Run, dry_run: bool = False) -> int:
+        """Do all that is wanted, or say what would be done; the number of hits for which something failed."""
+        failed = self.write(hits, dry_run)
+        if self.html and dry_run:
+            warn(f"{self.html} would get a contact sheet")
         if self.xmp is not None:
             from eyespot.formats.sidecars import add_keyword
 
-            failed += _report(add_keyword(hits, self.xmp.strip()), f"given the keyword {self.xmp.strip()}")
+            keyword = self.xmp.strip()
+            failed += _report(add_keyword(hits, keyword, dry_run), f"given the keyword {keyword}", dry_run)
             if not (self.copy_to or self.album):
                 _name_times(hits)
         if self.open:
@@ -144,9 +154,11 @@ def _name_times(hits: Sequence[dict[str, Any]]) -> None:
     warn_all(f"found in {video} at {', '.join(found)}" for video, found in list(times.items())[:SHOWN])
 
 
-def _report(report: AlbumReport, what: str) -> int:
-    known, new = len(report.known), len(report.files) - len(report.known)
-    warn(f"{new} {'picture' if new == 1 else 'pictures'} {what}" + (f"; {known} were already" if known else ""))
+def _report(report: AlbumReport, what: str, dry_run: bool) -> int:
+    known, new = len(report.known), [file for file in report.files if file not in report.known]
+    pictures = f"{len(new)} {'picture' if len(new) == 1 else 'pictures'}"
+    files = f", as {', '.join(str(file) for file in new[:3])}{', …' * (len(new) > 3)}" if dry_run and new else ""
+    warn(f"{pictures} {'would be ' * dry_run}{what}{files}" + (f"; {known} were already" if known else ""))
     left_out = [f"left out: {failure.path or failure.id} ({failure.reason})" for failure in report.failed]
     warn_first(left_out, lambda count: f"and {count} more")
     return len(report.failed)

@@ -76,7 +76,7 @@ def listed(
         None,
         "--nearest",
         min=1,
-        help="The photos nearest to the text, this many at first; more are added as you label.",
+        help="The photos nearest to the text, this many more each time; more are added as you label.",
     ),
     run: Path = typer.Option(None, "--run", help="The photos of a ranking, in any known format."),
     gallery: Path = GALLERY,
@@ -111,7 +111,8 @@ def listed(
     if lacking:
         warn(f"{len(lacking)} photos of the ranking are not in the gallery, such as {lacking[0]}, and are left out")
     fields = {"query": id, "new": new, "listed": every, "unknown": len(lacking)}
-    print_result(fields, [f"{new} new photos on the list, {every} in all"], json)
+    more = "; the same line adds those that come next" if nearest and new else ""
+    print_result(fields, [f"{new} new photos on the list, {every} in all{more}"], json)
 
 
 # -- labelling ------------------------------------------------------------------------------------------------------
@@ -121,7 +122,8 @@ def listed(
 def mark(
     id: str = QUERY,
     file: Path = typer.Argument(
-        help="A table with the columns image and mark: y, n, d for doubt, empty to remove a mark."
+        help="A .csv, .tsv, .jsonl or .parquet table: image (a file name, path or id) and mark "
+        "(y, n, d for doubt, empty to remove a mark)."
     ),
     who: str = AS,
     gallery: Path = GALLERY,
@@ -130,14 +132,17 @@ def mark(
     """Import marks that were made elsewhere."""
     # By photo; a table without the column takes no mark back, it is refused
     import eyespot
+    from eyespot.photos.pictures import SUFFIXES
     from eyespot.search.matching import matched
     from eyespot.storage.tables import rows_of
     from eyespot.storage.text_files import refuse, required
 
+    if file.suffix.lower() in SUFFIXES:
+        raise UsageError(f"{file} is a picture; name a table with the columns image and mark, or mark on the page")
     given: list[tuple[str, str | None]] = []
     for at, row in rows_of(file):
         if "mark" not in row:
-            refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
+            refuse(file, f"line {at}", f"has no column mark beside image; there are: {', '.join(row)}")
         given.append((required(file, at, row, "image", "image_id"), str(row["mark"] or "") or None))
     with open_store(gallery) as store:
         listed, ids = set(store.photos(id)), {name: name for name, _ in given}
@@ -173,11 +178,17 @@ def audit(
     with open_store(gallery) as store:
         collection = _collection(gallery) if store.grows(id) and not joins else None
         drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed))
+        people = store.auditors(store.audit_number(id, who) or 0)
+        marked = set[str]().union(*store.said_by(id, people).values())
+    waiting = [one for one in drawn.photos if one.image not in marked]
     even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance
     fields = {"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even}
+    fields["open"] = [one.image for one in waiting]
     near = "" if even is None else f", {len(drawn.photos) - even} near the labelled depth"
-    line = f"{len(drawn.photos)} of {drawn.rest} photos drawn{near}; mark them on the pages of eyespot serve"
-    print_result(fields, [line], json)
+    line = f"{len(drawn.photos)} of {drawn.rest} photos drawn{near}; {len(waiting)} are open"
+    way = "mark the open ones on the pages of eyespot serve, or with eyespot annotate mark; --join lists them again"
+    print_result(fields, [line, *(escaped(f"  {one.path or one.image}") for one in waiting)], json)
+    print_summary(way)
 
 
 # -- looking at it --------------------------------------------------------------------------------------------------
@@ -192,6 +203,7 @@ def status(
 ) -> None:
     """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
     from eyespot.curate.annotate.export import labelled, unseen
+    from eyespot.curate.annotate.queries import CRITERIA
 
     with open_store(gallery) as store:
         queries = [labelled(store, query) for query in ([id] if id else store.queries())]
@@ -201,9 +213,11 @@ def status(
     for query in queries:
         costs = {one.who: {**one.as_json(), "cost": round(one.cost(wage), 2)} for one in query.stands}
         together = None if query.team is None else query.team.as_json()
-        about = {"text": query.wanted.text, "listed": len(query.photos), "annotators": costs}
+        criteria = {name: query.wanted.facts.get(name) or "open" for name in CRITERIA}
+        about = {"text": query.wanted.text, "criteria": criteria, "listed": len(query.photos), "annotators": costs}
         fields[query.wanted.id] = {**about, "together": together, "faults": query.faults}
         lines.append(f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)")
+        lines.append("  criteria: " + ", ".join(f"{CRITERIA[name]} ({one})" for name, one in criteria.items()))
         for one in [*query.stands, *([query.team] if query.team else [])]:
             down = one.descent
             where = "at the end" if one.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from eyespot.cli.console import print_result, print_summary, progress_bar, warn
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import flag, json_option
 
 SHOWN = 5
 PICTURE = "categorization__windmill13.jpg"
@@ -17,13 +17,20 @@ WHERE = "licence = 'CC0-1.0' AND category LIKE '%monuments'"
 CAPTIONS = ("author", "licence")  # the sample's authors are named, as their licences like it
 
 
-def run(out: Path = typer.Option(Path(), "--out", help="Folder for demo.html."), json: bool = json_option()) -> None:
+def run(
+    out: Path = typer.Option(Path(), "--out", help="Folder for demo.html."),
+    place: bool = flag("--photos", "Only print the folder of the sample photos."),
+    json: bool = json_option(),
+) -> None:
     """Index the sample photos, search them five ways, and write demo.html to look at."""
     import eyespot
     from eyespot import rooms, sample
     from eyespot.gallery.indexing import Options, index
     from eyespot.search.hits import write_html
 
+    if place:
+        print_result({"photos": str(sample.photos())}, [str(sample.photos())], json)
+        return
     with tempfile.TemporaryDirectory(prefix="eyespot-demo-") as folder:
         photos, gallery = sample.photos(), Path(folder) / "gallery"
         with progress_bar() as progress:

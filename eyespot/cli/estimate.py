@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, warn
+from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, warn_all
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.settings.estimate import EstimateSettings
 from eyespot.storage.atomic import make_folder
@@ -25,25 +25,24 @@ def run(
     import eyespot
     from eyespot.search.estimates.study import estimate_collection
     from eyespot.search.estimates.wording import group_line, pair_sentence
-    from eyespot.types import EyespotError
+    from eyespot.types import NothingFound
 
     for place in filter(None, (csv, html, figure)):
         make_folder(place.parent)
     collection = eyespot.open(searched_here(gallery, settings.encoder), settings.encoder)
     made = estimate_collection(collection, collection.query(" ".join(query)), settings)
     for place, write in ((csv, made.write_table), (html, made.write_html), (figure, made.write_figure)):
-        if place:
+        if place and made.methods:
             write(place)
     if json:
         print_json(made.as_json())
-    else:
+    elif made.methods:
         width = max(len(str(label)) for label in made.groups)
         lines = [group_line(one, width) for one in made.groups.values()]
         lines += [sentence for pair in made.pairs if (sentence := pair_sentence(made, pair))]
         for line in [*lines, "", made.methods]:
             print_line(escaped(line))
-    for sentence in made.advice:
-        warn(sentence)
+    warn_all(made.advice if made.methods else made.notes)
     exit_if_failed(len(made.waiting))
     if not any(one.basis for one in made.groups.values()):
-        raise EyespotError("no group has an interval; judge more, or take coarser groups")
+        raise NothingFound("no group has an interval; judge more, or take coarser groups")

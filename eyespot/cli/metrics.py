@@ -85,6 +85,8 @@ def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: s
     """A run's scores; `NothingFound` if it ranks no judged query or the rules leave none."""
     from eyespot.metrics import evaluate
 
+    if (qrels.grade % 1 != 0).sum() * 2 > len(qrels.grade) and {*run.score.tolist()} <= {0, 1, 2, 3, 4}:
+        raise UsageError(f"the grades are fractions and the scores of {name} are none, so the files seem to be swapped")
     scores = evaluate(run, qrels, *scoring)
     if len(scores.missing) == len(qrels):
         raise NothingFound(f"{name} ranks none of the judged queries; check that both files name queries alike")

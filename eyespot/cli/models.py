@@ -164,15 +164,12 @@ def remove(
 
 
 def _galleries() -> dict[Path, list[str]]:
-    """The galleries that can be known, with their encoders: at or above this folder, at home, copies of published ones.
-
-    Nothing keeps a list of the others.
-    """
+    """The galleries that a model was used for here, at or above this folder, at home, and copies of published ones."""
     from eyespot.gallery.disk import growing_encoders
     from eyespot.gallery.remote.fetching import copies
+    from eyespot.models.installed import known_galleries
 
-    chosen = os.environ.get("EYESPOT_GALLERY")
-    near = [Path(chosen).expanduser()] if chosen else []
+    near = [Path(place).expanduser() for place in (*known_galleries(), os.environ.get("EYESPOT_GALLERY")) if place]
     near += [folder / GALLERY for folder in (Path.cwd(), *Path.cwd().parents, Path.home(), Path.home() / "Pictures")]
     places = dict.fromkeys(
         place.absolute() for place in [*near, *copies().glob("*")] if (place / "gallery.toml").is_file()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, exit_if_failed, print_result, progress_bar, warn
+from eyespot.cli.console import conclude, escaped, exit_if_failed, print_result, progress_bar, warn
 from eyespot.cli.settings import flag, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -77,8 +77,10 @@ def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
         lines.append(f"{here:<8} {need.kind}: {escaped(need.what)} ({escaped(need.about)})")
         if not need.here and need.way:
             lines.append(f"{'':<8} {escaped(need.way)}")
+    by_hand = {row.name: row.by_hand for row in recipe.systems if row.by_hand}
+    lines += [f"by hand  row: --only {name} ({text})" for name, text in by_hand.items()]
     parts = [need._asdict() for need in needs]
-    print_result({"table": recipe.name, "needs": recipe.needs, "parts": parts}, lines, json)
+    print_result({"table": recipe.name, "needs": recipe.needs, "parts": parts, "by_hand": by_hand}, lines, json)
     if lacking := sum(need.stops for need in needs):
         raise NothingFound(f"{lacking} of {len(needs)} needs have to be met by hand first; see above")
 
@@ -96,6 +98,7 @@ def _table(recipe: TableRecipe, folder: Path, sample: bool, *, failed: Mapping[s
     rows = [cell._asdict() for cell in found]
     fields = {"table": recipe.name, "sample": sample, "note": table.note, "cells": rows, "failed": failed}
     print_result(fields, [as_text(table)], json)
+    conclude(f"written to {folder / 'table.md'}")
     for system, why in failed.items():
         warn(f"{system} is not in the table: {why}; run the same line again to go on from there")
     exit_if_failed(failed)

@@ -24,6 +24,7 @@ from eyespot.cli.console import (
     print_summary,
     progress_bar,
     warn,
+    warn_all,
 )
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter, without_no
@@ -67,8 +68,7 @@ def run(
     server: bool = typer.Option(True, "--server/--no-server", help="Ask a server of this gallery that runs here."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
-    if json + output.paths + output.print0 > 1:
-        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
+    _refuse_conflicts(settings, output, json)
     refuse_on_cluster(settings.adapt, backend)
     from eyespot.search.query_language import refuse_halves
 
@@ -89,7 +89,7 @@ def run(
     collection.backend = context.with_resource(backend_on(backend)) or collection.backend
     if without_query and settings.filters:
         listed = collection.by_date(_allowed(collection, settings), few, grouped, settings)
-        return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json)
+        return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json, settings.dry_run)
     wanted = collection.query(words, image)
     if _minus_words(words or ""):
         from eyespot.search.query_language import format_query
@@ -97,11 +97,11 @@ def run(
         warn(f"searched as: {format_query(wanted)}; quotes around a word keep its minus")
     run, rewriting = _ranked(collection, wanted, settings, grouped)
     view = RerankView(settings, accuracy, collection.gallery.path)
-    if settings.dry_run:
+    if settings.dry_run and settings.rerank:
         return view.tell_plan(run, wanted, json)
     shown = view.output(run, wanted)
     reasons = _shares(collection, wanted, shown.run, rewriting) if output.why else _why(collection, wanted, shown.run)
-    _show(collection, replace(shown, why=reasons), started, output, json)
+    _show(collection, replace(shown, why=reasons), started, output, json, settings.dry_run)
     if (result := shown.result) is not None:
         # Pictures without a verdict, or with one that their ranking cannot use
         exit_if_failed(result.stats.failed or result.unscored or result.stopped)
@@ -179,6 +179,16 @@ def _minus_words(text: str) -> list[str]:
     return [word for word in text.split() if MINUS_WORD.fullmatch(word)]
 
 
+def _refuse_conflicts(settings: SearchSettings, output: HitsOut, json: bool) -> None:
+    """`UsageError` for forms of output that exclude each other, and for a dry run of nothing."""
+    if json + output.paths + output.print0 > 1:
+        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
+    if settings.dry_run and not (settings.rerank or output.writes):
+        raise UsageError(
+            "--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp, --csv or --html"
+        )
+
+
 def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
     """`UsageError` for what compares pictures with a query, or moves one, where there is none."""
     if why:
@@ -191,20 +201,28 @@ def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
         raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
 
 
-def _show(collection: Collection, shown: SearchOutput, started: float, output: HitsOut, json: bool) -> None:
+def _show(
+    collection: Collection, shown: SearchOutput, started: float, output: HitsOut, json: bool, dry_run: bool = False
+) -> None:
     """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
+    from eyespot.photos.places import absent_notes
+    from eyespot.search.by_words import as_fields
+
     took_ms = round((time.perf_counter() - started) * 1000, 1)
-    if output.html:
+    if output.html and not dry_run:
         from eyespot.search.hits import Hits, write_html
 
         write_html(output.html, [Hits(shown.sheet)], captions=["taken"] * (shown.column == "taken"))
     for sentence in shown.run.notes:
         warn(f"{sentence}; --no-teach turns this off" if getattr(sentence, "code", "") == "taught" else sentence)
     items = _items(shown)
+    absent = absent_notes([item["path"] for item in items], collection.gallery.path)
+    warn_all(absent)
     remember_hits(collection.gallery.path, [item["id"] for item in items])
     if json:
         header, names = shown.run.header, ("query", "by", "moved", "exact", "recall", "likely_above")
         facts = {name: header[name] for name in names if name in header}
+        facts |= {"notes": as_fields(absent)} if absent else {}
         print_json({**facts, **shown.header, "took_ms": took_ms, "items": items})
     elif output.paths or output.print0:
         paths = [item["path"] for item in items if item["path"]]
@@ -216,7 +234,7 @@ def _show(collection: Collection, shown: SearchOutput, started: float, output: H
         if output.pictures and sys.stdout.isatty():
             _show_pictures(items, output.open)
         _print(items, shown.column, None if shown.result else shown.run.header.get("likely_above"))
-    exit_if_failed(output.write_all(items, shown.sheet))
+    exit_if_failed(output.write_all(items, shown.sheet, dry_run))
 
 
 def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:

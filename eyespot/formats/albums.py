@@ -33,30 +33,32 @@ class AlbumReport(NamedTuple):
     known: list[Path]  # of the files, those that were there as they should be
 
 
-def copy_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
+def copy_hits(hits: Iterable[Hit], folder: Path, dry_run: bool = False) -> AlbumReport:
     """Copy the originals, byte for byte, into a folder; those out of a tar as well, and a video once for its frames.
 
-    Raises OSError where the folder cannot be written.
+    With `dry_run` nothing is written. Raises OSError where the folder cannot be written.
     """
-    return _write_album(hits, folder, _copying)
+    return _write_album(hits, folder, _copying, dry_run)
 
 
-def link_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
+def link_hits(hits: Iterable[Hit], folder: Path, dry_run: bool = False) -> AlbumReport:
     """Put links to the originals into a folder, one to a video for all its frames.
 
-    What lies in a tar cannot be linked and is among the failed.
+    What lies in a tar cannot be linked and is among the failed. With `dry_run` nothing is written.
 
     Raises OSError where the folder cannot be written.
     """
-    return _write_album(hits, folder, _linking)
+    return _write_album(hits, folder, _linking, dry_run)
 
 
 _Placing = tuple[Callable[[Path], bool], Callable[[Path], None]]
 """Whether a file that is there stands for a picture already, and how to write one that does."""
 
 
-def _write_album(hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool], _Placing]) -> AlbumReport:
-    make_folder(folder)
+def _write_album(
+    hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool], _Placing], dry_run: bool
+) -> AlbumReport:
+    placing = _ready(folder, placing, dry_run)
     report, names = AlbumReport([], [], []), FileNames()
     videos: set[str] = set()
     for hit in hits:
@@ -83,6 +85,14 @@ def _write_album(hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool
             write(file)
         report.files.append(file)
     return report
+
+
+def _ready(folder: Path, placing: Callable[[str, bool], _Placing], dry_run: bool) -> Callable[[str, bool], _Placing]:
+    """The folder, made; in a dry run it is not, and nothing is written."""
+    if dry_run:
+        return lambda path, is_video: (placing(path, is_video)[0], lambda _file: None)
+    make_folder(folder)
+    return placing
 
 
 def _copying(path: str, is_video: bool) -> _Placing:

@@ -28,8 +28,8 @@ _OPEN = b'<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>\n'
 _CLOSE = b'\n<?xpacket end="w"?>\n'
 
 
-def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
-    """Add a keyword to the sidecar of each hit; one that has it already is left as it is.
+def add_keyword(hits: Iterable[Hit], keyword: str, dry_run: bool = False) -> AlbumReport:
+    """Add a keyword to the sidecar of each hit; one that has it already is left as it is, and with `dry_run` all are.
 
     A sidecar that is not XMP, and a photo in an archive, are among the failed. Raises OSError where a sidecar cannot be
     written.
@@ -51,12 +51,11 @@ def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
         else:
             if sidecar in report.files:  # of another frame of the same video
                 continue
-            if after is None:
-                report.known.append(sidecar)
-            else:
+            report.files.append(sidecar)
+            report.known.extend([sidecar] * (after is None))
+            if after is not None and not dry_run:
                 with new_file(sidecar) as file:
                     file.write(after)
-            report.files.append(sidecar)
     return report
 
 

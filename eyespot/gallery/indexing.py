@@ -26,7 +26,7 @@ from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
-from eyespot.models.installed import in_known_space
+from eyespot.models.installed import in_known_space, remember_gallery
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root, numbers_of
@@ -101,6 +101,8 @@ def index(
             open_things.callback(job.index.close)
             open_things.callback(job.words.close)
             job.summary.notes += notes
+            if any(encoder.space.encoder.startswith("model:") for encoder in encoders):
+                remember_gallery(str(gallery.resolve()))
             summary = job.run([root for path in paths for root in roots_of(str(path))])
         if options.repair:
             summary.damaged = integrity.faults(gallery, options.progress)
@@ -187,8 +189,7 @@ class _IndexJob:
         visited = {}
         for root in roots:
             if not is_there(root):
-                line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
-                advice = f"its pictures are kept; if it is gone for good, take it out with: {line}"
+                advice = f"its pictures are kept; if you moved them, index the new place first; {self._without(root)}"
                 tail = advice if root in self.index.roots().values() else "nothing to index there"
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
@@ -205,10 +206,22 @@ class _IndexJob:
             self.summary.notes.append(f"{count} ({why}), such as {name} for {path}; --json lists them")
         return visited
 
+    def _without(self, root: Root) -> str:
+        """How a root is taken out of the gallery."""
+        line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
+        return f"if {root.place} is gone for good, take it out with: {line}"
+
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
-        for number, root in visited.items():
-            known, not_seen, lost = self.index.gone(number)
+        for number, root in self.index.roots().items():
+            away = number not in visited and root.kind != "import" and not is_there(root)
+            known, not_seen, lost = (0, self.index.seen_elsewhere(number), 0) if away else self.index.gone(number)
+            if moved := not_seen - lost:
+                note = f"{moved} files of {root.place} are gone, and their pictures lie elsewhere (moved, or copies)"
+                note += "; nothing was embedded again, and vectors, judgements and lists stay"
+                self.summary.notes.append(note + f"; {self._without(root)}" * away)
+            if away:
+                continue
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.index.forget_gone(number)
                 self.summary.notes += [f"{lost} pictures are gone from {root.place}"] if lost else []

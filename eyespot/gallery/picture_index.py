@@ -188,6 +188,12 @@ class PictureIndex(PictureTables):
         ).fetchone()
         return int(known), int(not_seen), int(lost)
 
+    def seen_elsewhere(self, number: int) -> int:
+        """Pictures of a root that are also in one that this run has looked through."""
+        elsewhere = _SEEN_ELSEWHERE.format(", ".join(map(str, self._visited)))
+        inside = f"folder IN (SELECT number FROM folders WHERE root = ?) AND place >= {VIDEO}"
+        return int(self._one(f"SELECT count(*) FROM paths WHERE {inside} AND EXISTS ({elsewhere})", number))
+
     def forget_gone(self, number: int) -> None:
         """Drop the files of a root that were not found."""
         with self.transaction():

@@ -32,7 +32,7 @@ from eyespot.gallery.postings import (
     open_table,
     read_about,
 )
-from eyespot.gallery.word_texts import Sources, fill_some, read_sources
+from eyespot.gallery.word_texts import fill_some, read_sources
 from eyespot.storage.digests import damaged_at_a_glance
 
 if TYPE_CHECKING:
@@ -176,7 +176,10 @@ class WordIndex:
 
         def made(lacking: list[tuple[str, Hashable, bytes]]) -> list[Lists]:
             def answers(connection: sqlite3.Connection) -> list[Lists]:
-                among = "" if self.hidden is None else _columns(read_sources(connection), self.hidden)
+                among = ""
+                if (hidden := self.hidden) is not None:  # in FTS5's language, the columns that are searched
+                    names = enumerate(name for name, _ in read_sources(connection))
+                    among = f"{{{' '.join(f'c{at}' for at, name in names if name is None or not hidden(name))}}} : "
                 return [read(table, connection, f"{among}({by_key[key]})") for key in lacking]
 
             return self._ask(table, answers)
@@ -208,12 +211,6 @@ def _state(place: Path) -> tuple[int, ...]:
         status = place.stat()
         return status.st_ino, status.st_mtime_ns, status.st_size
     return ()
-
-
-def _columns(sources: Sources, hidden: Callable[[str], bool]) -> str:
-    """What narrows a question in FTS5's language to the columns that are searched."""
-    shown = (f"c{number}" for number, (name, _) in enumerate(sources) if name is None or not hidden(name))
-    return f"{{{' '.join(shown)}}} : "
 
 
 def _query_words(words: Sequence[QueryWord | str]) -> list[QueryWord]:

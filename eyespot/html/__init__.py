@@ -38,7 +38,8 @@ def environment(folder: Path = Path(__file__).parent / "templates") -> Environme
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_tidied,
+        # A path may hold halves of characters and marks that turn text around; plain text keeps its spaces
+        finalize=lambda one: tidy(one) if type(one) is str and not (one.isascii() and one.isprintable()) else one,
     )
     made.globals["img"], made.filters["lines"] = img, _lines
     return made
@@ -54,12 +55,6 @@ def tidy(text: str) -> str:
     whole = text.encode("utf-8", "replace").decode()  # a file name that is not UTF-8 holds halves of characters
     shown = (char for char in whole if char.isspace() or char in JOINERS or unicodedata.category(char) not in _UNSEEN)
     return " ".join("".join(shown).split())
-
-
-def _tidied(value: Any) -> Any:
-    """A path may hold halves of characters and marks that turn text around; plain text keeps its spaces."""
-    plain = type(value) is not str or (value.isascii() and value.isprintable())
-    return value if plain else tidy(value)
 
 
 def safe(raw: str) -> str:

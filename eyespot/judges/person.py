@@ -54,12 +54,17 @@ class PersonJudge(FreeJudge):
 
 
 def at_terminal(shown: str) -> str:
-    """What is typed below what is shown; `UsageError` where there is no terminal to show it on."""
+    """What is typed below what is shown, "" by Ctrl-C; `UsageError` where there is no terminal to show it on."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("a person is asked on a terminal, or on the page (eyespot serve); or choose another judge")
     sys.stderr.write(shown)
     sys.stderr.flush()
-    return sys.stdin.readline()
+    typed = ""
+    with suppress(KeyboardInterrupt):  # who leaves by Ctrl-C loses nothing either
+        typed = sys.stdin.readline()
+    if not typed:
+        sys.stderr.write("\n")
+    return typed
 
 
 def load(rest: str = "", *, ask: Ask = at_terminal, **_unused: Any) -> PersonJudge:

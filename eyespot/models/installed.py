@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Container, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -15,7 +16,7 @@ from eyespot.storage.digests import file_sha256
 from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import Encoder, EyespotError, Space, UsageError
 
-RECORD, MOVED = "model.toml", "moved.toml"
+RECORD, MOVED, GALLERIES = "model.toml", "moved.toml", "galleries.txt"
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,19 @@ def moved_to(folder: Path) -> Path:
     """Where the export of a folder that is gone lies now, if that is known; else the folder."""
     known = {} if folder.exists() else _moved()
     return Path(known.get(f"onnx:{folder}", f"onnx:{folder}").removeprefix("onnx:"))
+
+
+def known_galleries() -> list[str]:
+    """The galleries that were made with a model on this machine, wherever they lie."""
+    return (home() / GALLERIES).read_text("utf-8").splitlines() if (home() / GALLERIES).is_file() else []
+
+
+def remember_gallery(gallery: str) -> None:
+    """Write down that a gallery was made with a model, where that can be written."""
+    with suppress(OSError):
+        if gallery not in known_galleries():
+            with (home() / GALLERIES).open("a", encoding="utf-8") as file:
+                file.write(f"{gallery}\n")
 
 
 def place_of(name: str, variant: str) -> Path:

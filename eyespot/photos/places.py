@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot.photos.found import Seen, reason, refuse_size
 from eyespot.photos.names import NamedFiles, real_name, stored_name
-from eyespot.photos.videos.addresses import FRAGMENT, frame_at, frame_of, is_video
+from eyespot.photos.videos.addresses import FRAGMENT, file_of, frame_at, frame_of, is_video
 from eyespot.storage.parquet_bytes import read_row
-from eyespot.types import UsageError
+from eyespot.types import Note, UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -134,6 +135,17 @@ def archive_of(place: str) -> str | None:
     """The tar or parquet file that a full path leads into; None for a file of its own."""
     ends = (end.end() for end in re.finditer(r"\.(?:tar(?=/)|parquet(?=/\d))", place, re.IGNORECASE))
     return next((place[:end] for end in ends if os.path.isfile(place[:end])), None)
+
+
+def absent_notes(places: Sequence[str | None], gallery: Path) -> list[Note]:
+    """What to do about pictures of which no file is there any more; none for one without a place of its own."""
+    known = [one for one in places if one and os.path.isabs(one)]
+    absent = [one for one in known if not os.path.lexists(file_of(one)) and archive_of(one) is None]
+    if not absent:
+        return []
+    line = f"index the new place: eyespot index PHOTOS -g {quote(str(gallery))}"
+    count = f"{len(absent)} of {len(places)} photos are not where they were, such as {absent[0]}"
+    return [Note("absent", f"{count}; if you moved them, {line}; or is a disk not mounted?")]
 
 
 def place_alike(place: str) -> str | None:

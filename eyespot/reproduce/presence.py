@@ -35,6 +35,13 @@ def presences(recipe: TableRecipe, work: Path) -> list[Presence]:
         about = f"{data.place}, {size(data.bytes)}, licence: {data.licence}" + ("" if data.required else ", optional")
         stops = not here and data.required and not data.source
         found.append(Presence("data", data.what, here, about, way, stops))
+    for command in recipe.commands(sample=False):
+        program = command.line.split()[0]
+        if program != "eyespot" and "://" in command.line:  # which another program fetches, as git does
+            here, lacks = (work / command.makes).exists(), shutil.which(program) is None
+            way = f"{f'install {program}; then ' * lacks}eyespot reproduce {recipe.name} runs: {command.line}"
+            about = f"{command.makes}, {size(None)}, by {program}"
+            found.append(Presence("data", command.id, here, about, way, stops=lacks and not here))
     for one in recipe.weights:
         commit = cached_commit(one.hub)
         about = f"{size(one.bytes)}{f' ({one.how})' if one.how else ''}, revision {commit or one.revision}; "

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,11 @@ PARQUETS = ("*.parquet", "data/*.parquet")  # where the hub's layout has them
 
 def read_run(path: Path | str, format: str | None = None) -> Run:
     """A run from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
-    path = Path(path)
+    with _hinting_at_a_swap(Path(path), lambda: _read_qrels(Path(path)), "judgements"):
+        return _read_run(Path(path), format)
+
+
+def _read_run(path: Path, format: str | None = None) -> Run:
     name, _, part = (format or _run_format(path)).partition(":")
     if name == "rerank-set":
         return _candidates(reranking.read(path, part or None))
@@ -84,7 +89,11 @@ def read_run(path: Path | str, format: str | None = None) -> Run:
 
 def read_qrels(path: Path | str, format: str | None = None) -> Qrels:
     """Judgements from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
-    path = Path(path)
+    with _hinting_at_a_swap(Path(path), lambda: _read_run(Path(path)), "a ranking"):
+        return _read_qrels(Path(path), format)
+
+
+def _read_qrels(path: Path, format: str | None = None) -> Qrels:
     name, _, part = (format or _qrels_format(path)).partition(":")
     collections = _collections(path, part)
     if name in collections:
@@ -99,6 +108,18 @@ def read_qrels(path: Path | str, format: str | None = None) -> Qrels:
     }
     reader: Callable[[Path], Qrels] = _chosen(readers, name, QRELS_FORMATS)
     return reader(path)
+
+
+@contextmanager
+def _hinting_at_a_swap(path: Path, other: Callable[[], object], what: str) -> Iterator[None]:
+    """Let the error of this block say if the file reads well as the `other` thing."""
+    try:
+        yield
+    except UsageError as error:
+        with suppress(UsageError, OSError):
+            other()
+            error.args = (f"{error}; as {what} it reads well: are two files swapped?",)
+        raise
 
 
 def read_judged(path: Path | str, format: str | None = None) -> JudgedQueries:

@@ -11,9 +11,8 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, TypeAlias, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +140,7 @@ def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
     types = dict(zip(wanted, (pa.string(), pa.string(), pa.float64()), strict=True))  # query, image, value
     try:
         table = csv.read_csv(
-            BytesIO(data),
+            cast(IO[bytes], pa.BufferReader(data)),
             csv.ReadOptions(column_names=names, block_size=BLOCK),
             csv.ParseOptions(delimiter=mark, quote_char=False),
             csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[]),
@@ -181,6 +180,8 @@ def _line_by_line(path: Path, data: bytes, kind: _Kind) -> ThreeColumns:
         if (query, image) in rows:
             refuse(path, f"line {number}", f"query {query!r} {kind.twice} image {image!r} twice; keep one of the two")
         rows[query, image] = value
+    if kind is _RUN and len(rows) > 1 and {image for _, image in rows} == {"0"}:
+        refuse(path, "", f"has judgements, `query 0 image grade`, and no ranking; {kind.expected}")
     values = np.array(list(rows.values()), np.float64)  # (rows,)
     return IdColumn.of(query for query, _ in rows), IdColumn.of(image for _, image in rows), values
 

@@ -69,7 +69,7 @@ class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
         "The prompt of the judge: a name or a TOML file.", metavar="NAME|FILE", usual="its own", **_JUDGE
     )
     dry_run: bool = setting(
-        "Only print how many requests the judge would get, and their cost.",
+        "Only say what the judge would be sent, and its cost; in a search without one, what would be written.",
         default=False,
         panel=JUDGES,
         python="JudgeRerank.plan counts them",
@@ -111,7 +111,7 @@ class JudgeSettings(JudgeOptions):
     def _needs_a_judge(self) -> Self:
         """What says how a judge works needs one; `prices` and `ledger` may be settings that other verbs need."""
         if self.rerank is None:
-            self.refuse_alone("calibrate", "depth", *OF_A_JUDGE, "dry_run")
+            self.refuse_alone("calibrate", "depth", *OF_A_JUDGE)
         if self.calibrate is None and self.accuracy is not None:
             raise SettingsConflict("{accuracy} is about a calibration; ask for one, as in {calibrate} 30")
         if self.calibrate is not None and self.blend is not None:

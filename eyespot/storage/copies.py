@@ -177,9 +177,10 @@ class CopiedLedger(sqlite3.Connection):
         if self.total_changes and not self.derived:
             wanted |= self.tables & there
         for table in sorted(wanted):
-            if _is_due(self, table, folder):
+            rows, copied_rows = _count(self, table), _copied_count(folder, table)
+            if rows <= _SMALL or copied_rows < 0 or abs(rows - copied_rows) * _GROWTH >= rows:
                 write_copy(self, table, folder)
-            else:
+            else:  # a large copy is not worth writing again for a few rows
                 with in_turn(folder / DIGESTS), rewriting(folder, [_behind(table)]) as digests:
                     digests[_behind(table)] = NOTHING
                 (folder / _behind(table)).touch()
@@ -188,12 +189,6 @@ class CopiedLedger(sqlite3.Connection):
 def _behind(table: str) -> str:
     """The name of the empty file that says that a copy lacks rows or changes; its line among the digests counts."""
     return f"{table}.behind"
-
-
-def _is_due(sql: sqlite3.Connection, table: str, folder: Path) -> bool:
-    """Whether a copy is worth writing again: a large one is not for a few rows."""
-    rows, copied = _count(sql, table), _copied_count(folder, table)
-    return rows <= _SMALL or copied < 0 or abs(rows - copied) * _GROWTH >= rows
 
 
 def _count(sql: sqlite3.Connection, table: str) -> int:

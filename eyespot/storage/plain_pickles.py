@@ -82,15 +82,9 @@ def _text(value: Any) -> str:
     return value
 
 
-def _number(kind: _NumberKind, data: bytes) -> Any:
-    """A scalar of numpy as a number of Python."""
-    (value,) = np.frombuffer(data, kind.numpy).tolist()
-    return value
-
-
 CALLS: dict[str, Callable[..., Any]] = {
     "_reconstruct": lambda *_: _Array(),
-    "scalar": _number,
+    "scalar": lambda kind, data: np.frombuffer(data, kind.numpy).item(),
     "dtype": lambda code, *_: _NumberKind(_text(code)),
     "ndarray": lambda *_: _Array(),
     "_codecs.encode": lambda text, encoding: _text(text).encode("latin1"),

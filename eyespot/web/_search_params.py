@@ -39,10 +39,6 @@ class _OrBlank:
         return {**schema, "anyOf": [*schema["anyOf"], {"type": "string", "pattern": r"^\s*$"}]}
 
 
-def _all_filled(value: Any) -> Any:
-    return [one for one in value if _filled(one) is not None] if isinstance(value, list) else value
-
-
 def is_text(value: str) -> str:
     """Halves of characters are not text, and no file's name or database takes a NUL."""
     if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -60,7 +56,7 @@ Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidato
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled), _OrBlank()]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(is_text)], ...],
-    BeforeValidator(_all_filled),
+    BeforeValidator(lambda value: [*filter(_filled, value)] if isinstance(value, list) else value),
     Field(max_length=50),
 ]
 

@@ -172,15 +172,8 @@ class ValueRequest(BaseModel):
     under: str = Field("", max_length=1000)
 
 
-def value_request(wanted: Annotated[ValueRequest, Query()]) -> ValueRequest:
-    """The values that an address asks for; as a dependency a search may stand beside it."""
-    return wanted
-
-
 @router.get("/values")
-def values(
-    request: Request, state: State, given: Given, wanted: Annotated[ValueRequest, Depends(value_request)]
-) -> Response:
+def values(request: Request, state: State, given: Given, wanted: Annotated[ValueRequest, Query()]) -> Response:
     """The values of a column that hold a text, or what lies under a taxon: to be laid into the filters."""
     snapshot = state.snapshots.current(given.encoder)
     taxa = facets_of(snapshot).taxa

@@ -99,6 +99,19 @@ def test_a_table_without_marks_takes_none_back_and_empty_ones_do(twelve: Place, 
     assert labelled == [1, 1, 0]
 
 
+def test_open_photos_and_criteria_are_listed_and_a_picture_is_not_a_table(twelve: Place, tmp_path: Path) -> None:
+    audit = ("annotate", "audit", "1", "--as", "Ada", "--size", 5, *twelve)
+
+    drawn = done(*audit).stdout.splitlines()
+    done("annotate", "mark", "1", marks(tmp_path / "m.csv", {drawn[1].strip(): "n"}), "--as", "Ada", *twelve)
+    left = done(*audit, "--join").stdout.splitlines()
+
+    assert "5 are open" in drawn[0] and "4 are open" in left[0] and [drawn[0][:2], *drawn[2:]] == ["5 ", *left[1:]]
+    assert "visible in the picture alone (open)" in done("annotate", "status", *twelve).stdout
+    assert run_json("annotate", "status", *twelve)["1"]["criteria"]["feasible"] == "open"
+    refuses("annotate", "mark", "1", tmp_path / "0001.jpg", "--as", "Ada", *twelve)
+
+
 def test_no_agreement_beyond_chance_is_made_of_one_kind_of_mark(twelve: Place, tmp_path: Path) -> None:
     with AnnotationStore(twelve[1] / "ledger.sqlite") as store:
         for who in ("Ada", "Bo"):
@@ -149,6 +162,9 @@ def test_a_second_person_joins_an_audit(twelve: Place, tmp_path: Path) -> None:
         store.mark("1", "Ada", {one["image"]: "n" for one in drawn["photos"]})
         state = standing(store, "1", "Ada").audit
 
+    assert drawn["open"] == [one["image"] for one in drawn["photos"]]
+    assert done(*audit, "Ada", "--join", code=2).stdout == ""  # all are marked
     assert listed == {"query": "1", "new": 9, "listed": 12, "unknown": 1}
-    assert joined == drawn and len(drawn["photos"]) == 10
+    assert joined | {"open": drawn["open"]} == drawn and len(drawn["photos"]) == 10
+    assert {*joined["open"]} == {*drawn["open"]} - {photo(5), photo(6)}  # Bo's marks count in his audit
     assert state is not None and state.done == state.size == 10

@@ -52,6 +52,19 @@ def test_hits_go_where_they_are_wanted(gallery: Path) -> None:
         assert f"eyespot: {sentence}; 2 were already\n" in again
 
 
+def test_a_dry_run_says_what_would_be_written_and_writes_nothing(gallery: Path) -> None:
+    here, before = gallery.parent, {*gallery.parent.rglob("*.*")}
+    files = ("--copy", "copies", "--album", "links", "--csv", "hits.csv", "--xmp", "blots", "--html", "hits.html")
+
+    shown = done("search", "blots", "-g", gallery, *files, "--dry-run", cwd=here).stderr
+
+    assert {*here.rglob("*.*")} == before and not (here / "copies").exists()
+    for place in ("copied to copies, as copies/", "linked in links, as links/", f"given the keyword blots, as {here}"):
+        assert f"2 pictures would be {place}" in shown
+    assert "hits.csv would get" in shown and "hits.html would get" in shown
+    assert "--copy" in refuses("search", "blots", "-g", gallery, "--dry-run", cwd=here)
+
+
 def test_what_cannot_be_copied_is_named_and_the_exit_code_is_3(gallery: Path) -> None:
     (gallery.parent / "photos" / "0.jpg").unlink()
 

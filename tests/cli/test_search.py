@@ -18,7 +18,7 @@ import eyespot
 from eyespot import sample
 from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_process
-from tests.worlds import draw, index_gallery
+from tests.worlds import draw, draw_photos, index_gallery
 
 Search = Callable[..., list[dict[str, Any]]]
 
@@ -41,6 +41,19 @@ def test_a_picture_finds_itself_first(search: Search) -> None:
 
     assert first["path"] == picture and first["score"] == pytest.approx(1, abs=1e-4)
     assert second["score"] < 0.999
+
+
+def test_hits_whose_photos_have_moved_carry_a_note(tmp_path: Path) -> None:
+    photos, line = tmp_path / "photos", ("search", "a dot", "-g", tmp_path / "gallery")
+    index_gallery(tmp_path / "gallery", draw_photos(photos, 3))
+    there = run_json(*line)
+    (photos / "more").mkdir()
+    (photos / "1.jpg").rename(photos / "more" / "1.jpg")
+    moved = run_json(*line)
+
+    (note,) = moved["notes"]
+    assert "notes" not in there and note["code"] == "absent" and "1 of 3 photos" in note["sentence"]
+    assert f"eyespot index PHOTOS -g {tmp_path / 'gallery'}" in done(*line).stderr
 
 
 def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_gallery: Path) -> None:

@@ -254,6 +254,7 @@ def test_doctor_finds_vectors_that_no_longer_fit_their_encoder(width: int, more:
 @pytest.mark.long
 def test_the_demo_writes_a_page_to_look_at_and_prints_five_searches(tmp_path: Path) -> None:
     searches = run_json("demo", "--out", tmp_path / "there", cwd=tmp_path)
+    assert done("demo", "--photos").stdout == f"{sample.photos()}\n"
 
     assert len(searches) == 5 and all(len(one["items"]) == 5 for one in searches)
     page = (tmp_path / "there" / "demo.html").read_text()

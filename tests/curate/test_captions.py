@@ -299,7 +299,10 @@ def test_the_page_runs_as_it_stands(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_page_on_labelling_runs_up_to_the_server_that_it_starts(tmp_path: Path) -> None:
-    (script,) = blocks(ROOT / "docs" / "research" / "annotate.md", "sh")
+    page = ROOT / "docs" / "research" / "annotate.md"
+    (script,) = blocks(page, "sh")
     *lines, last = script.splitlines(keepends=True)
     *_, listed = run_lines("".join(lines), tmp_path)
-    assert last == "eyespot serve\n" and listed.stdout.splitlines()[-1] == "50 new photos on the list, 50 in all"
+    assert last == "eyespot serve\n" and "50 new photos on the list, 50 in all" in listed.stdout
+    assert run_code("\n".join(blocks(page, "python")), tmp_path) == "3 of 60\n"
+    assert (tmp_path / "labelled" / "qrels.json").is_file()

@@ -319,12 +319,12 @@ def output(gallery: Path, usual: int, most: int, times: int = 1) -> str:
 @pytest.mark.long
 def test_files_that_are_more_than_the_usual_limit_are_opened(many_shards_gallery: Path) -> None:
     """The limit is raised as far as it may be, also for what is open already; codes are not silently left out."""
-    assert output(many_shards_gallery, 100, 1000) == output(many_shards_gallery, 100, 5000, times=4) == "60 True\n"
+    assert output(many_shards_gallery, 100, 5000, times=4) == "60 True\n"
     few = output(many_shards_gallery, 100, 150)
     assert few.startswith("60 False the int8 codes are 180 files")
     (advice,) = re.findall(r"ulimit -n (\d+)", few)
     assert output(many_shards_gallery, 100, int(advice)) == "60 True\n"
-    assert "ulimit" in output(many_shards_gallery, 70, 70) or "raise the limit" in output(many_shards_gallery, 70, 70)
+    assert re.search("ulimit|raise the limit", output(many_shards_gallery, 70, 70))
 
 
 def test_a_search_reads_notes_without_their_fingerprints(many_shards_gallery: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import read_stored
 from eyespot.storage.digests import DIGESTS, damaged_at_a_glance
 from eyespot.types import EyespotError, UsageError, no_progress
-from tests.command import run_eyespot, run_process
+from tests.command import run_eyespot
 from tests.made_once import made_once
 from tests.wording import raises
 from tests.worlds import draw, galleries, index_gallery, make_gallery, second_encoder
@@ -259,18 +258,3 @@ def test_transfers_are_a_setting(large: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("EYESPOT_TRANSFERS", number)
     publish(large, url_of(tmp_path))
     assert contents(fetch(url_of(tmp_path))) == contents(large)
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="a limit on the size of files stands in for a full disk")
-def test_a_full_disk_is_one_sentence_and_the_same_line_goes_on(large: Path, tmp_path: Path) -> None:
-    publish(large, url_of(tmp_path))
-    line, home = ("search", "stripes", "-g", url_of(tmp_path)), {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    full = run_process(*line, before=["bash", "-c", 'ulimit -f 10000; exec "$@"', "-"], **home)
-    (copy,) = (tmp_path / "cache" / "eyespot" / "galleries").iterdir()
-    came = {path: path.stat().st_ino for path in copy.rglob("*.parquet")}
-
-    assert full.returncode == 1 and len(full.stderr.splitlines()) == 1, full.stderr
-    assert "make room" in full.stderr and len(came) == 2
-    assert run_eyespot(*line, **home).returncode == 0
-    assert {path: path.stat().st_ino for path in came} == came and (copy / "shards" / "00001" / "large.bin").is_file()

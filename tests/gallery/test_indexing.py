@@ -292,7 +292,8 @@ def test_a_moved_folder_is_followed_without_asking(gallery: Path, photos: Path) 
     for place in list(photos.glob("*.jpg")):
         place.rename(photos / "new place" / place.name)
     summary = index_gallery(gallery, photos)
-    assert (summary.embedded, summary.pictures, summary.paths, summary.notes) == (0, 9, 9, [])
+    (note,) = summary.notes
+    assert (summary.embedded, summary.pictures, summary.paths) == (0, 9, 9) and "lie elsewhere (moved" in note
     assert all(Path(path).is_file() for paths in live_paths(gallery).values() for path in paths)
 
 
@@ -301,6 +302,7 @@ def test_photos_that_moved_to_another_root_are_shown_where_they_are(gallery: Pat
     photos.rename(photos.with_name("a new disk"))
     summary = index_gallery(gallery, photos.with_name("a new disk"))
     assert summary.embedded == 0 and all(Path(fact["path"]).is_file() for fact in facts_of(gallery))
+    assert "9 files" in summary.notes[0] and f"--remove {photos}" in summary.notes[0]
 
 
 def test_a_lost_index_is_made_again_from_the_shards(gallery: Path, photos: Path) -> None:

@@ -1,13 +1,9 @@
-"""Galleries published to an address and searched in a copy: complete, checked, up to date, and through kills."""
+"""Galleries published to an address and searched in a copy: complete, checked, and up to date."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -26,8 +22,6 @@ from tests.examples import examples
 from tests.made_once import made_once
 from tests.wording import raises
 from tests.worlds import draw, draw_photos, index_gallery
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -219,35 +213,3 @@ def test_a_copy_is_what_was_published_last(tmp_path_factory: pytest.TempPathFact
         elif step == "fetch":
             assert contents(fetch(at(folder), copy)) == published
     assert contents(fetch(at(folder), copy)) == published
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from eyespot.gallery.remote import fetch, publish
-what, gallery, url = sys.argv[1:]
-def tell(*_):
-    print("on", flush=True)
-publish(Path(gallery), url, progress=tell) if what == "publish" else fetch(url, Path(gallery), tell)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("what", ["publish", "fetch"])
-def test_killed_anywhere_it_ends_in_the_same(tmp_path: Path, what: str) -> None:
-    """Killed after every file in turn, then once to the end; in between, readers have the old gallery or the new."""
-    gallery, copy = make(tmp_path, 9), tmp_path / "copy"
-    if what == "fetch":
-        publish(gallery, at(tmp_path))
-    line = [sys.executable, "-c", KILLED, what, str(gallery if what == "publish" else copy), at(tmp_path)]
-    for files in range(1, 5):
-        process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
-        assert process.stdout is not None
-        for _ in range(files):
-            process.stdout.readline()
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
-
-    assert contents(fetch(at(tmp_path), copy)) == contents(gallery)
-    assert names("green stripes", copy) == names("green stripes", gallery)

@@ -210,22 +210,6 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path, times
     assert len(images) <= len(promised) + times  # of each run one whose acknowledgement was cut off
 
 
-@pytest.mark.long
-def test_two_programs_that_begin_a_ledger_at_once_record_all_and_a_third_can_read(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.sqlite"
-    pair = [Recorder(path, who) for who in "ab"]
-    for other in pair:
-        other.wait_for(20)
-    with Judgements(path) as ledger:
-        meanwhile = verdicts(ledger)
-    promised = {image for other in pair for image in other.kill()}
-    with Judgements(path) as ledger:
-        images = [row.judgement.image for row in ledger.rows()]
-
-    assert {f"{who}{number}" for who in "ab" for number in range(20)} <= set(meanwhile)
-    assert promised <= set(images) and len(images) == len(set(images))
-
-
 def test_reading_goes_on_while_another_program_is_in_the_middle_of_writing(ledger: Judgements) -> None:
     ledger.record([entry("a")])
     other = sqlite3.connect(ledger.path, isolation_level=None)

@@ -131,12 +131,15 @@ def test_a_gallery_and_its_export_move_and_grow(env: dict[str, str], tmp_path: P
 
 
 def test_a_model_that_a_gallery_needs_stays(env: dict[str, str], tmp_path: Path) -> None:
-    """One at or above this folder, at home, or a copy of a published one; which were looked at is said."""
+    """One made here, at or above this folder, at home, or a copy of a published one; which were looked at is said."""
     run("models", "get", "org/siglip", **env)
-    photos = draw_photos(tmp_path / "photos", 1)
+    photos, noted = draw_photos(tmp_path / "photos", 1), Path(env["EYESPOT_MODELS"]) / installed.GALLERIES
     places = [tmp_path / "a" / ".eyespot", tmp_path / "HOME" / "Pictures" / ".eyespot"]
-    for place in places:
+    for place in (*places, places[0]):
         run("index", photos, "-e", "org/siglip", "-g", place, **env)
+    assert noted.read_text().splitlines() == [str(place) for place in places]
+    assert str(places[0]) in refuses("models", "remove", "org/siglip", **env | {"HOME": "nowhere"})
+    noted.unlink()
     (tmp_path / "a" / "b").mkdir()
     refuses("models", "remove", "org/siglip", cwd=tmp_path / "a" / "b", **env)
     refuses("models", "remove", "org/siglip", **env)

@@ -153,12 +153,6 @@ def test_a_killed_run_goes_on(models: Mapping[str, Path], mirror: HubMirror, mon
     assert 0.5 * offered.bytes < mirror.sent <= 0.61 * offered.bytes
 
 
-@pytest.mark.parametrize("fault", ["cut", "busy"])
-def test_a_broken_line_is_asked_again(fault: str, models: Mapping[str, Path], mirror: HubMirror) -> None:
-    setattr(mirror, fault, 2_000 if fault == "cut" else 2)
-    assert not get("clip", models).damaged()
-
-
 def test_one_wrong_bit_is_never_installed(models: Mapping[str, Path], mirror: HubMirror) -> None:
     mirror.flip = True
     with raises(EyespotError):

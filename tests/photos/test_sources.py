@@ -28,6 +28,7 @@ from eyespot.photos.labels import LABELS_LOST
 from eyespot.photos.names import real_name, shown_name, stored_name
 from eyespot.photos.places import Root, full_path, read_again, read_bytes
 from eyespot.photos.sources import is_there, root_of, scan, scan_counting
+from eyespot.storage.parquet_bytes import read_row
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds import tar
@@ -327,7 +328,7 @@ def test_pictures_inside_parquet_are_read_by_their_row_in_any_order(tmp_path: Pa
     assert read_again(full_path(root, seen[50].path)) == f"picture {seen[50].offset}".encode()
     pq.write_table(pa.table({"image": held[:5]}), place)
     with pytest.raises(OSError, match="gone"):
-        read_bytes(root, seen[50])
+        read_row(str(place), 50)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()])

@@ -421,6 +421,7 @@ OWN, EVAL = (ROOT / "docs" / "research" / f"{name}.md" for name in ("own", "eval
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_figures")
 def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
     run_page(OWN, tmp_path, EVAL)
     printed = run_code("\n".join(blocks(EVAL, "python")), tmp_path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,22 @@ def test_a_row_by_hand_is_run_by_its_name_and_advice_names_what_eyespot_takes(na
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_whatever_a_line_reads_below_data_is_among_the_needs(name: str, tmp_path: Path) -> None:
+    """It is data of the recipe, what a line fetches or makes, or what a row by hand says to put there."""
+    recipe = reproduce.recipe(name)
+    needed = [one.place for one in recipe.data] + [need.about.split(",")[0] for need in presences(recipe, tmp_path)]
+    by_hand = " ".join(one.by_hand for one in recipe.systems)
+    made: set[str] = set()
+    for command in recipe.every_command(False):
+        words = shlex.split(command.line)
+        made |= {after for word, after in itertools.pairwise(words) if word == "--out"} | {command.makes}
+        for place in re.findall(r"(?<![/\w])data/[\w./*-]+", command.line):
+            there = any(fnmatch(one, place) or f"{one}/".startswith(f"{place}/") for one in needed)
+            inside = any(fnmatch(place, one) or place.startswith(f"{one}/") for one in needed)
+            assert there or inside or place in made or Path(place).name in by_hand, f"{place} of {command.line}"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_printed_cell_is_accounted_for_and_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
     """Without a report no cell is comparable, and each says why; no row is left without a step or a reason."""
     recipe = reproduce.recipe(name)
@@ -188,10 +206,12 @@ def test_the_verb_lists_checks_and_prints(tmp_path: Path) -> None:
     listed = run_eyespot("reproduce", "list", cwd=tmp_path)
     checked = run_eyespot("reproduce", "quari-1a", "--check", "--json", "--work", tmp_path / "w", cwd=tmp_path)
     lines = run_eyespot("reproduce", "recos-3", "--dry-run", cwd=tmp_path)
+    by_hand = run_eyespot("reproduce", "inquire-5", "--check", cwd=tmp_path).stdout
 
     assert [line.split()[0] for line in listed.stdout.splitlines()] == NAMES
     assert checked.returncode == 4
     assert {part["kind"] for part in json.loads(checked.stdout)["parts"]} >= {"data", "weights", "extra", "disk"}
+    assert "git clone" in by_hand and "--only wildclip (download wildclip_vitb16_t1.pth" in by_hand
     assert lines.stdout.splitlines()[0] == "mkdir -p reproduce/recos-3 && cd reproduce/recos-3"
     assert list(tmp_path.iterdir()) == []
 
@@ -231,6 +251,7 @@ def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
         return
     again = run_eyespot("reproduce", name, "--sample", "--work", tmp_path / "w", cwd=tmp_path)
     assert again.returncode == 0 and "finished: eyespot eval" in again.stderr
+    assert f"written to {tmp_path / 'w' / 'table.md'}" in again.stderr
     assert (tmp_path / "w" / "table.md").is_file()
     report = tmp_path / "as" / "reports" / "rn50"  # as if it were the report of a system of the paper
     report.parent.mkdir(parents=True)

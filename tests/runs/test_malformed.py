@@ -83,25 +83,6 @@ def test_a_malformed_file(read: Callable[[Path], object], name: str, content: by
     check_wording(str(caught.value))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "q Q0 a 1 2 t\nq Q0 b 2 1 t\n",
-        "\ufeffq Q0 a 1 2 t\r\nq Q0 b 2 1 t\r\n\r\n",
-        "q\tQ0\ta\t1\t  2.0\tt\t\nq\tQ0\tb\t2\t1\tt",
-        "  q   Q0 a 1 2 t  \n \nq Q0 b 2 1 t\n",
-        "q a 1 2 t\nq b 2 1 t\n",
-        "q Q0 a 1 +2\nq q0 b 2 1e0\n",
-        "q a 1 2\nq\tb\t2\t1\n",
-    ],
-)
-def test_all_these_say_the_same(tmp_path: Path, text: str) -> None:
-    (tmp_path / "run.txt").write_bytes(text.encode())
-    (tmp_path / "run.gz").write_bytes(gzip.compress(text.encode()))
-    for name in ("run.txt", "run.gz"):
-        assert dict(read_run(tmp_path / name)) == {"q": [("a", 2.0), ("b", 1.0)]}
-
-
 def test_files_that_are_not_there_and_folders_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "run.txt").touch()
     assert len(read_run(tmp_path / "run.txt")) == 0
@@ -372,3 +353,25 @@ def test_a_row_is_made_again_from_a_cache(tmp_path: Path) -> None:
     average = next(value for name, value in means.items() if str(name).startswith("AP"))
     assert average == pytest.approx((1 / 2 + 2 / 3) / 2)
     refuses(*line, "--model", "other", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run"),
+    [
+        ("txt:q Q0 a 1 2.0 t\nq Q0 b 2 1.0 t\n", "txt:q 0 a 1\nq 0 b 0\n"),
+        ("txt:q Q0 a 1 2.0 t\np Q0 b 2 1.0 t\n", "txt:q 0 a 1\np 0 b 1\n"),
+        ('json:{"q": {"a": 1.5, "b": 0.25}}', 'json:{"q": {"a": 1, "b": 0}}'),
+        ("csv:query,image,score\nq,a,0.5\n", "txt:q 0 a 1\n"),
+    ],
+    ids=["columns", "one judgement a query", "json", "table"],
+)
+def test_judgements_and_a_ranking_that_are_swapped(qrels: str, run: str, tmp_path: Path) -> None:
+    named = []
+    for name, given in (("qrels", qrels), ("run", run)):
+        ending, _, text = given.partition(":")
+        named.append(tmp_path / f"{name}.{ending}")
+        named[-1].write_text(text)
+
+    assert "swapped" in refuses("metrics", *named)
+    assert run_eyespot("metrics", *reversed(named)).returncode == 0
+    assert "swapped" in refuses("compare", named[1], named[1], "--qrels", named[0])

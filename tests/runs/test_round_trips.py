@@ -146,6 +146,9 @@ def test_judgements_are_what_was_written(path: Path, judged: dict[str, dict[str,
         (b'q Q0 "a 1 2 t\nq Q0 NA 2 1 t\n', {"q": ['"a', "NA"]}),
         (b"q Q0 a 1 0." + b"1" * 500 + b" t\n", {"q": ["a"]}),
         (b"q a 1 2 t\n", {"q": ["a"]}),
+        (b"  q   Q0 a 1 2 t  \n \nq Q0 b 2 1 t\n", {"q": ["a", "b"]}),
+        (b"q Q0 a 1 +2\nq q0 b 2 1e0\n", {"q": ["a", "b"]}),
+        (b"q a 1 2\nq\tb\t2\t1\n", {"q": ["a", "b"]}),
     ],
 )
 def test_both_ways_read_a_file_alike(path: Path, text: bytes, ranked: dict[str, list[str]]) -> None:

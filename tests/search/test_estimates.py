@@ -19,6 +19,7 @@ from bench.harness import ROOT
 from eyespot.search.calibration import Accuracy
 from eyespot.search.estimates import UNKNOWN, GroupedEstimate, GroupPlan, estimate, looks_needed, plan_groups
 from eyespot.search.estimates.charts import font, png, svg
+from eyespot.search.estimates.pairs import surest
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
@@ -168,6 +169,19 @@ def test_twelve_equal_months_are_seldom_called_different() -> None:
             wrong[at] += any(pair.apart_together for pair in found.pairs)
 
     assert wrong[0] <= 15 and wrong[1] <= 5
+
+
+def test_sides_of_many_pairs_are_claimed_while_all_are_right_at_once() -> None:
+    draws = np.ones((5, 1000))
+    draws[0, :5], draws[1, 5:10], draws[2, 10:35], draws[3, 35:60] = -1, -1, -1, -1
+    draws[4] *= -1
+
+    assert surest(np.array([1, 1, 1, 1, -1]), draws).tolist() == [1, 1, 0, 0, -1]  # two are right in 975 only
+    assert surest(np.array([1, 0, -1]), np.stack([draws[0], draws[1], draws[1]])).tolist() == [1, 0, 0]
+    many = np.ones((8, 1000))
+    for at in range(8):
+        many[at, at * 9 : at * 9 + 9] = -1
+    assert surest(np.ones(8, np.int64), many).sum() == 5  # each is right in 991, six of them at once in 946
 
 
 def test_two_groups_that_differ_are_told_apart_and_named_either_way() -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import pty
 import re
+import signal
+import sys
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +21,10 @@ from PIL import ExifTags, Image
 import eyespot
 from eyespot import sample
 from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.llms.budget import BudgetSpent
 from eyespot.search.estimates.study import again
 from eyespot.types import Judgement, UsageError, Verdict
-from tests.command import refuses, run_eyespot
+from tests.command import environment, refuses, run_eyespot
 from tests.wording import raises
 from tests.worlds import copy_of_sample_gallery, draw_photos, index_gallery
 
@@ -151,13 +157,68 @@ def test_shares_may_be_of_more_photos_than_are_ranked(photos: eyespot.Collection
     assert of_all.rate.high < alone.rate.low
 
 
-def test_a_run_that_a_budget_ends_says_what_is_missing_and_goes_on(tmp_path: Path) -> None:
-    copy_of_sample_gallery(tmp_path / ".eyespot")
-    line = ("estimate", "a windmill", "--judge", "encoder:starter", "--accuracy", "0.9,0.9", "--looks", "60", "--json")
-    begun = run_eyespot(*line, "--budget-calls", "0", cwd=tmp_path)
-    whole = run_eyespot(*line, cwd=tmp_path)
+@pytest.mark.parametrize(("judged", "used", "basis"), [(5, 0, "comes after 60"), (70, 60, "is of the first 60")])
+def test_an_estimate_that_stops_early_rests_on_whole_rounds(
+    judged: int, used: int, basis: str, photos: eyespot.Collection
+) -> None:
+    seen: list[Path] = []
 
-    assert (begun.returncode, whole.returncode) in ((0, 0), (3, 0)) and json.loads(whole.stdout)["missing"] == 0
+    def until_tired(_text: str, path: Path) -> float:
+        if len(seen) == judged:
+            raise BudgetSpent("nobody goes on")
+        seen.append(path)
+        return is_windmill("", path)
+
+    found = photos.estimate("a windmill", looks=120, judge=until_tired)
+
+    assert found.groups["all"].judged == used and len(found.waiting) == 120 - judged
+    assert f"after {judged} of 120 looks nobody goes on" in found.notes[0] and basis in found.notes[0]
+    assert bool(found.methods) is (used > 0) and found.as_json()["methods"] == (found.methods or None)
+
+
+def at_a_terminal(line: list[str], keys: bytes, end: signal.Signals | None, **env: str) -> tuple[int, str]:
+    """The exit code of this line and what its terminal shows, after keys or a signal at the third question."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-m", "eyespot", *line], environment(**env))
+    shown = b""
+    with suppress(OSError):  # as a terminal ends on Linux
+        while part := os.read(terminal, 1 << 16):
+            shown += part
+            if part.rstrip().endswith(b"Enter:"):
+                third = shown.count(b"Enter:") == 3
+                if third and end:
+                    os.kill(pid, end)
+                os.write(terminal, keys if third and not end else b"y\n")
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("keys", "end", "code"),
+    [
+        (b"q\n", None, 3),
+        (b"\x03", None, 3),
+        (b"\x04", None, 3),
+        (b"", signal.SIGHUP, 129),
+        (b"", signal.SIGTERM, 143),
+    ],
+    ids=["q", "Ctrl-C", "end of input", "closed terminal", "kill"],
+)
+def test_whoever_leaves_finds_no_answer_and_no_copies_of_photos(
+    keys: bytes, end: signal.Signals | None, code: int, tmp_path: Path
+) -> None:
+    gallery, copies = copy_of_sample_gallery(tmp_path / "gallery"), tmp_path / "copies"
+    copies.mkdir()
+    files = ["--csv", str(tmp_path / "groups.csv"), "--html", str(tmp_path / "page.html")]
+    line = ["estimate", "a windmill", "-g", str(gallery), "--judge", "person:ada", "--looks", "20", *files]
+
+    ended, shown = at_a_terminal(line, keys, end, TMPDIR=str(copies))
+
+    assert ended == code and not [*copies.iterdir()] and not [*tmp_path.glob("*.*")]
+    assert "We ranked" not in shown and "not looked at" not in shown
+    assert end or "after 2 of 20 looks person:ada stopped; run the same line again" in shown
 
 
 def test_verdicts_are_stored_without_a_rank(photos: eyespot.Collection) -> None:

@@ -355,12 +355,18 @@ for words in (["index", "photos", "--codes"], ["search", "a gate", "--paths", "-
     assert run_without(code, tmp_path).count(".jpg") == 3
 
 
-def test_limits_that_python_cannot_tell_are_none(tmp_path: Path) -> None:
-    code = (
-        "from eyespot.storage import systems\nprint(systems.physical_memory(), systems.allow_open_files(10**9, 1, 1))"
-    )
+def test_limits_that_python_cannot_tell_are_none_and_bytes_go_to_their_place(tmp_path: Path) -> None:
+    code = """
+from pathlib import Path
+from eyespot.storage import systems
+print(systems.physical_memory(), systems.allow_open_files(10**9, 1, 1))
+with open("file", "wb") as file:
+    for start, data in ((1, b"ird"), (0, b"b")):
+        systems.write_at(file, memoryview(data), start)
+print(Path("file").read_text())
+"""
 
-    assert run_without(code, tmp_path).split() == ["None", "True"]
+    assert run_without(code, tmp_path).split() == ["None", "True", "bird"]
     assert (systems.physical_memory() or 0) > 1 << 28 and not systems.allow_open_files(10**9, 1, 1)
 
 

@@ -31,6 +31,7 @@ from eyespot.models import web
 from eyespot.photos.labels import label_rows
 from eyespot.photos.tars import scan_tar
 from eyespot.pipelines.recipe import read_recipe
+from eyespot.storage.sqlite import DamagedLedger
 from eyespot.storage.text_files import LONGEST_LINE
 from eyespot.types import EyespotError
 from tests.command import run_eyespot
@@ -205,7 +206,7 @@ def test_a_file_of_names_runs_no_code_of_others(code: str, tmp_path: Path) -> No
 def test_a_ledger_runs_no_code_of_others(code: str, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as table:
         table.executescript(code)
-    with bounded(), pytest.raises(EyespotError, match="which eyespot did not make"):
+    with bounded(), pytest.raises(DamagedLedger, match="which eyespot did not make"):
         Clicks(tmp_path / "ledger.sqlite").last("q")
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BytesIO
+from math import floor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import DESK, opened, serving
+from tests.web.conftest import DESK, PHONE, opened, serving
+from tests.web.test_accessible import wrong_with
 from tests.worlds import draw, index_gallery
 
 pytestmark = pytest.mark.long
@@ -129,7 +133,20 @@ def test_a_close_view_shows_where_on_earth_it_is_and_no_coarse_outline(
         assert page.evaluate(COUNTRY_AT, [".locator", -33.45, -70.65]) == ["Chile"]
 
 
-def test_shares_by_cell_are_drawn_where_their_photos_are(page: Any) -> None:
+def colour_at(page: Any, selector: str, place: tuple[float, float]) -> str:
+    """The colour of a map at a place."""
+    found: str = page.evaluate(
+        """([selector, latitude, longitude]) => {
+        const svg = document.querySelector(selector);
+        const pixel = new DOMPoint(longitude, -latitude).matrixTransform(svg.getScreenCTM());
+        return document.elementFromPoint(pixel.x, pixel.y).getAttribute("fill");
+    }""",
+        [selector, *place],
+    )
+    return found
+
+
+def test_shares_by_cell_are_drawn_where_their_photos_are(page: Any, tmp_path: Path) -> None:
     page.goto("/")
     page.evaluate(
         """async () => {
@@ -142,16 +159,23 @@ def test_shares_by_cell_are_drawn_where_their_photos_are(page: Any) -> None:
     page.goto("/count?q=spots&group=cell&looks=60")
     page.locator(".by-cell").scroll_into_view_if_needed()
     page.locator(".by-cell .scale").wait_for()
-    fills = {
-        name: page.evaluate(
-            """([latitude, longitude]) => {
-        const svg = document.querySelector(".by-cell");
-        const pixel = new DOMPoint(longitude, -latitude).matrixTransform(svg.getScreenCTM());
-        return document.elementFromPoint(pixel.x, pixel.y).getAttribute("fill");
-    }""",
-            list(place),
-        )
-        for name, place in PLACES.items()
-    }
+    fills = {name: colour_at(page, ".by-cell", place) for name, place in PLACES.items()}
     assert fills == dict.fromkeys(PLACES, "#deebf7") | {"Kenya": "#08306b"}
     assert page.evaluate(COUNTRY_AT, [".by-cell", *PLACES["Kenya"]]) == ["Kenya"]
+
+    zipped = page.request.get("/count/answer.zip?q=spots&group=cell&looks=60").body()
+    zipfile.ZipFile(BytesIO(zipped)).extractall(tmp_path)
+    page.goto((tmp_path / "answer.html").as_uri())  # from the file alone, without a server
+    page.locator(".map svg").scroll_into_view_if_needed()
+    for name, place in PLACES.items():
+        assert page.evaluate(COUNTRY_AT, [".map svg", *place]) == [name]
+        assert colour_at(page, ".map svg", place) == fills[name]
+        cell = ",".join(f"{floor(one)}" for one in place)
+        row = page.get_by_role("row", name=cell).first.get_by_role("cell").all_text_contents()
+        share, shown = ("100.0 %", "1 of 1") if name == "Kenya" else ("0.0 %", "0 of 1")
+        assert row[0] == share and row[-2] == "1" and row[-1].startswith(shown), (name, row)
+    for scheme, screen in (("light", DESK), ("dark", PHONE)):
+        page.set_viewport_size(screen)
+        page.emulate_media(color_scheme=scheme)
+        assert wrong_with(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == screen["width"]

@@ -59,14 +59,18 @@ class Recorder:
         self._data: Data = {}
         self._look()
         self._flushed_names, self._flushed_data = dict(self._names), dict(self._data)
-        self._flush = os.fsync
+        self._flush, self._is_on = os.fsync, True
 
     def start(self) -> None:
         os.fsync = self._fsync
         sys.addaudithook(self._hear)
 
+    def stop(self) -> None:
+        """What the process does as it ends, as coverage.py that renames its data, is not part of the scenario."""
+        os.fsync, self._is_on = self._flush, False
+
     def _hear(self, event: str, _values: tuple[Any, ...]) -> None:
-        if event in NAMES_CHANGE:
+        if self._is_on and event in NAMES_CHANGE:
             self._note(event)
 
     def _fsync(self, file: Any) -> None:
@@ -308,5 +312,7 @@ if __name__ == "__main__":
 
     networks.install(writes=False)
     name, place, log = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    Recorder(place, log).start()
+    recorder = Recorder(place, log)
+    recorder.start()
     SCENARIOS[name](place)
+    recorder.stop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,7 +22,10 @@ NONE = {"abstain": "no rule of the demonstration fits the labels", "question": "
 
 @dataclass(frozen=True)
 class Rule:
-    """Labels that call for a question, and labels that answer it; `fails` names what is wrong with a bad one."""
+    """Labels that call for a question unless one of `never` is there, and labels that answer it.
+
+    `fails` names what is wrong with a bad question.
+    """
 
     kind: str
     given: tuple[str, ...]
@@ -31,6 +34,7 @@ class Rule:
     answers: tuple[str, ...]
     reasoning: str
     fails: str = ""
+    never: tuple[str, ...] = ()
 
 
 def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
@@ -46,12 +50,13 @@ def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
 
 def _questions(photo: Record, kinds: Sequence[str]) -> Mapping[str, Any]:
     labels, (unsuitable, rules) = _labels(photo), _rules()
+    rules = tuple(one for one in rules if _has_label(labels, one.given) and not _has_label(labels, one.never))
     if _has_label(labels, unsuitable):
         empty = dict.fromkeys(kinds, NONE | {"abstain": ""})
         return {"description": labels, "unsuitable": "the labels tell of an unsuitable picture", **empty}
     proposed = {}
     for kind in kinds:
-        rule = next((rule for rule in rules if rule.kind == kind and _has_label(labels, rule.given)), None)
+        rule = next((rule for rule in rules if rule.kind == kind), None)
         if rule is None:
             proposed[kind] = NONE
         else:
@@ -80,7 +85,9 @@ def _vote(triplet: Record) -> Mapping[str, str]:
 @cache
 def _rules() -> tuple[tuple[str, ...], tuple[Rule, ...]]:
     table = tomllib.loads((files(__package__) / "demonstration.toml").read_text(encoding="utf-8"))
-    rules = ({**rule, "given": tuple(rule["given"]), "answers": tuple(rule["answers"])} for rule in table["rules"])
+    rules: Iterator[dict[str, Any]] = (
+        {key: tuple(it) if isinstance(it, list) else it for key, it in rule.items()} for rule in table["rules"]
+    )
     return tuple(table["unsuitable"]), tuple(Rule(**rule) for rule in rules)
 
 

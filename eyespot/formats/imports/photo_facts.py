@@ -96,7 +96,8 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                     target = files.enter_context(new_file(path))
                     done.path = path
                 done.known += 1
-                done.respelled += [(photo.file, found[0])] if _is_respelled(photo, found[0]) else []
+                if not f"/{found[0]}".endswith(tuple(f"/{_end_of(name)}" for name in (photo.file, *photo.elsewhere))):
+                    done.respelled.append((photo.file, found[0]))
                 target.write(_line(photo, places.as_listed(found[0]), places.ids[found[0]]).encode())
     return done
 
@@ -154,7 +155,3 @@ def _end_of(name: str) -> str:
     """A path or address without its server or drive and what leads nowhere."""
     parts = _ADDRESS.sub("", name.replace("\\", "/")).split("/")
     return "/".join(part for part in parts if part not in ("", ".", ".."))
-
-
-def _is_respelled(photo: PhotoFacts, place: str) -> bool:
-    return not f"/{place}".endswith(tuple(f"/{_end_of(name)}" for name in (photo.file, *photo.elsewhere)))

@@ -118,6 +118,6 @@ def page(found: Any) -> str:
     claims = [sentence for pair in found.pairs if (sentence := pair_sentence(found, pair))]
     content: dict[str, Any] = {"title": found.study.query, "column": found.study.column, "footer": ""}
     content |= {"bars": found.plot(), "map": cells(found), "names": names, "signs": signs, "note": group_note}
-    content["land"] = json.loads(WORLD.read_text("utf-8"))["countries"].values() if content["map"] else ()
+    content["land"] = json.loads(WORLD.read_text("utf-8"))["countries"].items() if content["map"] else ()
     content |= {"groups": found.groups.values(), "advice": found.advice, "claims": claims, "methods": found.methods}
     return render("estimate.html", **content)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eyespot.metrics import corrected
 from eyespot.search.calibration import Accuracy, _chain, assisted, fit
 from eyespot.search.calibration.curve import DRAWS
-from eyespot.search.estimates.pairs import ALIKE, LEVEL, GroupPair, Interval, advised, bands
+from eyespot.search.estimates.pairs import ALIKE, LEVEL, GroupPair, Interval, advised, bands, surest
 from eyespot.search.estimates.planning import UNKNOWN, GroupPlan
 from eyespot.search.estimates.shared import shared_draws
 from eyespot.search.estimates.wording import FEWEST, Study, advice, methods
@@ -234,8 +234,7 @@ class _GroupDraws:
         claims = apart
         if rule == "agreement" and apart.any():
             lent = {at: self.rate(at, self.shared[at]) for at in compared}
-            also = np.array([Interval.of(lent[g] - lent[h]).apart for g, h in named])
-            claims = np.where(apart == also, apart, 0)
+            claims = surest(apart, np.array([lent[g] - lent[h] for g, h in named]))
         elif rule == "strict":
             tails = [2 * min((delta <= 0).mean(), (delta >= 0).mean()) for delta in deltas]
             signs = np.array([np.sign(np.median(delta)) for delta in deltas]).astype(int)

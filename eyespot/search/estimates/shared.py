@@ -7,7 +7,6 @@ Each is drawn in turn, exactly on a grid, given the others (Gibbs), in several c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -19,7 +18,7 @@ from eyespot.search.calibration import Accuracy, _chain
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-CHAINS, BURN = 20, 20
+CHAINS, BURN = 20, 10
 REPEATS = 4  # draws of the counts in each turn: cheaper than a turn, and the first says least of the tails
 LEAST = -60  # of log-weights: smaller numbers are slow to add and are never drawn
 SCALED = 3  # cells between two scalings of their probabilities
@@ -38,23 +37,26 @@ def shared_draws(
     yes.
     """
     units, judged, yes = tables
+    group, cell = np.nonzero(units)  # the places that hold units, (places,) each
+    free, first = (units - judged)[group, cell], np.unique(group, return_index=True)[1]
     sampler = _Sampler(judged, yes, hits, accuracy)
     for _ in range(BURN):
         sampler.turn(rng)
-    free = np.broadcast_to(units - judged, (REPEATS, CHAINS, *units.shape)).reshape(-1, *units.shape)
     found = []
-    for _ in range(-(-draws // len(free))):
-        sampler.turn(rng)
-        share = np.tile(sampler.shares(units.shape[0], rng), (REPEATS, 1, 1))  # (repeats · chains, groups, cells)
-        relevant = rng.binomial(free, share).sum(axis=2)
+    for _ in range(-(-draws // (REPEATS * CHAINS))):
+        sampler.turn(rng, REPEATS)
+        share = sampler.shares(group, cell)  # (repeats · chains, places)
+        relevant = rng.binomial(free, share)
         if accuracy.exact:
-            relevant += yes.sum(axis=1)
+            relevant += yes[group, cell]
         else:
             for count, right in ((yes, accuracy.sensitivity), (judged - yes, 1 - accuracy.sensitivity)):
                 wrong = 1 - accuracy.specificity if count is yes else accuracy.specificity
                 true = right * share / (right * share + wrong * (1 - share))
-                relevant += rng.binomial(np.broadcast_to(count, true.shape), true).sum(axis=2)
-        found.append(relevant)
+                relevant += rng.binomial(count[group, cell], true)
+        counts = np.zeros((len(share), len(units)), np.int64)
+        counts[:, group[first]] = np.add.reduceat(relevant, first, axis=1)
+        found.append(counts)
     return np.concatenate(found).T[:, :draws]
 
 
@@ -86,32 +88,28 @@ def _picked(weights: Reals, uniform: NDArray[np.float32]) -> Ints:
     return np.asarray((rising > (uniform * rising[..., -1])[..., None]).argmax(axis=-1))
 
 
-@dataclass
 class _Offsets:
     """One kind of offset of the log-odds (levels, or deviations): where it acts, how far it may go, where it is."""
 
-    acts: Ints  # (n,) the offset of each judged place
-    into: Reals  # (offsets, n), 1 where a place has the offset
-    prior: Reals  # (spreads, offsets)
-    beliefs: Reals  # (spreads,) in logs
-    value: Ints  # (chains, offsets), in steps
-    spread: Ints  # (chains,)
-
-    @classmethod
-    def of(cls, acts: Ints, spreads: Reals, beliefs: Reals) -> _Offsets:
-        zeros = np.zeros((CHAINS, int(acts.max()) + 1), np.int64)
-        into = (acts == np.arange(zeros.shape[1])[:, None]).astype(np.float32)
-        return cls(acts, into, _normal(spreads), np.log(beliefs), zeros, np.ones(CHAINS, np.int64))
+    def __init__(self, acts: Ints, size: int, spreads: Reals, beliefs: Reals) -> None:
+        self.acts = acts  # (n,) the offset of each judged place
+        self.into = (acts == np.arange(size)[:, None]).astype(np.float32)  # (offsets, n), 1 where a place has it
+        self.prior, self.beliefs = _normal(spreads), np.log(beliefs)  # (spreads, offsets), (spreads,)
+        self.value = np.zeros((1, CHAINS, size), np.int64)  # (draws, chains, offsets), in steps
+        self.spread, self.seen = np.ones(CHAINS, np.int64), np.unique(acts)
 
     @property
     def here(self) -> Ints:
-        """The offset of each judged place, (chains, n)."""
-        return self.value[:, self.acts]
+        """The offset of each judged place in the first draw, (chains, n)."""
+        here: Ints = self.value[0][:, self.acts]
+        return here
 
-    def draw(self, logs: Reals, rng: np.random.Generator) -> None:
+    def draw(self, logs: Reals, rng: np.random.Generator, draws: int = 1) -> None:
         """Draw them by how likely the verdicts of each place are at each offset, (chains, n, offsets)."""
-        self.value = OFFSETS[_drawn(self.into @ logs + self.prior[self.spread][:, None], rng)]
-        self.spread = _drawn(self.prior[:, self.value + WIDE].sum(axis=2).T + self.beliefs, rng)
+        weights = _weights(self.into @ logs + self.prior[self.spread][:, None])
+        self.value = OFFSETS[_picked(weights, rng.random((draws, *weights.shape[:-1]), np.float32))]
+        far = self.prior[:, self.value[0][:, self.seen] + WIDE].sum(axis=2)  # (spreads, chains)
+        self.spread = _drawn(far.T + self.beliefs, rng)
 
 
 class _Sampler:
@@ -132,20 +130,18 @@ class _Sampler:
         self.cell, cells = cell, judged.shape[1]
         self.into = (cell == np.arange(cells)[:, None]).astype(np.float32)  # (cells, n)
         self.bands = np.arange(cells) * 2 // _chain.CELLS_PER_DECADE
-        each_band = group * (self.bands[-1] + 1) + self.bands[cell]
-        self.seen_bands, band = np.unique(each_band, return_inverse=True)
-        self.seen_groups, acts = np.unique(group, return_inverse=True)
-        self.level = _Offsets.of(acts, LEVELS, np.full(len(LEVELS), 1 / len(LEVELS)))
-        self.deviation = _Offsets.of(band, DEVIATIONS, BELIEFS)
+        bands, groups = int(self.bands[-1]) + 1, len(judged)
+        self.level = _Offsets(group, groups, LEVELS, np.full(len(LEVELS), 1 / len(LEVELS)))
+        self.deviation = _Offsets(group * bands + self.bands[cell], groups * bands, DEVIATIONS, BELIEFS)
         self.theta = np.zeros((CHAINS, cells), np.int64)
 
-    def turn(self, rng: np.random.Generator) -> None:
-        """Draw the curve, then each group's level, then the deviations."""
+    def turn(self, rng: np.random.Generator, draws: int = 1) -> None:
+        """Draw the curve, then each group's level, then the deviations, these several times."""
         start = self.level.here + self.deviation.here + 2 * WIDE
         self.theta = self._curve(self.into @ self.of_states[self.place, start], rng)
-        for one, other in ((self.level, self.deviation), (self.deviation, self.level)):
+        for one, other, times in ((self.level, self.deviation, 1), (self.deviation, self.level, draws)):
             start = self.theta[:, self.cell] + other.here + WIDE
-            one.draw(self.of_offsets[self.place, start], rng)
+            one.draw(self.of_offsets[self.place, start], rng, times)
 
     def _curve(self, logs: Reals, rng: np.random.Generator) -> Ints:
         """The state of each cell, (chains, cells), by forward filtering and backward sampling; logs of its verdicts."""
@@ -168,17 +164,8 @@ class _Sampler:
             weight = known[cell - 1] * self.back[slope, drawn[cell]]
         return drawn.T
 
-    def shares(self, groups: int, rng: np.random.Generator) -> Reals:
-        """The share in each cell of each group, (chains, groups, cells); what was not judged anywhere by its prior."""
-        bands = int(self.bands[-1]) + 1
-        every = []
-        for offsets, seen, size in (
-            (self.level, self.seen_groups, groups),
-            (self.deviation, self.seen_bands, groups * bands),
-        ):
-            weights = _weights(offsets.prior[offsets.spread])[:, None]  # (chains, 1, offsets)
-            value = OFFSETS[_picked(weights, rng.random((CHAINS, size), np.float32))]
-            value[:, seen] = offsets.value
-            every.append(value)
-        deviation = every[1].reshape(CHAINS, groups, bands)[:, :, self.bands]
-        return np.asarray(self.share[self.theta[:, None] + every[0][:, :, None] + deviation + 2 * WIDE])
+    def shares(self, group: Ints, cell: Ints) -> Reals:
+        """The share in these cells of these groups, (draws · chains, places); what was not judged by its prior."""
+        fixed = self.theta[:, cell] + self.level.value[0][:, group] + 2 * WIDE  # (chains, places)
+        band = group * (self.bands[-1] + 1) + self.bands[cell]
+        return np.asarray(self.share[fixed + self.deviation.value[:, :, band]].reshape(-1, len(cell)))

@@ -32,7 +32,7 @@ from eyespot.search.estimates.charts import page, png, svg
 from eyespot.search.estimates.estimating import GroupedEstimate, estimate
 from eyespot.search.estimates.frame import Frame, stored_frame
 from eyespot.search.estimates.planning import GroupPlan, plan_groups
-from eyespot.search.estimates.wording import Study
+from eyespot.search.estimates.wording import Study, unfinished
 from eyespot.search.hit_pairs import HitPairs
 from eyespot.search.judge_rerank import JudgeRerank, judge_named, points
 from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
@@ -124,7 +124,12 @@ class CollectionEstimate(GroupedEstimate):
 
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
-        fields = {"groups": self.table, "pairs": self.pair_table, "advice": self.advice, "methods": self.methods}
+        fields = {
+            "groups": self.table,
+            "pairs": self.pair_table,
+            "advice": self.advice,
+            "methods": self.methods or None,
+        }
         return {**fields, "missing": len(self.waiting), "design": self.plan.as_json()["strata"]}
 
     def plot(self) -> str:
@@ -209,6 +214,7 @@ def estimate_collection(
             result = stage.ask_pairs(pairs)
         known = {id: result.verdict(query.id, id) for id in ids}
         waiting = tuple(id for id in ids if known[id] is None)
+        planned = plan
         plan = plan.until(ids.index(waiting[0])) if result.stopped and waiting else plan
         verdicts = np.array([_yes(known[id]) for id in ids[: len(plan.units)]])
         places = _to_recheck(plan, verdicts, settings.recheck)
@@ -218,8 +224,11 @@ def estimate_collection(
         agreement += _overlap(stage.ledger, query, stage.judge.name, every)
         answers = _answers(query, frame, stage.ledger) if stage.judge.name.startswith(PERSON) else None
         study = _study(collection, query, settings, frame, judges=(stage.judge.name,), agreement=agreement)
-    notes = (*_notes(collection, frame, len(waiting)), *([result.stopped] if result.stopped else []))
-    rest = {"frame": frame, "study": study, "waiting": waiting, "notes": notes}
+    notes = _notes(collection, frame)
+    if waiting:
+        why = result.stopped or f"{len(waiting)} have no verdict; run the same line again to judge them"
+        notes = [unfinished(why, len(ids) - len(waiting), planned, len(plan.units)), *notes]
+    rest = {"frame": frame, "study": study, "waiting": waiting, "notes": tuple(notes)}
     return CollectionEstimate.of(plan, verdicts, _choices(settings, accuracy, answers), **rest)
 
 
@@ -358,8 +367,8 @@ def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Fra
     return Study(sum(frame.photos), format_query(query), of, frame.ranked_by, settings.by or "group", units, **rest)
 
 
-def _notes(collection: Any, frame: Frame, missing: int = 0) -> list[str]:
-    notes = [f"{missing} looks are missing; run the same line again to go on"] if missing else []
+def _notes(collection: Any, frame: Frame) -> list[str]:
+    notes = []
     if (now := int(collection.view.live.sum())) != frame.live:
         grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"
         notes.append(f"{grown}; the answer is of those; --fresh ranks it anew")

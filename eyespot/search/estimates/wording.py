@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eyespot.search.calibration import Accuracy
     from eyespot.search.estimates.pairs import GroupPair
+    from eyespot.search.estimates.planning import GroupPlan
 
 PHOTOS_ONLY = "share of the photos, not of the animals"
 FEWEST = 8  # looks in a group before it has an interval
 SKIPPED = 0.1  # of a group's looks without a verdict: from here on advice names it
 CLAIMED = {
     "pointwise": "two groups were called different if the 95 % interval of the difference of their rates excluded 0",
-    "agreement": "two groups were called different if the 95 % intervals of the difference of rates from separate and "
-    "from shared curves both excluded 0, on the same side",
+    "agreement": "two groups were called different if the 95 % interval of the difference of their rates excluded 0 "
+    "and a curve shared over the groups gave its side 99 %, and 95 % to all sides that were called at once",
     "strict": "two groups were called different by Holm's rule over all pairs, at 5 % together",
 }
 
@@ -53,6 +54,12 @@ def advice(found: Any) -> tuple[str, ...]:
     if any(one.beyond for one in found.groups.values()) and not found.pairs:
         lines.append("shares are not compared: the groups were looked at to different parts of their ranks")
     return tuple(lines)
+
+
+def unfinished(why: str, judged: int, planned: GroupPlan, used: int) -> str:
+    """How an estimate ended before all its looks were judged, how it goes on, and what it rests on."""
+    basis = f"the answer is of the first {used}" if used else f"the first answer comes after {planned.rounds[0]}"
+    return f"after {judged} of {len(planned.units)} looks {why}; nothing is lost, and {basis}"
 
 
 def few_looks(plan: Any, looks: int) -> str:
@@ -95,7 +102,9 @@ def _more_looks(found: Any, pair: GroupPair) -> str:
 
 
 def methods(found: Any) -> str:
-    """The paragraph for a paper, every number filled in."""
+    """The paragraph for a paper, every number filled in; empty while nothing is judged that it could be about."""
+    if not len(found.plan.units):
+        return ""
     plan, groups, units = found.plan, list(found.groups.values()), len(found.plan.group)
     study = found.study or Study(units, "the query")
     judged, skipped = sum(one.judged for one in groups), sum(one.skipped for one in groups)

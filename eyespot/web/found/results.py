@@ -356,11 +356,9 @@ class _Counter:
         self._alone = np.flatnonzero(mask & (numbers < 0))
         members = np.flatnonzero(mask & (numbers >= 0))
         self._members = members[np.argsort(numbers[members], kind="stable")]  # those of a group side by side
-        groups = numbers[self._members]
-        opens = np.ones(len(groups), bool)
-        opens[1:] = groups[1:] != groups[:-1]
-        self._first = np.flatnonzero(opens)[np.cumsum(opens) - 1] if len(groups) else np.empty(0, np.int64)
-        self._member_groups = groups
+        self._member_groups = numbers[self._members]
+        _, starts, group_of = np.unique(self._member_groups, return_index=True, return_inverse=True)
+        self._first = starts[group_of]
 
     def count(self, column: Coded) -> Counts:
         """How many pictures or groups have each value, (values,)."""

@@ -146,8 +146,4 @@ def change(
         lists.remove(id, item or [])
     else:
         lists.unlink(list_to_manage(state, person, id).id)
-    return _back(id)
-
-
-def _back(id: str) -> Response:
     return RedirectResponse(f"/lists/{quote(id, safe='')}", 303)

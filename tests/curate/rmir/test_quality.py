@@ -105,9 +105,9 @@ def test_effective_number_of_judges(votes: list[str], count: int | None) -> None
     assert 1 <= found <= 5 and (count is None or found == pytest.approx(count))
 
 
-@pytest.mark.parametrize(("common", "level", "few"), [(0.1, "red", True), (0.0, "green", False)])
+@pytest.mark.parametrize(("common", "level", "few"), [(0.1, "red", True), (0.02, "amber", True), (0.0, "green", False)])
 def test_errors_that_all_judges_share_show_on_controls(common: float, level: str, few: bool) -> None:
-    """A tenth of the candidates answers. All judges err on the same tenth, or each alone on its own."""
+    """A tenth of the candidates answers. All judges err on the same tenth, each alone, or half of each (0.5)."""
     draw = Random(3)
 
     def voted(id: str, answers: bool) -> Record:

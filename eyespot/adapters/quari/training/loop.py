@@ -93,7 +93,7 @@ def train(
     if not settings.keep_anyway and (material.held_out is None or material.test is None):
         raise UsageError(
             "without held-out pairs and a paired test nothing shows that a model helps; hold pairs out, or keep the "
-            "model anyway (--keep-anyway)"
+            "model anyway (--keep-anyway; in Python keep_anyway=True)"
         )
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):  # whoever calls keeps their own random numbers
