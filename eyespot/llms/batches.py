@@ -32,7 +32,7 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL,
     nth INTEGER NOT NULL, model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
     status INTEGER, reply TEXT, UNIQUE(item, nth));
-CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, model TEXT NOT NULL, id TEXT, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, place TEXT NOT NULL, id TEXT, at REAL NOT NULL);
 """
 ROWS, BYTES = 10_000, 100_000_000  # of one batch, which may have 50,000 and 200 MB at OpenAI, 100,000 and 256 MB else
 
@@ -96,6 +96,10 @@ class Requests:
         with self.database.writing() as sql:
             sql.execute("DELETE FROM pending_requests WHERE item = ?", (item,))
 
+    def register(self, endpoint: BatchEndpoint) -> None:
+        """Remember who answers for the batches of a model, those of an earlier run among them."""
+        self._endpoints[_place(endpoint)] = endpoint
+
     def enqueue(self, endpoint: BatchEndpoint, one: ItemRequests, body: Body) -> None:
         """Put a request into the next batch, unless the budget has no room before others are answered.
 
@@ -124,11 +128,11 @@ class Requests:
                     "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, sharing) VALUES (?, 0, ?, '', ?)"
                 )
                 sql.executemany(share, [(item, endpoint.name, number) for item in one.draws])
-        self._endpoints[endpoint.name] = endpoint
         with self._lock:
-            self._pending.setdefault(endpoint.name, {})[number] = body
+            pending = self._pending.setdefault(_place(endpoint), {})
+            pending[number] = body
             self._bytes += len(json.dumps(body))
-            if self._bytes > BYTES or len(self._pending[endpoint.name]) >= ROWS:
+            if self._bytes > BYTES or len(pending) >= ROWS:
                 self._submit()
 
     def share(self, endpoint: BatchEndpoint, one: ItemRequests, reply: Body) -> None:
@@ -153,22 +157,25 @@ class Requests:
         with self._lock:
             self._submit()
         with self.database.reading() as sql:
-            batches = sql.execute("SELECT token, model, id, at FROM sent_batches ORDER BY at, token").fetchall()
-        for token, model, id, at in batches:
-            if model in self._endpoints:
+            batches = sql.execute("SELECT token, place, id, at FROM sent_batches ORDER BY at, token").fetchall()
+        for token, place, id, at in batches:
+            if endpoint := self._endpoints.get(place):
                 try:
-                    self._take(token, self._endpoints[model], id, at)
+                    self._take(token, endpoint, id, at)
                 except KeyboardInterrupt:
                     raise LeftAtWork(
                         f"{self.waiting():,} requests are at work in batches, and go on; run the same line again to "
                         "take their answers, which are paid for once"
                     ) from None
+        if batches and not any(place in self._endpoints for _, place, *_ in batches):
+            places = ", ".join(sorted({place for _, place, *_ in batches}))
+            raise EyespotError(f"batches of {places} are at work; name these models and addresses to take their answers")
 
     def _submit(self) -> None:
-        for model, bodies in self._pending.items():
-            token, endpoint = token_hex(8), self._endpoints[model]
+        for place, bodies in self._pending.items():
+            token, endpoint = token_hex(8), self._endpoints[place]
             with self.database.writing() as sql:
-                sql.execute("INSERT INTO sent_batches(token, model, at) VALUES (?, ?, ?)", (token, model, time.time()))
+                sql.execute("INSERT INTO sent_batches(token, place, at) VALUES (?, ?, ?)", (token, place, time.time()))
                 sql.executemany(
                     "UPDATE pending_requests SET batch = ? WHERE number = ?", [(token, one) for one in bodies]
                 )
@@ -273,6 +280,7 @@ class ItemRequests:
         Raises `Waiting` while it is not there, and what the server answered instead of a reply.
         """
         row = self.store.row(self.item, self.sent)
+        self.store.register(endpoint)
         if row is None and self.store.batched:
             self.store.enqueue(endpoint, self, body)
         if row is None and not self.store.batched:
@@ -317,6 +325,11 @@ def _create_batch(endpoint: BatchEndpoint, token: str, named: Mapping[str, Body]
             raise
         why = f"whether {endpoint.address} took a batch is not known ({trouble})"
         raise EyespotError(f"{why}; run the same line again, which looks for it") from None
+
+
+def _place(endpoint: BatchEndpoint) -> str:
+    """Two judges may be one model behind two addresses."""
+    return f"{endpoint.name} at {endpoint.address}"
 
 
 def _fields(body: Body) -> str:
