@@ -37,19 +37,20 @@ def test_a_run_that_is_killed_ten_times_makes_the_same_set_and_pays_once(
     vendor: str, script: Any, tmp_path: Path, gallery: Path
 ) -> None:
     sent = {}
-    for name, kills in (("calm", 0), ("killed", 10)):
-        out, batches = tmp_path / name, BatchServer(script)
-        with Double(offers=batches) as server:
-            url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
-            models = behind(url).replace("openai:", f"{vendor}:")
+    with Double() as server:
+        url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
+        models = behind(url).replace("openai:", f"{vendor}:")
+        for name, kills in (("calm", 0), ("killed", 10)):
+            out, batches = tmp_path / name, BatchServer(script)
+            server.offers = batches
             line = "build", "rmir", recipe(out, gallery, models, inputs="count = 3"), "--out", out, "--batch"
             turns = [run_until_killed(batches, 1 + turn % 4, turn % 3 != 1, *line) for turn in range(kills)]
             assert all(turns), turns
             assert not run_until_killed(batches, 0, False, *line)
-        with WorkDB(out / "work") as memory:
-            assert memory.total().calls == batches.sent.total() > 3
-            assert memory.total().tokens_in == 100 * batches.sent.total()
-        sent[name] = batches.sent
+            with WorkDB(out / "work") as memory:
+                assert memory.total().calls == batches.sent.total() > 3
+                assert memory.total().tokens_in == 100 * batches.sent.total()
+            sent[name] = batches.sent
 
     assert sent["killed"] == sent["calm"]
     assert files(tmp_path / "killed") == files(tmp_path / "calm")
