@@ -266,12 +266,12 @@ class ItemRequests:
     draws: tuple[str, ...] = ()
     sent: int = 0
 
-    def body(self, wanted: Body, adapted: Callable[[Body], Body]) -> Body:
-        """The next request: as it was sent in an earlier run, or as the server takes it, for all draws at once."""
+    def body(self, wanted: Body, adapted: Callable[[Body], Body], choices: bool) -> Body:
+        """The next request: as it was sent in an earlier run, or as the server takes it, for all draws if it may."""
         row = self.store.row(self.item, self.sent)
         if row and row[0]:
             return {**json.loads(row[0]), **{name: wanted[name] for name in NEEDED if name in wanted}}
-        draws = {"n": 1 + len(self.draws)} if self.draws and not (row or self.sent) else {}
+        draws = {"n": 1 + len(self.draws)} if choices and self.draws and not (row or self.sent) else {}
         return adapted({**wanted, **draws})
 
     def reply(self, endpoint: BatchEndpoint, body: Body, send: Callable[[], Body]) -> Body:

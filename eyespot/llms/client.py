@@ -124,7 +124,7 @@ class Endpoint:
         """The reply to a request without what this server refuses of it."""
         while True:
             adapted = self.unsupported.adapted
-            body = adapted(wanted) if self.requests is None else self.requests.body(wanted, adapted)
+            body = adapted(wanted) if self.requests is None else self.requests.body(wanted, adapted, self.dialect.takes_n)
             try:
                 reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
             except StatusError as trouble:

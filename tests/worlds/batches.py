@@ -117,12 +117,13 @@ class BatchServer(dict[str, Act]):
         if parts[1:]:
             return Response(data=self.files[batch["output"]])
         batch["polled"] += 1
-        if batch["polled"] == 2:
+        if batch["polled"] >= 2 and batch["processing_status"] != "ended":
             self.files.append(b"".join(map(self._result, json.loads(self.files[batch["input"]]))))
             batch |= {"processing_status": "ended", "output": len(self.files) - 1}
         return Response(data=batch)
 
     def _result(self, row: Mapping[str, Any]) -> bytes:
+        assert "n" not in row["params"]
         response = self._answer(row["params"])
         result: dict[str, Any] = {"type": "succeeded", "message": response.data}
         if response == EXPIRED:
