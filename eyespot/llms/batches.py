@@ -169,7 +169,9 @@ class Requests:
                     ) from None
         if batches and not any(place in self._endpoints for _, place, *_ in batches):
             places = ", ".join(sorted({place for _, place, *_ in batches}))
-            raise EyespotError(f"batches of {places} are at work; name these models and addresses to take their answers")
+            raise EyespotError(
+                f"batches of {places} are at work; name these models and addresses to take their answers"
+            )
 
     def _submit(self) -> None:
         for place, bodies in self._pending.items():

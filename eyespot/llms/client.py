@@ -124,7 +124,9 @@ class Endpoint:
         """The reply to a request without what this server refuses of it."""
         while True:
             adapted = self.unsupported.adapted
-            body = adapted(wanted) if self.requests is None else self.requests.body(wanted, adapted, self.dialect.takes_n)
+            body = (
+                adapted(wanted) if self.requests is None else self.requests.body(wanted, adapted, self.dialect.takes_n)
+            )
             try:
                 reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
             except StatusError as trouble:
@@ -147,6 +149,11 @@ class Endpoint:
                 raise NoReply(f"the model ended before its answer began{MORE_TOKENS}")
             self.unsupported.record(reply.changes)
             return reply
+
+    def _adapted(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The request as it was sent before, or without what this server refuses of it."""
+        adapted = self.unsupported.adapted
+        return self.requests.body(wanted, adapted, self.dialect.takes_n) if self.requests else adapted(wanted)
 
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is sent back once.

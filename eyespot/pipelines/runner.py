@@ -259,15 +259,18 @@ class _Turn:
                 account.close()
 
     def _waiting(self, worked: Iterable[tuple[Record, list[Outcome] | None]]) -> int:
-        """How many records wait for a batch."""
-        return sum(outcomes is None for _, outcomes in worked)
+        """How many records wait for a batch; the outcomes of the others are on the disk."""
+        count = sum(outcomes is None for _, outcomes in worked)
+        self.memory.flush()
+        return count
 
     def _settled_one_by_one(
         self, each: MapStep, before: Records, account: StepWriter, context: Context
     ) -> Iterator[Record]:
         assert isinstance(context.ask, _Asking)
         ask = context.ask
-        any_known = self.memory.known(self.mark)  # looking for what cannot be there costs as much as a cheap step does
+        # Looking for what cannot be there costs as much as a cheap step does
+        any_known = ask.requests.batched or self.memory.known(self.mark)
 
         def work(record: Record) -> tuple[Record, list[Outcome] | None]:
             key = hashlib.sha256(line_of(record)).digest()[:16]
@@ -288,7 +291,6 @@ class _Turn:
 
         # Every record once before any is settled, and those again that wait for a batch
         while ask.requests.batched and self._waiting(ordered_map(work, before, each.workers, each.workers * AHEAD)):
-            any_known = True
             ask.requests.wait()
         for record, outcomes in ordered_map(work, before, each.workers, each.workers * AHEAD):
             assert outcomes is not None

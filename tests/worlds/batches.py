@@ -52,10 +52,7 @@ class BatchServer(dict[str, Act]):
 
     def _answer(self, body: Body) -> Response:
         self.sent[json.dumps(body, sort_keys=True)] += 1
-        response = self.act(Seen("", {}, body))
-        if body.get("n", 1) > 1 and response.status == 200:
-            response = response._replace(data={**response.data, "choices": response.data["choices"] * body["n"]})
-        return response
+        return self.act(Seen("", {}, body))
 
     def _openai(self, seen: Seen) -> Response:
         parts = seen.path.partition("?")[0].split("/")[2:]

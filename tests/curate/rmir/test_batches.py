@@ -32,7 +32,13 @@ def anthropic(seen: Seen) -> Response:
     return Response(data={"content": content, "stop_reason": "end_turn", "usage": usage})
 
 
-@pytest.mark.parametrize(("vendor", "script"), [("openai", Scripted(MIXED)), ("anthropic", anthropic)])
+def openai(seen: Seen) -> Response:
+    """The script, which gives as many choices as a request says."""
+    response = Scripted(MIXED)(seen)
+    return response._replace(data={**response.data, "choices": response.data["choices"] * seen.body.get("n", 1)})
+
+
+@pytest.mark.parametrize(("vendor", "script"), [("openai", openai), ("anthropic", anthropic)])
 def test_a_run_that_is_killed_ten_times_makes_the_same_set_and_pays_once(
     vendor: str, script: Any, tmp_path: Path, gallery: Path
 ) -> None:
