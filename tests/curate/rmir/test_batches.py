@@ -43,7 +43,7 @@ def test_a_run_that_is_killed_ten_times_makes_the_same_set_and_pays_once(
     vendor: str, script: Any, tmp_path: Path, gallery: Path
 ) -> None:
     sent = {}
-    with Double() as server:
+    with Double(then=script) as server:
         url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
         models = behind(url).replace("openai:", f"{vendor}:")
         for name, kills in (("calm", 0), ("killed", 10)):
@@ -58,5 +58,10 @@ def test_a_run_that_is_killed_ten_times_makes_the_same_set_and_pays_once(
                 assert memory.total().tokens_in == 100 * batches.sent.total()
             sent[name] = batches.sent
 
+        plain = tmp_path / "plain"
+        run_until_killed(
+            batches, 0, False, *line[:2], recipe(plain, gallery, models, inputs="count = 3"), "--out", plain
+        )
+
     assert sent["killed"] == sent["calm"]
-    assert files(tmp_path / "killed") == files(tmp_path / "calm")
+    assert files(tmp_path / "killed") == files(tmp_path / "calm") == files(plain)
