@@ -42,7 +42,7 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
         return
     recipe, out = given
     pipe = RmirPipeline(recipe, out, settings.gallery, settings.preview or settings.limit)
-    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn, batch=settings.batch)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
@@ -72,7 +72,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
         return
     share = as_it_is if settings.positions else without_position
     pipe = RecosPipeline(*given, galleries_of(settings.gallery), settings.preview or settings.limit)
-    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn)
+    how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn, batch=settings.batch)
     if settings.dry_run:
         _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
@@ -117,9 +117,13 @@ def _tell_preview(done: Sequence[StepResult], work: Path, settings: RecipeSettin
     from eyespot.llms.budget import total_of
 
     spent = total_of(one.cost.spent for one in done)
+    unknown = any(one.step.cost(one.cost.spent)["money"] is None for one in done)
+    money = None if unknown else spent.money
     page = work.parent / "preview.html"
-    _tell_transcripts(work, first_prompted(work)[: settings.preview], page, json, spent=spent.as_json())
-    cost = spent.dollars if spent.as_json()["money"] is not None else "an unknown price"
+    _tell_transcripts(
+        work, first_prompted(work)[: settings.preview], page, json, spent={**spent._asdict(), "money": money}
+    )
+    cost = "an unknown price" if unknown else spent.dollars
     warn(f"{spent.calls:,} calls and {cost} so far count against the budget; a run in this folder asks none again")
     print_summary(f"the page is {page}")
 
@@ -166,11 +170,14 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
             outlook = "to run on records that are not known yet"
         else:
             spent = step.spent
-            likely = f"likely {spent.dollars}" if spent.money else "free or at no known price"
+            likely = f"likely {spent.dollars}" if spent.money else "free"
+            likely = f"no price is known for {', '.join(step.unpriced)}" if step.unpriced else likely
+            likely += f", {step.waiting:,} requests at work in batches" if step.waiting else ""
             price = f"; at most {spent.calls:,} calls, {likely}" if spent.calls else ""
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
-    steps = [{**step._asdict(), "spent": step.spent.as_json()} for step in planned]
+    costs = [{**step.spent._asdict()} | ({"money": None} if step.unpriced else {}) for step in planned]
+    steps = [{**step._asdict(), "spent": cost} for step, cost in zip(planned, costs, strict=True)]
     print_result({"steps": steps}, lines, json)
 
 
@@ -186,7 +193,7 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
     steps, lines = [], []
     for result in done:
         counts = result.counts
-        cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent.as_json()}
+        cost = {"seconds": round(result.cost.seconds, 3), **result.step.cost(result.cost.spent)}
         fields = {"name": result.step.name, "ran": result.ran, "folder": str(result.folder), **counts._asdict()}
         steps.append({**fields, **cost, "answers": [origin.as_json() for origin in result.origins]})
         dropped = "".join(f"; {count:,} {reason}" for reason, count in counts.dropped.items())

@@ -125,11 +125,18 @@ class SetPipeline:
         return self.out / "work"
 
     def running(
-        self, limits: CostLimits | None = None, retry_failed: bool = False, note: Callable[[str], None] = lambda _: None
+        self,
+        limits: CostLimits | None = None,
+        retry_failed: bool = False,
+        note: Callable[[str], None] = lambda _: None,
+        *,
+        batch: bool = False,
     ) -> RunOptions:
         """How they are run: by the recipe's models, within its budget or another; `note` gets what these refuse."""
         recipe, models = self.recipe, Models(self.clients, strict=self.recipe.strict, note=note)
-        return RunOptions(recipe.seed, limits or recipe.limits, models, retry_failed=retry_failed, strict=recipe.strict)
+        return RunOptions(
+            recipe.seed, limits or recipe.limits, models, retry_failed=retry_failed, strict=recipe.strict, batch=batch
+        )
 
     def check(self, limits: CostLimits | None = None) -> None:
         """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""

@@ -168,12 +168,23 @@ class Budget:
             self._in_flight[number] = model, price
             return number
 
+    def reserve_batched(self, model: str, expected: Spent) -> int:
+        """Count a request of a batch with all that it may cost, whenever it is answered; its number.
+
+        Raises `BudgetSpent` if there is no room for it beside all that is spent and reserved.
+        """
+        with self._changed:
+            price = largest_of(expected, self.store.dearest(model).spent)
+            if passed := self.limits.passed(self.store.total(), price):
+                raise BudgetSpent(f"the budget of {passed}; raise it and run the same line again to go on")
+            return self.store.reserve(price)
+
     def settle(self, number: int | None, model: str, paid: Spent) -> None:
         """Count what a request did cost; None: one that was not reserved."""
         with self._changed:
             self.store.settle(number, model, paid)
             if number is not None:
-                del self._in_flight[number]
+                self._in_flight.pop(number, None)
             self._changed.notify_all()
 
     def release(self, number: int) -> None:

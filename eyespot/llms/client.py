@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from eyespot.llms.batches import ItemRequests
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.errors import (
     LONGEST,
@@ -82,15 +84,24 @@ class Endpoint:
     strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
     thinks: bool = True  # False: a model that is seen to think is asked not to
     notes: list[str] = field(default_factory=list)  # what users should know of its counts and its price
+    requests: ItemRequests | None = None  # where requests wait for a batch, and replies for their turn
 
     @property
     def address(self) -> str:
         """Where requests go."""
         return self.transport.address
 
-    def metered(self, meter: BudgetMeter, on_exchange: Callable[[Exchange], None] = ignore_exchange) -> Endpoint:
-        """The same model, whose requests this meter counts; `on_exchange` gets each request with what came of it."""
-        return replace(self, meter=meter, on_exchange=on_exchange)
+    def metered(
+        self,
+        meter: BudgetMeter,
+        on_exchange: Callable[[Exchange], None] = ignore_exchange,
+        requests: ItemRequests | None = None,
+    ) -> Endpoint:
+        """The same model, whose requests this meter counts; `on_exchange` gets each request with what came of it.
+
+        `requests` are those of one item, which may be sent in a batch.
+        """
+        return replace(self, meter=meter, on_exchange=on_exchange, requests=requests)
 
     # -- messages -------------------------------------------------------------------------------------------
 
@@ -112,12 +123,15 @@ class Endpoint:
     def _accepted_reply(self, wanted: Mapping[str, Any]) -> Reply:
         """The reply to a request without what this server refuses of it."""
         while True:
-            body = self.unsupported.adapted(wanted)
+            adapted = self.unsupported.adapted
+            body = (
+                adapted(wanted) if self.requests is None else self.requests.body(wanted, adapted, self.dialect.takes_n)
+            )
             try:
                 reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
             except StatusError as trouble:
                 self._report(body, trouble=str(trouble))
-                self._learn_from(body, trouble, NO_THOUGHT.keys() & (body.keys() - wanted.keys()))
+                self._learn_from(body, trouble, (NO_THOUGHT.keys() | {"n"}) & (body.keys() - wanted.keys()))
                 continue
             except NoReply as trouble:
                 self._report(body, trouble=str(trouble))
@@ -136,6 +150,11 @@ class Endpoint:
             self.unsupported.record(reply.changes)
             return reply
 
+    def _adapted(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The request as it was sent before, or without what this server refuses of it."""
+        adapted = self.unsupported.adapted
+        return self.requests.body(wanted, adapted, self.dialect.takes_n) if self.requests else adapted(wanted)
+
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is sent back once.
 
@@ -143,23 +162,25 @@ class Endpoint:
         second answer that does not fit.
         """
         schema = form.model_json_schema()
-        *before, last = messages
-        parts, words = last["content"], FORM.format(schema=json.dumps(schema))
-        if isinstance(parts, list) and parts[0]["type"] == "text":  # before the pictures it is part of a prefix
-            conversation = [*before, {**last, "content": [parts[0], {"type": "text", "text": words}, *parts[1:]]}]
-        else:
-            conversation = [*messages, text_message("user", words)]
+        words = FORM.format(schema=json.dumps(schema))
         if self.dialect.takes_forms:
             response_format = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
             options = {"response_format": response_format, **options}
-        first = self.chat(conversation, **options).text
+        # A server with structured output shows the form to its model; in words as well it would be paid for twice
+        written = not self.dialect.takes_forms or self.unsupported.has(form_in_words)
+        conversation = _with_form(messages, words) if written else list(messages)
+        first = self.chat(conversation, **options)
+        if not written and any(one.field == "response_format" for one in first.changes):
+            self.unsupported.learn(form_in_words)
+            return self.answer(messages, form, **options)
         try:
-            return _parsed(first, form)
+            return _parsed(first.text, form)
         except BadAnswer as wrong:
-            whole = first.encode("utf-8", "replace").decode()  # half a character cannot be sent back
+            whole = first.text.encode("utf-8", "replace").decode()  # half a character cannot be sent back
+            again = REPAIR.format(wrong=wrong)
             conversation += [
                 text_message("assistant", whole or "(nothing)"),
-                text_message("user", REPAIR.format(wrong=wrong)),
+                text_message("user", again if written else f"{again} {words}"),
             ]
         return _parsed(self.chat(conversation, **options).text, form)
 
@@ -186,7 +207,8 @@ class Endpoint:
         `added` are fields that nobody asked for, which leave first.
         """
         who = f"{self.model} at {self.address}"
-        if refused_fields := [name for name in added if name in f"{trouble.param} {trouble.text}"]:
+        words = set(re.split(r"[^a-z_]+", f"{trouble.param} {trouble.text}".casefold()))
+        if refused_fields := [name for name in added if name in words]:
             self.unsupported.learn(without(*refused_fields))
             return
         if (amend := amendment(body, trouble)) is not None:
@@ -230,11 +252,19 @@ class Endpoint:
     def _send_with_retries(
         self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Result]
     ) -> Result:
+        requests = self.requests
+
         def request() -> Result:
             with self.breaker.request(self.address):
-                return read(self._send(path, body))
+                if requests is None or body is None:
+                    return read(self._send(path, body))
+                return read(requests.reply(self, body, lambda: self._send(path, body)))
 
-        return self.retry.send(request, self.sleep, self.model)
+        if requests is None or body is None or not requests.store.batched:
+            return self.retry.send(request, self.sleep, self.model)
+        # What came with a batch was waited for already, and says nothing of the server now
+        again = replace(self.retry, first_delay=0.0)
+        return again.send(lambda: read(requests.reply(self, body, dict)), self.sleep, self.model)
 
     def _send(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The answer to one request: POST, or GET without a body."""
@@ -265,6 +295,20 @@ class Endpoint:
             self.notes.extend([sentence] * (holds and sentence not in self.notes))
         LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *tokens, time.monotonic() - began)
         return answer
+
+
+def form_in_words(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Learned of a server that takes no form of answers: requests say it in words, and are otherwise as they were."""
+    return body
+
+
+def _with_form(messages: Sequence[Message], words: str) -> list[Message]:
+    """The messages with the form of the answer in words; before pictures it is part of a prefix that is cached."""
+    *before, last = messages
+    parts = last["content"]
+    if isinstance(parts, list) and parts[0]["type"] == "text":
+        return [*before, {**last, "content": [parts[0], {"type": "text", "text": words}, *parts[1:]]}]
+    return [*messages, text_message("user", words)]
 
 
 def _parsed(text: str, form: type[Form]) -> Form:

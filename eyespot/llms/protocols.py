@@ -169,6 +169,7 @@ class ChatCompletions:
 
     path = "/chat/completions"
     takes_forms = True  # whether a request may say the JSON schema of its answer
+    takes_n = True  # whether a request may say how many choices its reply has
 
     def body(self, model: str, messages: Sequence[Message], options: Body) -> dict[str, Any]:
         """A request for the model's next message."""
@@ -217,6 +218,7 @@ class AnthropicMessages:
 
     path = "/v1/messages"
     takes_forms = False
+    takes_n = False
 
     def body(self, model: str, messages: Sequence[Message], options: Body) -> dict[str, Any]:
         system = "\n".join(str(message["content"]) for message in messages if message["role"] == "system")

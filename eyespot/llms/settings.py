@@ -117,6 +117,18 @@ def is_language_model(spec: str) -> bool:
     return spec.partition(":")[0] in VENDORS
 
 
+def unpriced(models: Mapping[str, Any]) -> list[str]:
+    """Which models of a recipe cost something that no table knows; those of this machine cost nothing."""
+    found, prices = [], read_prices()
+    for model in models.values():
+        use = str(model.get("use", "")) if isinstance(model, Mapping) else ""
+        vendor, _, name = use.partition(":")
+        if vendor in VENDORS and prices.of(name) is None:
+            url = str(model.get("url") or os.environ.get(VENDORS[vendor].url) or "")
+            found += [] if urlsplit(url).hostname in HERE else [use]
+    return list(dict.fromkeys(found))
+
+
 def refuse_not_positive(owner: str, numbers: Mapping[str, float | None]) -> None:
     """`UsageError` for a number that is 0 or below."""
     for name, value in numbers.items():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPException
 from importlib import import_module
+from secrets import token_hex
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -22,7 +23,9 @@ from eyespot.llms.errors import RetryableError, Unreachable, of_status
 from eyespot.models import web
 from eyespot.types import UsageError
 
+JSON = "application/json"
 MOST = 1 << 24  # bytes of an answer; probabilities of all tokens of long thoughts reach 12 MB
+MOST_OF_FILE = 1 << 30  # bytes of the results of a batch
 PLACEHOLDERS = ("none", "EMPTY", "ollama", "lm-studio")  # what people write where a server needs no key
 SHORTEST = 6  # characters of a secret: shorter ones stand in any text
 
@@ -46,27 +49,45 @@ class Transport:
         Raises `RetryableError` (an answer is lost, cut, too long or not JSON; the server is busy), `Unreachable`,
         `StatusError`.
         """
-        return self._exchanged(path, json.dumps(body).encode())
+        return self._object(self._text(path, json.dumps(body).encode()))
 
     def get(self, path: str) -> Mapping[str, Any]:
         """What the server has under this path; raises what `post` raises."""
-        return self._exchanged(path, None)
+        return self._object(self._text(path))
+
+    def lines(self, path: str) -> list[Mapping[str, Any]]:
+        """The rows of a JSONL file that the server has under this path; raises what `post` raises."""
+        return [self._object(line) for line in self._text(path, most=MOST_OF_FILE).splitlines() if line.strip()]
+
+    def upload(self, path: str, fields: Mapping[str, str], name: str, content: bytes) -> Mapping[str, Any]:
+        """The server's answer to a form with a file (RFC 7578); raises what `post` raises."""
+        mark = token_hex(16)
+        part = f'--{mark}\r\nContent-Disposition: form-data; name="'
+        rows = "".join(f'{part}{field}"\r\n\r\n{value}\r\n' for field, value in fields.items())
+        head = f'{rows}{part}file"; filename="{name}"\r\nContent-Type: application/jsonl\r\n\r\n'
+        data = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
+        return self._object(self._text(path, data, kind=f"multipart/form-data; boundary={mark}"))
 
     @cached_property
     def _sent(self) -> re.Pattern[str]:
         keys = {self.headers.get(name, "").removeprefix("Bearer ") for name in ("Authorization", "X-Api-Key")}
         return web.secrets(self.url, *keys.difference(PLACEHOLDERS), least=SHORTEST)
 
-    def _exchanged(self, path: str, data: bytes | None) -> Mapping[str, Any]:
+    def _text(self, path: str, data: bytes | None = None, *, kind: str = JSON, most: int = MOST) -> str:
         address, mark, query = self.url.partition("?")
         url = path if "://" in path else f"{address.rstrip('/')}/{path.lstrip('/')}{mark}{query}"
         try:
-            status, headers, found = web.exchange(url, self.headers, data, silence=self.timeout, most=MOST)
+            status, headers, found = web.exchange(
+                url, {**self.headers, "Content-Type": kind}, data, silence=self.timeout, most=most
+            )
         except (OSError, HTTPException, ValueError, web.HostBusy, web.TooMuch) as error:
             raise self._lost(error) from None
         text = found.decode("utf-8-sig", "replace")
         if not 200 <= status < 300:
             raise of_status(status, self._sent.sub("***", text), headers)
+        return text
+
+    def _object(self, text: str) -> Mapping[str, Any]:
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
@@ -126,4 +147,4 @@ def _transport(url: str, headers: Mapping[str, str], timeout: float) -> Transpor
     except ValueError:
         raise UsageError(f"{web.public(url)} has no such port; write it as in http://localhost:8000/v1") from None
     clean = {name: value.strip() for name, value in headers.items()}  # as of a key in a file, which has a last line end
-    return Transport(url, {"Content-Type": "application/json", **clean}, timeout)
+    return Transport(url, clean, timeout)

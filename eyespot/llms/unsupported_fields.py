@@ -157,6 +157,10 @@ class UnsupportedFields:
         with self._lock:
             self._learned += [] if amend in self._learned else [amend]
 
+    def has(self, amend: Amendment) -> bool:
+        """Whether this was learned of the server."""
+        return amend in self._learned
+
     def record(self, several: Iterable[Adjustment]) -> None:
         """Remember what became of fields of a request that was answered."""
         with self._lock:

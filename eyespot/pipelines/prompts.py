@@ -170,7 +170,8 @@ class Models:
                 message = {**message, "content": [*parts, {**first, "cache_control": {"type": "ephemeral"}}, last]}
             messages.append(message)
             meter.expect(str(prompt["use"]), likely)
-            metered = model.metered(meter, partial(self._report, prompt, meter))
+            requests = getattr(meter, "requests", None)
+            metered = model.metered(meter, partial(self._report, prompt, meter), requests)
             fields: dict[str, Any] = metered.answer(messages, prompt["_form"], **options).model_dump(mode="json")
         except Declined as why:
             return {"declined": str(why) or "without a word"}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from eyespot.llms.batches import Requests, Waiting
 from eyespot.llms.budget import CostLimits
+from eyespot.llms.settings import unpriced
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.parallel import ordered_map
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
@@ -46,7 +48,8 @@ class RunOptions:
     """How to run: the seed of all that is drawn, what may be spent, who answers, and how many records a trial takes.
 
     `limit` is the most records that the first step keeps. `retry_failed` tries again what failed in an earlier run.
-    `strict` ends the run where a model does not accept all settings of a request.
+    `strict` ends the run where a model does not accept all settings of a request. `batch` sends requests about single
+    records in batches.
     """
 
     seed: int = 0
@@ -56,6 +59,7 @@ class RunOptions:
     retry_failed: bool = False
     tell: Progress = no_progress
     strict: bool = False
+    batch: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -99,7 +103,8 @@ class PlannedStep(NamedTuple):
     """A step to come: at most `records` would be worked on (None: unknown yet), of which `known` are done already.
 
     `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. Answers
-    that are on the disk cost nothing.
+    that are on the disk cost nothing. `unpriced` are models without a known price, `waiting` requests in
+    batches at work.
     """
 
     name: str
@@ -107,6 +112,8 @@ class PlannedStep(NamedTuple):
     records: int | None
     known: int
     spent: Spent
+    unpriced: Sequence[str] = ()
+    waiting: int = 0
 
 
 def plan(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()) -> list[PlannedStep]:
@@ -127,13 +134,15 @@ def plan(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()
             planned.append(PlannedStep(step.name, True, most, result.counts.came, Spent()))
             continue
         most = len(before) if reached and number > 1 else most
-        known = 0
+        known = waiting = 0
         if mark and isinstance(step.work, MapStep) and (work / FILE).exists():
             with WorkDB(work) as memory:
                 known = min(memory.known(mark), most or 0)
+                waiting = memory.waiting(mark)
         requests = max(0, (most or 0) - known)
         requests = requests if step.asking is None else min(requests, step.asking)
-        planned.append(PlannedStep(step.name, False, most, known, step.expects.times(requests)))
+        expects = step.expects.times(requests)
+        planned.append(PlannedStep(step.name, False, most, known, expects, unpriced(step.models), waiting))
         most = step.grows(most or 0) if step.grows else most
     return planned
 
@@ -224,7 +233,8 @@ class _Turn:
 
     def _worked(self, before: Records, folder: Path) -> StepCounts:
         budget = ReservedBudget(self.how.limits, self.memory, self.mark, self.step.expects)
-        ask = _Asking(self.mark, self.memory, self.how.client, budget)
+        requests = Requests(self.memory, budget, self.how.batch and isinstance(self.step.work, MapStep), self.how.tell)
+        ask = _Asking(self.mark, self.memory, self.how.client, budget, requests)
         context = Context(self.step.name, self.how.seed, ask, self.how.tell, self.earlier, self.how.limit)
         with _clock(self.memory, self.mark) as tick:
             work = self.step.work
@@ -248,28 +258,42 @@ class _Turn:
                 self.memory.flush()
                 account.close()
 
+    def _waiting(self, worked: Iterable[tuple[Record, list[Outcome] | None]]) -> int:
+        """How many records wait for a batch; the outcomes of the others are on the disk."""
+        count = sum(outcomes is None for _, outcomes in worked)
+        self.memory.flush()
+        return count
+
     def _settled_one_by_one(
         self, each: MapStep, before: Records, account: StepWriter, context: Context
     ) -> Iterator[Record]:
         assert isinstance(context.ask, _Asking)
         ask = context.ask
-        any_known = self.memory.known(self.mark)  # looking for what cannot be there costs as much as a cheap step does
+        # Looking for what cannot be there costs as much as a cheap step does
+        any_known = ask.requests.batched or self.memory.known(self.mark)
 
-        def work(record: Record) -> tuple[Record, list[Outcome]]:
+        def work(record: Record) -> tuple[Record, list[Outcome] | None]:
             key = hashlib.sha256(line_of(record)).digest()[:16]
             if any_known and (known := self.memory.outcomes(self.mark, key)) is not None:
                 return record, known
             try:
-                result = each.work(record, replace(context, ask=replace(ask, record=str(record.get("id")))))
+                asking = replace(ask, record=str(record.get("id")), waits=[])
+                result = each.work(record, replace(context, ask=asking))
                 outcomes = [result] if isinstance(result, Keep | Drop | Failed | Added) else list(result)
             except NoAnswer as error:
                 outcomes = [Failed(record, NO_ANSWER, str(error))]
+            if asking.waits:
+                return record, None
             self.memory.keep(self.mark, key, outcomes)
             if self.step.models and any(isinstance(one, Failed) for one in outcomes):
                 self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
             return record, outcomes
 
+        # Every record once before any is settled, and those again that wait for a batch
+        while ask.requests.batched and self._waiting(ordered_map(work, before, each.workers, each.workers * AHEAD)):
+            ask.requests.wait()
         for record, outcomes in ordered_map(work, before, each.workers, each.workers * AHEAD):
+            assert outcomes is not None
             account.settle(record, outcomes)
             yield record
 
@@ -305,7 +329,9 @@ class _Asking:
     memory: WorkDB
     client: Client | None
     budget: ReservedBudget
+    requests: Requests
     record: str = ""  # which is worked on
+    waits: list[str] = field(default_factory=list)  # prompts about it whose replies come with a batch
 
     def __call__(self, prompt: Prompt) -> dict[str, Any]:
         sent = {name: value for name, value in prompt.items() if not name.startswith("_")}
@@ -318,11 +344,21 @@ class _Asking:
             raise EyespotError(
                 f"step {self.mark.name} asks a model and none is there to answer; name one in the recipe"
             )
-        with self.budget.opened() as meter:
+        draws = [digest_of_json({**sent, "draw": draw}) for draw in prompt.get("_draws", ()) if draw != sent["draw"]]
+        draws = [draw for draw in draws if self.memory.answer(draw) is None]
+        shared = self.requests.batched or bool(prompt.get("_draws"))
+        with self.budget.opened(self.requests.of(key, draws) if shared else None) as meter:
             try:
                 answer = dict(self.client(prompt, meter))
+            except Waiting as why:
+                self.waits.append(key)
+                raise NoAnswer(str(why)) from None
             except EyespotError:  # an answer that cannot be used is on the disk, too
                 self.memory.keep_exchanges(key, meter.exchanges)
+                if shared:
+                    self.requests.finish(key)
                 raise
         self.memory.keep_answer(key, sent, answer, provenance=meter.provenance, exchanges=meter.exchanges)
+        if shared:
+            self.requests.finish(key)
         return answer

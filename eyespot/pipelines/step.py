@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeAlias
 
+from eyespot.llms.settings import unpriced
 from eyespot.pipelines.outcomes import Outcome, Record, Records, line_of
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256, json_sha256
@@ -123,6 +124,10 @@ class Step:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,60}", self.name):
             raise UsageError(f"a step cannot be called {self.name!r}; use letters, digits, - and _, a letter first")
+
+    def cost(self, spent: Spent) -> dict[str, Any]:
+        """The parts of a cost by name; the money is None where a model has no known price: a sum would be too small."""
+        return {**spent._asdict(), "money": None if spent.tokens and unpriced(self.models) else spent.money}
 
     def digest(self, seed: int = 0) -> str:
         """Thirty-two hex digits over all that its results depend on, except the records that come."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from eyespot.llms.batches import SCHEMA, ItemRequests
 from eyespot.llms.budget import Budget, BudgetStore, CostLimits, ItemMeter, LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import exchange_log, sqlite
@@ -34,6 +35,8 @@ _KNOWN = "SELECT outcomes FROM outcomes WHERE step = ? AND record = ?"
 _SUMS = """SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), total(money) FROM
     (SELECT name, seconds, calls, tokens_in, tokens_out, money FROM costs
     UNION ALL SELECT name, 0, 1, tokens_in, tokens_out, money FROM unpaid)"""
+_WAITING = """SELECT count(*) FROM pending_requests JOIN unpaid ON id = reserved WHERE name = ? AND reply IS NULL
+    AND batch IS NOT NULL"""
 _KEEP = "INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)"
 _PROVENANCE = "INSERT OR REPLACE INTO provenance(prompt, served, changes) VALUES (?, ?, ?)"
 _USE = "INSERT OR IGNORE INTO uses(step, prompt, record) VALUES (?, ?, ?)"
@@ -98,7 +101,7 @@ class WorkDB:
 
     def __init__(self, folder: Path) -> None:
         try:
-            self._sql = sqlite.connect(folder / FILE, _SCHEMA)
+            self._sql = sqlite.connect(folder / FILE, _SCHEMA + SCHEMA)
             if "record" not in (
                 row[1] for row in self._sql.execute("PRAGMA table_info(uses)")
             ):  # by an earlier version
@@ -142,6 +145,12 @@ class WorkDB:
         """How many records this step has outcomes of."""
         with self._lock:
             count: int = self._sql.execute("SELECT count(*) FROM outcomes WHERE step = ?", (step.digest,)).fetchone()[0]
+        return count
+
+    def waiting(self, step: StepKey) -> int:
+        """How many requests of the step are at work in batches."""
+        with self._lock:
+            count: int = self._sql.execute(_WAITING, (step.name,)).fetchone()[0]
         return count
 
     def flush(self) -> None:
@@ -248,8 +257,12 @@ class WorkDB:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The tables, for one thread at a time; what is written is on the disk at the end, whole or not at all."""
         try:
-            with self._lock, sqlite.transaction(self._sql):
-                yield self._sql
+            with self._lock:
+                if self._sql.in_transaction:  # part of a larger one of this thread
+                    yield self._sql
+                else:
+                    with sqlite.transaction(self._sql):
+                        yield self._sql
         except sqlite3.Error as error:
             raise EyespotError(f"cannot write down what was done {trouble(error)}") from None
 
@@ -300,9 +313,10 @@ class ReservedBudget(Budget):
         self.expects = expects  # of one record
 
     @contextmanager
-    def opened(self) -> Iterator[PromptMeter]:
+    def opened(self, requests: ItemRequests | None = None) -> Iterator[PromptMeter]:
         """The meter of one prompt. What it leaves unpaid stays counted, and no thread waits for it any more."""
         meter = PromptMeter(self, self.expects)
+        meter.requests = requests
         try:
             yield meter
         finally:
@@ -315,6 +329,7 @@ class PromptMeter(ItemMeter):
     def __init__(self, budget: Budget, expected: Spent = Spent()) -> None:
         super().__init__(budget, expected)
         self.exchanges: list[Exchange] = []
+        self.requests: ItemRequests | None = None
 
     def report(self, exchange: Exchange) -> None:
         """Say what was sent and what came of it."""

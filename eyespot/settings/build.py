@@ -17,6 +17,7 @@ class RecipeSettings(BudgetSettings):
     preview: int | None = setting("A trial of this many photos, with all that was asked and answered.", ge=1)
     positions: bool = setting("Keep the positions that photos tell in their metadata.", default=False)
     retry_failed: bool = setting("Retry what failed in earlier runs.", default=False)
+    batch: bool = setting("Send requests to OpenAI and Anthropic in batches: half the price, in a day.", default=False)
     replace: bool = setting("Overwrite an earlier set even if this run lost records that it has.", default=False)
     dry_run: bool = setting("Only print how many requests would be sent, and their cost.", default=False)
     show: bool = setting("Only print the recipe with its prompts, as a start for your own.", default=False)

@@ -35,7 +35,6 @@ from eyespot.pipelines.data_card import (
 )
 from eyespot.pipelines.data_card.content import flesch_kincaid, syllables, words
 from eyespot.pipelines.data_card.datasheet import datasheet_answers
-from eyespot.pipelines.work_db import StepCost
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.pipelines import PRICE, ask_step, client, no_two_alike, odd_ones_go, source
@@ -107,11 +106,13 @@ def test_the_counts_of_the_steps(card: Card) -> None:
 
 
 def test_money_that_nobody_knows_is_no_zero(done: list[StepResult]) -> None:
-    unpriced = [replace(one, cost=StepCost(1.0, one.cost.spent._replace(money=0.0))) for one in done]
+    models = {"judge": {"use": "openai:nobody-knows"}}
+    unpriced = [replace(one, step=replace(one.step, models=models)) for one in done]
 
     cost = card_of(unpriced, CardContent("title", "")).cost
 
     assert [row[-1] for row in cost.rows] == ["0", "0", "no price", "0", "no price"]
+    assert "nobody-knows" in cost.note
 
 
 def test_an_answer_of_the_maker_goes_before_the_counted_one(card: Card, done: list[StepResult]) -> None:

@@ -388,3 +388,19 @@ def test_rows_of_a_table_may_be_told_apart_by_a_number(tmp_path: Path, numbers: 
 
     with nullcontext() if fits else raises(Unaccounted):
         assert run([Step("read", SqlStep(work, key="row"))], tmp_path)[0].counts.kept == 2
+
+
+@pytest.mark.parametrize(
+    ("models", "money"),
+    [
+        ([{"use": "openai:gpt-4.1"}], 1.5),
+        ([{"use": "openai:gpt-4.1"}, {"use": "openai:nobody-knows"}], None),
+        ([{"use": "openai:llava", "url": "http://127.0.0.1:11434/v1"}], 1.5),
+        ([{"use": "demonstration:teacher"}], 1.5),
+    ],
+)
+def test_a_cost_of_models_of_which_one_has_no_price_is_not_known(models: list[Any], money: float | None) -> None:
+    step = Step(
+        "asked", MapStep(lambda record, _: Keep(record)), models={str(at): one for at, one in enumerate(models)}
+    )
+    assert step.cost(Spent(2, 10, 10, 1.5))["money"] == money

@@ -209,6 +209,7 @@ def test_an_answer_that_does_not_fit_is_mended_once() -> None:
     assert found == Sighting(species="heron", count=2) and "count: " in request["content"]
     assert (its_own["role"], its_own["content"]) == ("assistant", wrong)
     assert server.seen[0].body["response_format"]["json_schema"]["name"] == "Sighting"
+    assert "JSON schema" not in str(server.seen[0].body["messages"]) and "JSON schema" in request["content"]
     with Double(then=chat(wrong)) as server, pytest.raises(BadAnswer):
         judge_of(server).language_model.answer(ASKED, Sighting)
     assert len(server.seen) == 2

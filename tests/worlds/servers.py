@@ -159,7 +159,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer({})
 
     def do_POST(self) -> None:
-        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        form = self.headers["Content-Type"].startswith("multipart/")
+        self._answer({"form": data} if form else json.loads(data))
 
     def _answer(self, body: Body) -> None:
         seen = Seen(self.path, {name.lower(): value for name, value in self.headers.items()}, body)

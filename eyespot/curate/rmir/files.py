@@ -184,7 +184,7 @@ def write_tables(made: FinishedSteps, folder: Path) -> None:
     losses = []
     for one in made.done:
         step = {"step": one.step.name, "came": one.counts.came, "added": one.counts.added, "kept": one.counts.kept}
-        cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent.as_json()}
+        cost = {"seconds": round(one.cost.seconds, 3), **one.step.cost(one.cost.spent)}
         dropped = (one.counts.dropped or {"": 0}).items()
         losses += [{**step, "reason": reason, "records": count, **cost} for reason, count in dropped]
     rows: dict[str, Callable[[], Iterable[Mapping[str, Any]]]] = {

@@ -95,6 +95,7 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
             ]
             # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
             more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
+            more["_draws"] = draws if len(draws := [one.draw for one in panel if one.judge == seat.judge]) > 1 else []
             reply = ask_model(context, prompt_of({"side": SIDE, **seat.model}, words, Vote, shown, **more), Vote)
             verdict, reason = ABSTAIN, f"{DECLINES}{reply.declined}"  # a guard that will not judge what may be delicate
             if reply.answer is not None:

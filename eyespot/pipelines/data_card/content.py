@@ -11,12 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import eyespot
+from eyespot.llms.budget import total_of
 from eyespot.llms.fences import commanding
+from eyespot.llms.settings import unpriced
 from eyespot.pipelines import Provenance, Recipe, Spent, Step, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.outcomes import line_of
@@ -216,13 +219,17 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
 
 
 def _cost(done: Sequence[StepResult]) -> CardTable:
-    rows = [[one.step.name, _seconds(one.cost.seconds), *_spent(one.cost.spent)] for one in done]
-    total = Spent()
-    for one in done:
-        total = total.plus(one.cost.spent)
+    unknown = [unpriced(one.step.models) if one.cost.spent.tokens else [] for one in done]
+    rows = [
+        [one.step.name, _seconds(one.cost.seconds), *_spent(one.cost.spent, bool(names))]
+        for one, names in zip(done, unknown, strict=True)
+    ]
+    total = total_of(one.cost.spent for one in done)
     if len(done) > 1:
-        rows.append(["together", _seconds(sum(one.cost.seconds for one in done)), *_spent(total)])
+        rows.append(["together", _seconds(sum(one.cost.seconds for one in done)), *_spent(total, any(unknown))])
     note = "Over all runs, those before a step was changed among them; an answer that was there cost nothing again."
+    if names := sorted(set(chain.from_iterable(unknown))):
+        note += f" No price is known for {', '.join(names)}, so no sum with its requests is given."
     columns = ["step", "time", "calls", "tokens in", "tokens out", "US dollars"]
     if not any(total):
         return CardTable("What it cost", columns[:2], [row[:2] for row in rows], "No model was asked.")
@@ -260,9 +267,9 @@ def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
             yield f"{setting} sent as {one.sent_as}" + (f" {one.sent}" if one.sent != one.asked else "")
 
 
-def _spent(spent: Spent) -> list[str]:
-    unknown = UNPRICED if spent.calls else "0"
-    return [*map(_number, spent[:3]), spent.dollars.removeprefix("$") if spent.money else unknown]
+def _spent(spent: Spent, unknown: bool) -> list[str]:
+    money = spent.dollars.removeprefix("$") if spent.money else "0"
+    return [*map(_number, spent[:3]), UNPRICED if unknown else money]
 
 
 _number = "{:,}".format

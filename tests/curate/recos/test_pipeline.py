@@ -280,6 +280,8 @@ def test_what_is_finished_makes_the_rest_exact(tmp_path: Path, gallery: Path) ->
 
 
 def test_the_verb_tells_calls_and_money_without_a_key(tmp_path: Path, gallery: Path) -> None:
-    shown = run_eyespot("build", "recos", recipe(tmp_path, gallery, MODEL), "--out", tmp_path / "made", "--dry-run")
+    shown = run_eyespot(
+        "build", "recos", recipe(tmp_path, gallery, MODEL), "--out", tmp_path / "made", "--batch", "--dry-run"
+    )
     (line,) = [line for line in shown.stdout.splitlines() if line.startswith("discriminate")]
     assert "at most 55 records" in line and "70 calls" in line and "$" in line and not line.endswith("$0.00")

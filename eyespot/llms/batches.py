@@ -1,0 +1,338 @@
+"""Requests in batches, for half the price, and replies that are kept until their answer is on the disk.
+
+A request that is put into a batch raises `Waiting`. Whoever asks comes again once `Requests.wait` has the replies, and
+finds them in the order in which it sent its requests. All of this lies in the SQLite file of the caller: what may be
+paid before it is sent, a batch before it is created, its id before it is waited for. A run that is killed takes the
+same batch up again. (OpenAI: Batch API; Anthropic: Message Batches API.)
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_hex
+from threading import RLock
+from typing import Any, Protocol, TypeVar
+
+from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchEndpoint, BatchResult, BatchState, await_end
+from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.llms.errors import Busy, NoReply, RetryableError, StatusError, Trouble, Unreachable, final, of_status
+from eyespot.llms.protocols import likely, usage_of
+from eyespot.llms.unsupported_fields import NEEDED, without
+from eyespot.types import EyespotError, Progress, Spent, no_progress
+
+Body = Mapping[str, Any]
+Result = TypeVar("Result")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL,
+    nth INTEGER NOT NULL, model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
+    status INTEGER, reply TEXT, UNIQUE(item, nth));
+CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, place TEXT NOT NULL, id TEXT, at REAL NOT NULL);
+"""
+ROWS, BYTES = 10_000, 100_000_000  # of one batch, which may have 50,000 and 200 MB at OpenAI, 100,000 and 256 MB else
+
+
+class Waiting(Trouble):
+    """The reply comes with a batch."""
+
+
+class LeftAtWork(EyespotError):
+    """A person leaves while batches are at work."""
+
+    exit_code = 130
+
+
+# -- what is sent and what came -----------------------------------------------------------------------------------
+
+
+class Database(Protocol):
+    """The SQLite file of a run, for one thread at a time."""
+
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]: ...
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]: ...
+
+
+@dataclass
+class Requests:
+    """The requests of a step that have no answer on the disk yet.
+
+    `batched`: they are sent in batches; otherwise only further draws of one reply are kept here.
+    """
+
+    database: Database
+    budget: Budget
+    batched: bool = False
+    tell: Progress = no_progress
+    _pending: dict[str, dict[int, Body]] = field(default_factory=dict)  # bodies by model and number
+    _bytes: int = 0
+    _endpoints: dict[str, BatchEndpoint] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock, repr=False)
+
+    def __post_init__(self) -> None:
+        with self.database.writing() as sql:  # what was never sent costs nothing
+            sent = "SELECT number FROM pending_requests WHERE batch IS NOT NULL"
+            unsent = f"batch IS NULL AND reply IS NULL AND (sharing IS NULL OR sharing NOT IN ({sent}))"
+            sql.execute(f"DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE {unsent})")
+            sql.execute(f"DELETE FROM pending_requests WHERE {unsent}")
+
+    def of(self, item: str, draws: Sequence[str] = ()) -> ItemRequests:
+        """The requests of one item; `draws` are the items that equal it and may share its reply."""
+        return ItemRequests(self, item, tuple(draws))
+
+    def row(self, item: str, nth: int) -> tuple[str, int | None, str | None] | None:
+        """The nth request of an item: its body but for the messages, the status of its reply and the reply."""
+        with self.database.reading() as sql:
+            query = "SELECT body, status, reply FROM pending_requests WHERE item = ? AND nth = ?"
+            found: tuple[str, int | None, str | None] | None = sql.execute(query, (item, nth)).fetchone()
+        return found
+
+    def finish(self, item: str) -> None:
+        """Forget an item whose answer is on the disk."""
+        with self.database.writing() as sql:
+            sql.execute("DELETE FROM pending_requests WHERE item = ?", (item,))
+
+    def register(self, endpoint: BatchEndpoint) -> None:
+        """Remember who answers for the batches of a model, those of an earlier run among them."""
+        self._endpoints[_place(endpoint)] = endpoint
+
+    def enqueue(self, endpoint: BatchEndpoint, one: ItemRequests, body: Body) -> None:
+        """Put a request into the next batch, unless the budget has no room before others are answered.
+
+        `BudgetSpent` if there are none.
+        """
+        draws = int(body.get("n", 1))
+        price = endpoint.price.in_batch if endpoint.price else None
+        expected = likely(body, price)
+        if draws > 1:
+            tokens_out = expected.tokens_out * draws
+            money = price.of(expected.tokens_in, tokens_out) if price else 0.0
+            expected = Spent(1, expected.tokens_in, tokens_out, money)
+        with self._lock, self.database.writing() as sql:
+            try:
+                reserved = self.budget.reserve_batched(endpoint.name, expected)
+            except BudgetSpent:
+                if self.waiting():
+                    return
+                raise
+            row = one.item, one.sent, endpoint.name, _fields(body), reserved
+            insert = "INSERT INTO pending_requests(item, nth, model, body, reserved) VALUES (?, ?, ?, ?, ?)"
+            number = sql.execute(insert, row).lastrowid
+            assert number is not None
+            if draws > 1:
+                share = (
+                    "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, sharing) VALUES (?, 0, ?, '', ?)"
+                )
+                sql.executemany(share, [(item, endpoint.name, number) for item in one.draws])
+        with self._lock:
+            pending = self._pending.setdefault(_place(endpoint), {})
+            pending[number] = body
+            self._bytes += len(json.dumps(body))
+            if self._bytes > BYTES or len(pending) >= ROWS:
+                self._submit()
+
+    def share(self, endpoint: BatchEndpoint, one: ItemRequests, reply: Body) -> None:
+        """Keep the further choices of a reply for the draws that they are meant for."""
+        insert = (
+            "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, status, reply) VALUES (?, 0, ?, '', 200, ?)"
+        )
+        with self.database.writing() as sql:
+            for item, choice in zip(one.draws, further_choices(reply), strict=False):
+                sql.execute(insert, (item, endpoint.name, json.dumps(choice)))
+
+    def waiting(self) -> int:
+        """How many requests have no reply yet."""
+        with self.database.reading() as sql:
+            count: int = sql.execute(
+                "SELECT count(*) FROM pending_requests WHERE reply IS NULL AND sharing IS NULL"
+            ).fetchone()[0]
+        return count
+
+    def wait(self) -> None:
+        """Send what is pending, and wait until all batches have ended; Ctrl-C leaves them at work."""
+        with self._lock:
+            self._submit()
+        with self.database.reading() as sql:
+            batches = sql.execute("SELECT token, place, id, at FROM sent_batches ORDER BY at, token").fetchall()
+        for token, place, id, at in batches:
+            if endpoint := self._endpoints.get(place):
+                try:
+                    self._take(token, endpoint, id, at)
+                except KeyboardInterrupt:
+                    raise LeftAtWork(
+                        f"{self.waiting():,} requests are at work in batches, and go on; run the same line again to "
+                        "take their answers, which are paid for once"
+                    ) from None
+        if batches and not any(place in self._endpoints for _, place, *_ in batches):
+            places = ", ".join(sorted({place for _, place, *_ in batches}))
+            raise EyespotError(
+                f"batches of {places} are at work; name these models and addresses to take their answers"
+            )
+
+    def _submit(self) -> None:
+        for place, bodies in self._pending.items():
+            token, endpoint = token_hex(8), self._endpoints[place]
+            with self.database.writing() as sql:
+                sql.execute("INSERT INTO sent_batches(token, place, at) VALUES (?, ?, ?)", (token, place, time.time()))
+                sql.executemany(
+                    "UPDATE pending_requests SET batch = ? WHERE number = ?", [(token, one) for one in bodies]
+                )
+            named = {f"{token}-{number}": body for number, body in bodies.items()}
+            id = self._call(endpoint, partial(_create_batch, endpoint, token, named))
+            with self.database.writing() as sql:
+                sql.execute("UPDATE sent_batches SET id = ? WHERE token = ?", (id, token))
+        self._pending, self._bytes = {}, 0
+
+    def _take(self, token: str, endpoint: BatchEndpoint, id: str | None, at: float) -> None:
+        """Wait for a batch and take its results, once; without an id it was perhaps never created."""
+        protocol = PROTOCOLS[endpoint.dialect.path]
+        id = id or self._call(endpoint, lambda: protocol.find(endpoint, token, at))
+        with self.database.reading() as sql:
+            count = sql.execute("SELECT count(*) FROM pending_requests WHERE batch = ?", (token,)).fetchone()[0]
+        results: list[BatchResult] = []
+        state = BatchState(True, 0, "it never reached the server")
+        if id is not None:
+            show = partial(self.tell, f"batch of {endpoint.model}")
+            state = self._call(endpoint, lambda: await_end(protocol, endpoint, id, lambda done: show(done, count)))
+            results = self._call(endpoint, lambda: list(protocol.results(endpoint, state)))
+        with self.database.writing() as sql:
+            if state.failure:
+                ours = "SELECT number FROM pending_requests WHERE batch = ?"
+                sql.execute(
+                    "DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE batch = ?)", (token,)
+                )
+                sql.execute(f"DELETE FROM pending_requests WHERE sharing IN ({ours}) OR batch = ?", (token, token))
+            for one in results:
+                self._store(sql, endpoint, token, one)
+            lost = sql.execute(
+                "SELECT number FROM pending_requests WHERE batch = ? AND reply IS NULL", (token,)
+            ).fetchall()
+            for (number,) in lost:
+                reason = BatchResult(f"{token}-{number}", UNANSWERED, "the batch ended without it")
+                self._store(sql, endpoint, token, reason)
+            sql.execute("DELETE FROM sent_batches WHERE token = ?", (token,))
+        if state.failure and id is not None:
+            raise EyespotError(
+                f"{endpoint.address} does not take the batch ({state.failure}); correct it and run again"
+            )
+
+    def _call(self, endpoint: BatchEndpoint, request: Callable[[], Result]) -> Result:
+        try:
+            return endpoint.retry.send(request, endpoint.sleep, endpoint.model)
+        except StatusError as trouble:
+            raise EyespotError(str(final(trouble, endpoint.address, endpoint.model))) from None
+        except NoReply as trouble:
+            raise EyespotError(f"{endpoint.address}: {trouble}; run the same line again, batches go on") from None
+
+    def _store(self, sql: sqlite3.Connection, endpoint: BatchEndpoint, token: str, one: BatchResult) -> None:
+        """Keep what came of a request and count its cost, by one commit of the caller."""
+        number = int(one.name.rpartition("-")[2])
+        query = "SELECT reserved FROM pending_requests WHERE number = ? AND batch = ? AND reply IS NULL"
+        found = sql.execute(query, (number, token)).fetchone()
+        if found is None:  # another batch of this key, or a row that came twice
+            return
+        (reserved,) = found
+        paid = Spent(1)
+        if one.status == 200:
+            usage = usage_of(one.reply)
+            price = endpoint.price.in_batch if endpoint.price else None
+            paid = usage._replace(calls=1, money=price.of(usage.tokens_in, usage.tokens_out) if price else 0.0)
+        if one.status != 200 or paid.tokens:  # a server that does not count: what is reserved stays counted
+            self.budget.settle(reserved, endpoint.name, paid)
+        self._keep(sql, number, one.status, one.reply)
+        rest = [
+            row[0]
+            for row in sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
+        ]
+        choices = further_choices(one.reply) if one.status == 200 else []
+        for sibling, choice in zip(rest, choices, strict=False):
+            self._keep(sql, sibling, 200, choice)
+        sql.execute("DELETE FROM pending_requests WHERE sharing = ? AND reply IS NULL", (number,))
+
+    def _keep(self, sql: sqlite3.Connection, number: int, status: int, reply: Any) -> None:
+        sql.execute(
+            "UPDATE pending_requests SET status = ?, reply = ? WHERE number = ?", (status, json.dumps(reply), number)
+        )
+
+
+@dataclass
+class ItemRequests:
+    """The requests of one item, in their order; `draws` are items that equal it, which share one request with it."""
+
+    store: Requests
+    item: str
+    draws: tuple[str, ...] = ()
+    sent: int = 0
+
+    def body(self, wanted: Body, adapted: Callable[[Body], Body], choices: bool) -> Body:
+        """The next request: as it was sent in an earlier run, or as the server takes it, for all draws if it may."""
+        row = self.store.row(self.item, self.sent)
+        if row and row[0]:
+            return {**json.loads(row[0]), **{name: wanted[name] for name in NEEDED if name in wanted}}
+        draws = {"n": 1 + len(self.draws)} if choices and self.draws and not (row or self.sent) else {}
+        return adapted({**wanted, **draws})
+
+    def reply(self, endpoint: BatchEndpoint, body: Body, send: Callable[[], Body]) -> Body:
+        """The reply to the next request, from an earlier run or a batch, or else from the server now.
+
+        Raises `Waiting` while it is not there, and what the server answered instead of a reply.
+        """
+        row = self.store.row(self.item, self.sent)
+        self.store.register(endpoint)
+        if row is None and self.store.batched:
+            self.store.enqueue(endpoint, self, body)
+        if row is None and not self.store.batched:
+            status, reply = 200, send()
+            if body.get("n", 1) > 1:
+                self.store.share(endpoint, self, reply)
+        elif row is None or row[2] is None:
+            raise Waiting("the reply comes with a batch")
+        else:
+            status, reply = row[1] or UNANSWERED, json.loads(row[2])
+        self.sent += 1
+        if status == UNANSWERED:
+            raise RetryableError(str(reply))
+        if status != 200:
+            trouble = of_status(status, json.dumps(reply), {})
+            raise RetryableError(str(trouble)) if isinstance(trouble, RetryableError) else trouble
+        if body.get("n", 1) > 1 and not further_choices(reply):
+            endpoint.unsupported.learn(without("n"))  # the server gives one choice, whatever it is asked for
+        return reply
+
+
+def further_choices(reply: Body) -> list[Body]:
+    """A reply for each choice after the first; the first one has the tokens of all."""
+    choices = reply.get("choices")
+    rest = choices[1:] if isinstance(choices, list) else []
+    return [
+        {**reply, "choices": [choice], "usage": dict.fromkeys(("prompt_tokens", "completion_tokens"), 0)}
+        for choice in rest
+    ]
+
+
+def _create_batch(endpoint: BatchEndpoint, token: str, named: Mapping[str, Body]) -> str:
+    """The id of a new batch; a server that is busy is asked again, any other trouble may have come after it began."""
+    try:
+        return PROTOCOLS[endpoint.dialect.path].create(endpoint, token, named)
+    except StatusError as trouble:
+        if trouble.status in (404, 405):
+            raise EyespotError(f"{endpoint.address} takes no batches ({trouble.text}); leave out --batch") from None
+        raise
+    except RetryableError as trouble:
+        if isinstance(trouble, Busy | Unreachable):
+            raise
+        why = f"whether {endpoint.address} took a batch is not known ({trouble})"
+        raise EyespotError(f"{why}; run the same line again, which looks for it") from None
+
+
+def _place(endpoint: BatchEndpoint) -> str:
+    """Two judges may be one model behind two addresses."""
+    return f"{endpoint.name} at {endpoint.address}"
+
+
+def _fields(body: Body) -> str:
+    return json.dumps({name: value for name, value in body.items() if name not in NEEDED})
