@@ -210,8 +210,8 @@ class _IndexJob:
     def _note_moved(self, root: Root, moved: int, advice: str = "") -> None:
         if moved:
             count = "1 file" if moved == 1 else f"{moved:,} files"
-            note = f"the pictures of {count} that {root.place} had lie elsewhere (moved, or copies); nothing is embedded"
-            self.summary.notes.append(f"{note} again, and vectors, judgements and lists stay{advice}")
+            note = f"the pictures of {count} that {root.place} had lie elsewhere (moved, or copies); nothing is"
+            self.summary.notes.append(f"{note} embedded again, and vectors, judgements and lists stay{advice}")
 
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
