@@ -192,7 +192,9 @@ def published(cache: Path, repo: str, folder: Path, *, main: bool = True) -> str
         (home / part).mkdir(parents=True, exist_ok=True)
     for file, name in blobs.items():
         shutil.copy(file, home / "blobs" / name)
-        (home / "snapshots" / commit / file.name).symlink_to(home / "blobs" / name)
+        link = home / "snapshots" / commit / file.name
+        link.unlink(missing_ok=True)  # of an earlier module of the same worker
+        link.symlink_to(home / "blobs" / name)
     if main:
         (home / "refs" / "main").write_text(commit)
     return commit

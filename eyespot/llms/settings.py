@@ -118,14 +118,10 @@ def is_language_model(spec: str) -> bool:
 
 
 def unpriced(models: Mapping[str, Any]) -> list[str]:
-    """Which models of a recipe cost something that no table knows; those of this machine cost nothing."""
-    found, prices = [], read_prices()
-    for model in models.values():
-        use = str(model.get("use", "")) if isinstance(model, Mapping) else ""
-        vendor, _, name = use.partition(":")
-        if vendor in VENDORS and prices.of(name) is None:
-            url = str(model.get("url") or os.environ.get(VENDORS[vendor].url) or "")
-            found += [] if urlsplit(url).hostname in HERE else [use]
+    """The models of a recipe that no table has a price for: what is behind an address of this machine may cost, too."""
+    prices = read_prices()
+    uses = [str(model.get("use", "")) for model in models.values() if isinstance(model, Mapping)]
+    found = [use for use in uses if use.partition(":")[0] in VENDORS and prices.of(use.partition(":")[2]) is None]
     return list(dict.fromkeys(found))
 
 

@@ -361,7 +361,8 @@ def test_prices_are_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
     lines = done(*line).stdout.splitlines()
 
     source = str(tmp_path / "p.toml")
-    assert mine == {"model": "mine", "input": 0.5, "output": 2.0, "cached": None, "date": "2026-11", "source": source}
+    per_million = {"input": 0.5, "output": 2.0, "cached": None, "batch": 1.0}
+    assert mine == {"model": "mine", **per_million, "date": "2026-11", "source": source}
     assert [line.split()[1:5] for line in lines if line.startswith("gpt-4o ")] == [["2.500", "in", "10.000", "out"]]
     refuses(*line, "no-such", code=4, XDG_CONFIG_HOME=str(tmp_path))
 

@@ -215,7 +215,12 @@ def test_a_picture_is_read_and_encoded_once_a_run(tmp_path: Path) -> None:
             return Keep(record)
 
         run([source(3), Step("asked", MapStep(ask))], tmp_path / "work", RunOptions(client=Models()))
-        sent = [part["image_url"] for seen in server.seen for part in seen.body["messages"][0]["content"][2:]]
+        sent = [
+            part["image_url"]
+            for seen in server.seen
+            for part in seen.body["messages"][0]["content"]
+            if part["type"] == "image_url"
+        ]
 
     assert len(sent) == 3 and sent[0] == sent[1] == sent[2]
 

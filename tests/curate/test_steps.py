@@ -395,7 +395,7 @@ def test_rows_of_a_table_may_be_told_apart_by_a_number(tmp_path: Path, numbers: 
     [
         ([{"use": "openai:gpt-4.1"}], 1.5),
         ([{"use": "openai:gpt-4.1"}, {"use": "openai:nobody-knows"}], None),
-        ([{"use": "openai:llava", "url": "http://127.0.0.1:11434/v1"}], 1.5),
+        ([{"use": "openai:llava", "url": "http://127.0.0.1:11434/v1"}], None),
         ([{"use": "demonstration:teacher"}], 1.5),
     ],
 )

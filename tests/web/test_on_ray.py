@@ -71,7 +71,7 @@ def descendants(pid: int) -> dict[int, str]:
     for one in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
             parents[one] = int(Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[1])
-            names[one] = Path(f"/proc/{one}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            names[one] = Path(f"/proc/{one}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
     below, fresh = dict[int, str](), {pid}

@@ -111,11 +111,11 @@ def test_what_prompts_have_in_common_stands_before_the_pictures(served: tuple[Fi
 
     kinds = {name: [part["type"].partition("_")[0] for part in parts] for name, parts in first.items()}
     assert kinds == {
-        "Questions": ["text", "text", "image"],
-        "Checked": ["text", "text", "image", "text"],
-        "Vote": ["text", "text", "image", "image"],
+        "Questions": ["text", "image"],
+        "Checked": ["text", "image", "text"],
+        "Vote": ["text", "image", "image"],
     }
-    assert "Question:" not in first["Checked"][0]["text"] and "Question:" in first["Checked"][3]["text"]
+    assert "Question:" not in first["Checked"][0]["text"] and "Question:" in first["Checked"][2]["text"]
 
 
 @pytest.mark.parametrize(("given", "side"), [({}, 512), ({"side": 768}, 768)])
