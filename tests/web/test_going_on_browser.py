@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,10 +135,11 @@ def test_a_dropped_picture_is_not_being_sent_for_ever(page: Any, settings: Serve
 
 
 @pytest.mark.parametrize("keys", ["yyn", ("Shift+ArrowRight", "y", "n")])
-def test_verdicts_behind_a_lost_network_wait_through_a_reload(page: Any, keys: tuple[str, ...]) -> None:
+def test_verdicts_behind_a_lost_network_wait_through_a_reload(page: Any, keys: tuple[str, ...], tmp_path: Path) -> None:
     """Also several at once: all that was said is there when the network is back, and the tabs count it meanwhile."""
     page.route("**/v1/judgements/**", lambda route: route.abort())  # before the page, or the first may slip by
-    page.goto(f"/?q=a+lost+line+of+{len(keys)}+{keys[0]}")
+    # A query of this run alone: what an earlier one judged stays on the server
+    page.goto(f"/?q=lost+{tmp_path.name}", wait_until="networkidle")
     page.locator(".tile .picture").first.focus()
     press(page, keys)
     page.get_by_role("alert").filter(has_text="3 verdicts wait in this browser").wait_for()
@@ -147,7 +149,7 @@ def test_verdicts_behind_a_lost_network_wait_through_a_reload(page: Any, keys: t
     assert verdicts(page)[:4] == said and page.locator("[data-tab=yes] .count").inner_text() == "2"
     page.unroute("**/v1/judgements/**")
     page.get_by_role("button", name="Try again").click()
-    page.wait_for_function("localStorage.length === 0")  # the server has them
+    page.wait_for_function("() => localStorage.length === 0")  # the server has them
     page.reload()
 
     assert verdicts(page)[:4] == said
