@@ -1,4 +1,4 @@
-"""Requests in batches, for half the price, and replies that are kept until their answer is on the disk.
+"""Requests in batches, for half the price, and replies that are stored until their answer is on the disk.
 
 A request that is put into a batch raises `Waiting`. Whoever asks comes again once `Requests.wait` has the replies, and
 finds them in the order in which it sent its requests. All of this lies in the SQLite file of the caller: what may be
@@ -61,7 +61,7 @@ class Database(Protocol):
 class Requests:
     """The requests of a step that have no answer on the disk yet.
 
-    `batched`: they are sent in batches; otherwise only further draws of one reply are kept here.
+    `batched`: they are sent in batches; otherwise only further draws of one reply are stored here.
     """
 
     database: Database
@@ -300,7 +300,7 @@ class ItemRequests:
             trouble = of_status(status, json.dumps(reply), {})
             raise RetryableError(str(trouble)) if isinstance(trouble, RetryableError) else trouble
         if body.get("n", 1) > 1 and not further_choices(reply):
-            endpoint.unsupported.learn(without("n"))  # the server gives one choice, whatever it is asked for
+            endpoint.unsupported.learn(without("n"))  # the server gives one choice, whatever the request says
         return reply
 
 
@@ -315,7 +315,7 @@ def further_choices(reply: Body) -> list[Body]:
 
 
 def _create_batch(endpoint: BatchEndpoint, token: str, named: Mapping[str, Body]) -> str:
-    """The id of a new batch; a server that is busy is asked again, any other trouble may have come after it began."""
+    """The id of a new batch; a server that is busy gets it again, any other trouble may have come after it began."""
     try:
         return PROTOCOLS[endpoint.dialect.path].create(endpoint, token, named)
     except StatusError as trouble:

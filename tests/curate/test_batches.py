@@ -21,7 +21,7 @@ from tests.worlds.pipelines import source
 from tests.worlds.servers import Double, Response, Seen, error
 
 
-def asked(folder: Path, server: Double, count: int = 4, draws: int = 1, **how: object) -> StepResult:
+def result_of(folder: Path, server: Double, count: int = 4, draws: int = 1, **how: object) -> StepResult:
     """The step that puts a question, or several equal ones, about each record."""
     vendor = how.pop("vendor", "openai")
     url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
@@ -34,7 +34,7 @@ def asked(folder: Path, server: Double, count: int = 4, draws: int = 1, **how: o
         return Keep(record)
 
     options = RunOptions(client=Models(), **{"batch": True, **how})  # type: ignore[arg-type]
-    return run([source(count), Step("asked", MapStep(ask))], folder, options)[-1]
+    return run([source(count), Step("answered", MapStep(ask))], folder, options)[-1]
 
 
 def anthropic(_seen: Seen) -> Response:
@@ -48,7 +48,7 @@ def test_a_request_that_expires_is_sent_again_and_fails_with_its_reason(tmp_path
     answer = anthropic if vendor == "anthropic" else lambda _seen: WORD
     batches = BatchServer(lambda seen: EXPIRED if "n1" in str(seen.body["messages"]) else answer(seen))
     with Double(offers=batches) as server:
-        result = asked(tmp_path, server, vendor=vendor)
+        result = result_of(tmp_path, server, vendor=vendor)
 
     (dropped,) = (result.folder / "dropped.jsonl").read_text().splitlines()
     assert result.counts.kept == 3 and ("expired" if vendor == "anthropic" else "executed in time") in dropped
@@ -60,9 +60,9 @@ def test_a_batch_that_the_server_does_not_begin_ends_the_run_and_costs_nothing(t
     batches = BatchServer(lambda _seen: WORD, failing="the token limit of this organization is reached")
     with Double(offers=batches) as server:
         with pytest.raises(EyespotError, match="the token limit of this organization"):
-            asked(tmp_path, server)
+            result_of(tmp_path, server)
         batches.failing = ""
-        assert asked(tmp_path, server).cost.spent == Spent(4, 400, 4, 0.0)
+        assert result_of(tmp_path, server).cost.spent == Spent(4, 400, 4, 0.0)
 
 
 def test_who_leaves_is_told_that_batches_go_on(tmp_path: Path) -> None:
@@ -75,17 +75,17 @@ def test_who_leaves_is_told_that_batches_go_on(tmp_path: Path) -> None:
     batches = Left(lambda _seen: WORD)
     with Double(offers=batches) as server:
         with pytest.raises(LeftAtWork, match="4 requests are at work in batches") as left:
-            asked(tmp_path, server)
+            result_of(tmp_path, server)
         server.offers = rest = BatchServer(batches.act, files=batches.files, batches=batches.batches)
         assert left.value.exit_code == 130
-        assert asked(tmp_path, server).cost.spent.calls == batches.sent.total() + rest.sent.total() == 4
+        assert result_of(tmp_path, server).cost.spent.calls == batches.sent.total() + rest.sent.total() == 4
         assert len(rest.batches) == 1
 
 
 def test_no_batch_may_cost_more_than_the_budget(tmp_path: Path) -> None:
     batches = BatchServer(lambda _seen: WORD)
     with Double(offers=batches) as server, pytest.raises(BudgetSpent):
-        asked(tmp_path, server, count=20, limits=CostLimits(tokens=1000))
+        result_of(tmp_path, server, count=20, limits=CostLimits(tokens=1000))
 
     first = next(file for file in batches.files if b"custom_id" in file)
     reserved = [likely(json.loads(row)["body"], None) for row in first.splitlines()]
@@ -106,7 +106,7 @@ def test_equal_draws_are_one_request_where_the_server_takes_it(
 
     batches = BatchServer(act)
     with Double(then=act, offers=batches) as server:
-        result = asked(tmp_path, server, count=1, draws=3, batch=batch)
+        result = result_of(tmp_path, server, count=1, draws=3, batch=batch)
 
     assert result.counts.kept == 1 and result.cost.spent == Spent(requests, 100 * paid, paid, 0.0)
     assert requests == (batches.sent.total() if batch else len(server.seen))

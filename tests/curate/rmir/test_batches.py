@@ -26,8 +26,8 @@ def anthropic(seen: Seen) -> Response:
     assert found
     form = json.loads(found[1])
     body = {**seen.body, "response_format": {"json_schema": {"name": form["title"], "schema": form}}}
-    said = Scripted(MIXED)(Seen("", {}, body)).data["choices"][0]["message"]["content"]
-    content = [{"type": "text", "text": said or "I'm sorry, but I can't."}]
+    text = Scripted(MIXED)(Seen("", {}, body)).data["choices"][0]["message"]["content"]
+    content = [{"type": "text", "text": text or "I'm sorry, but I can't."}]
     usage = {"input_tokens": 100, "output_tokens": 2}
     return Response(data={"content": content, "stop_reason": "end_turn", "usage": usage})
 
