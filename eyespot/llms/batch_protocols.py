@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from eyespot.llms.flow_control import CancellableSleep, RetryPolicy
-from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
-from eyespot.llms.transport import Transport
-from eyespot.llms.unsupported_fields import UnsupportedFields
-from eyespot.types import Price
+from eyespot.llms.protocols import AnthropicMessages, ChatCompletions
+
+if TYPE_CHECKING:
+    from eyespot.llms.client import Endpoint
 
 Body = Mapping[str, Any]
 UNANSWERED = 0  # in place of a status: the batch ended before the request was answered
 SKEW = 300.0  # seconds between the clock of a server and this one
-
-
-class BatchEndpoint(Protocol):
-    """What batches need of a model at its address; see `eyespot.llms.client.Endpoint`."""
-
-    @property
-    def transport(self) -> Transport: ...
-    @property
-    def dialect(self) -> Dialect: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def address(self) -> str: ...
-    @property
-    def price(self) -> Price | None: ...
-    @property
-    def retry(self) -> RetryPolicy: ...
-    @property
-    def sleep(self) -> CancellableSleep: ...
-    @property
-    def unsupported(self) -> UnsupportedFields: ...
 
 
 class BatchState(NamedTuple):
@@ -57,26 +33,14 @@ class BatchResult(NamedTuple):
     reply: Any
 
 
-class BatchProtocol(Protocol):
-    """How a vendor takes batches. `requests` are bodies by names that hold the token of the batch."""
-
-    def create(self, endpoint: BatchEndpoint, token: str, requests: Mapping[str, Body]) -> str:
-        """Send a batch; its id."""
-
-    def find(self, endpoint: BatchEndpoint, token: str, since: float) -> str | None:
-        """The id of the batch with this token, which was perhaps created after this time; None if there is none."""
-
-    def state(self, endpoint: BatchEndpoint, id: str) -> BatchState:
-        """How far it is."""
-
-    def results(self, endpoint: BatchEndpoint, state: BatchState) -> Iterator[BatchResult]:
-        """What came of its requests, in any order."""
-
-
 class OpenAIBatches:
-    """A file of requests, a batch of it, and files of outputs and of errors."""
+    """A file of requests, a batch of it, and files of outputs and of errors.
 
-    def create(self, endpoint: BatchEndpoint, token: str, requests: Mapping[str, Body]) -> str:
+    Requests are bodies by names that begin with the token of their batch.
+    """
+
+    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
+        """Send a batch; its id."""
         url = f"/v1{endpoint.dialect.path}"
         rows = ({"custom_id": name, "method": "POST", "url": url, "body": body} for name, body in requests.items())
         content = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -84,7 +48,8 @@ class OpenAIBatches:
         about = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
         return str(endpoint.transport.post("/batches", {**about, "metadata": {"eyespot": token}})["id"])
 
-    def find(self, endpoint: BatchEndpoint, token: str, since: float) -> str | None:
+    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
+        """The id of the batch with this token, which was perhaps created after this time; None if there is none."""
         for batch in _pages(endpoint, "/batches?limit=100", "after"):
             if (batch.get("metadata") or {}).get("eyespot") == token:
                 return str(batch["id"])
@@ -92,7 +57,8 @@ class OpenAIBatches:
                 return None
         return None
 
-    def state(self, endpoint: BatchEndpoint, id: str) -> BatchState:
+    def state(self, endpoint: Endpoint, id: str) -> BatchState:
+        """How far it is."""
         batch = endpoint.transport.get(f"/batches/{id}")
         counts, errors = batch.get("request_counts") or {}, (batch.get("errors") or {}).get("data") or []
         failure = "; ".join(str(error.get("message")) for error in errors) or "without a reason"
@@ -104,7 +70,8 @@ class OpenAIBatches:
             files,
         )
 
-    def results(self, endpoint: BatchEndpoint, state: BatchState) -> Iterator[BatchResult]:
+    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
+        """What came of its requests, in any order."""
         for file in state.files:
             for row in endpoint.transport.lines(f"/files/{file}/content"):
                 response, error = row.get("response"), row.get("error") or {}
@@ -119,11 +86,11 @@ class AnthropicBatches:
 
     place = "/v1/messages/batches"
 
-    def create(self, endpoint: BatchEndpoint, token: str, requests: Mapping[str, Body]) -> str:
+    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
         rows = [{"custom_id": name, "params": body} for name, body in requests.items()]
         return str(endpoint.transport.post(self.place, {"requests": rows})["id"])
 
-    def find(self, endpoint: BatchEndpoint, token: str, since: float) -> str | None:
+    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
         from datetime import datetime
 
         for batch in _pages(endpoint, f"{self.place}?limit=100", "after_id"):
@@ -134,13 +101,13 @@ class AnthropicBatches:
                 return str(batch["id"])
         return None
 
-    def state(self, endpoint: BatchEndpoint, id: str) -> BatchState:
+    def state(self, endpoint: Endpoint, id: str) -> BatchState:
         batch = endpoint.transport.get(f"{self.place}/{id}")
         counts = batch.get("request_counts") or {}
         done = sum(count for name, count in counts.items() if name != "processing")
         return BatchState(batch["processing_status"] == "ended", done, files=(id,))
 
-    def results(self, endpoint: BatchEndpoint, state: BatchState) -> Iterator[BatchResult]:
+    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
         for row in endpoint.transport.lines(f"{self.place}/{state.files[0]}/results"):
             result = row["result"]
             if result["type"] == "succeeded":
@@ -164,13 +131,14 @@ STATUSES = {  # the HTTP status of each type of error, by Anthropic's documentat
 }
 
 
-PROTOCOLS: Mapping[str, BatchProtocol] = {
+BatchProtocol: TypeAlias = OpenAIBatches | AnthropicBatches
+PROTOCOLS: Mapping[str, BatchProtocol] = {  # by the path of a single request
     ChatCompletions.path: OpenAIBatches(),
     AnthropicMessages.path: AnthropicBatches(),
 }
 
 
-def _pages(endpoint: BatchEndpoint, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
+def _pages(endpoint: Endpoint, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
     """All that a server lists under a path, page after page."""
     after = ""
     while True:
@@ -182,7 +150,7 @@ def _pages(endpoint: BatchEndpoint, path: str, cursor: str) -> Iterator[Mapping[
 
 
 def await_end(
-    protocol: BatchProtocol, endpoint: BatchEndpoint, id: str, tell: Callable[[int], None] = lambda _done: None
+    protocol: BatchProtocol, endpoint: Endpoint, id: str, tell: Callable[[int], None] = lambda _done: None
 ) -> BatchState:
     """The state of a batch once it has ended; it is looked at ever more rarely, at last once a minute."""
     rest = endpoint.retry.first_delay

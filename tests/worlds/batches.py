@@ -36,6 +36,7 @@ class BatchServer(dict[str, Act]):
     kill_at: int = 0
     after: bool = False
     failing: str = ""  # why no batch is taken
+    gone: str = ""  # what the server has deleted
 
     def get(self, path: str, default: Any = None) -> Any:
         return self._call
@@ -61,6 +62,8 @@ class BatchServer(dict[str, Act]):
             assert b'name="purpose"\r\n\r\nbatch' in seen.body["form"]
             self.files.append(rows[0])
             return Response(data={"id": f"file-{len(self.files) - 1}", "object": "file"})
+        if parts[0] == self.gone:
+            return error(404)
         if parts[0] == "files":
             return Response(data=self.files[int(parts[1].partition("-")[2])])
         if parts == ["batches"] and not seen.body:
