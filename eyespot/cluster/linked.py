@@ -16,7 +16,7 @@ from eyespot.cluster.link import DriverProcess, RayLink, RowsClosedError, Unread
 from eyespot.cluster.wire import mapping_of
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals
-from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError, Vectors
+from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, Vectors
 
 
 class LinkedRows:
@@ -160,10 +160,6 @@ class LinkedBackend:
     def scan(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None = None) -> LinkedScan:
         """Exact search under adapted queries."""
         return LinkedScan(self._rows(blocks, codes))
-
-    def parts(self, folder: Path, sizes: Sequence[int]) -> Any:
-        """Refused: a server searches approximate indexes by itself."""
-        raise UsageError("a server searches approximate indexes by itself; leave out --ray, or --index")
 
     def hold(self) -> None:
         """Let new workers open what is searched."""

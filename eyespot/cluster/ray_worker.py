@@ -13,7 +13,6 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from eyespot import rooms
 from eyespot.adapters.quari import scoring
 from eyespot.cluster.blocks import Piece, codes_of, opened
 from eyespot.cluster.calls import host
@@ -21,11 +20,10 @@ from eyespot.gallery.files import let_open, need_open
 from eyespot.indexes import exact
 from eyespot.kernels.codes import MAPPED, Block, Codes
 from eyespot.kernels.rows import Ids, Reals
-from eyespot.types import AdaptedQuery, Index, ScanRequest
+from eyespot.types import AdaptedQuery, ScanRequest
 
 Ranked = tuple[Ids, Reals]  # rows and scores, (queries, k) both
 _OpenPiece = tuple[Block, Codes | None]  # a piece with its vectors and their codes, mapped or made
-Told = tuple[Ids, Reals, float | None]  # the same, and the recall of what is not exact
 Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all through
 GALLERIES = 6  # that workers hold at once: several spaces, each as it is now and as it was before rows were added
 
@@ -83,16 +81,12 @@ class RangeActor:
         """Open a share before anybody asks for it; how many rows it has."""
         return len(self._open(where).run)
 
-    def search(self, where: SharePlace, name: str, request: RayRequest) -> list[Told]:
-        """The k best for each query, by an index of that name."""
+    def search(self, where: SharePlace, request: RayRequest) -> list[Ranked]:
+        """The k best for each query."""
         opened = self._open(where)
-        index, requests = opened.index(name), request.requests(len(opened.run))
-        if isinstance(index, exact.Exact):
-            return [opened.numbered(found) for found in index.ranked_each(requests)]
-        answers = [index.search(one.query[None], one.k, one.mask) for one in requests]
-        return [opened.numbered((one.rows, one.scores.astype(np.float64)), one.recall) for one in answers]
+        return [opened.numbered(found) for found in opened.index.ranked_each(request.requests(len(opened.run)))]
 
-    def scan(self, where: SharePlace, request: RayRequest) -> list[Told]:
+    def scan(self, where: SharePlace, request: RayRequest) -> list[Ranked]:
         """The k best for each adapted query."""
         opened = self._open(where)
         return [opened.numbered(found) for found in opened.scan.ranked_each(request.requests(len(opened.run)))]
@@ -129,21 +123,17 @@ class OpenRange:
         self._firsts = np.array(run.firsts, np.int64)  # (pieces,)
         self._starts = np.array([*accumulate(map(len, run.pieces), initial=0)])  # (pieces + 1,)
         self._numbers = run.rows * self._blocks[0].shape[1]
-        self._indexes: dict[str, Index] = {}
 
     def pieces(self) -> dict[Piece, _OpenPiece]:
         """What is open, with the codes that were made meanwhile."""
-        index = self._indexes.get("exact")
-        made = index.codes if isinstance(index, exact.Exact) else ()
+        made = self.index.codes if "index" in vars(self) else ()
         now = zip(self.run.pieces, self._pieces, made or [None] * len(self._pieces), strict=True)
         return {piece: (block, new or codes) for piece, (block, codes), new in now}
 
-    def index(self, name: str) -> Index:
-        """An index of that name over these rows."""
-        if name not in self._indexes:
-            options = {"codes": self._codes, "small": self._least(exact.SMALL)} if name == "exact" else {}
-            self._indexes[name] = rooms.load("indexes", name, self._blocks, **options)
-        return self._indexes[name]
+    @cached_property
+    def index(self) -> exact.Exact:
+        """Exact search over these rows."""
+        return exact.Exact(self._blocks, self._codes, small=self._least(exact.SMALL))
 
     @cached_property
     def scan(self) -> scoring.AdaptedIndex:
@@ -154,11 +144,11 @@ class OpenRange:
         """Codes are made where one machine with the whole gallery would make them, so that scores agree in all bits."""
         return 0 if self._numbers >= small else self._numbers + 1
 
-    def numbered(self, found: Ranked, recall: float | None = None) -> Told:
+    def numbered(self, found: Ranked) -> Ranked:
         """What was found, under the numbers of the whole gallery."""
         rows, scores = found
         at = np.searchsorted(self._starts, rows, side="right") - 1
-        return rows - self._starts[at] + self._firsts[at], scores, recall
+        return rows - self._starts[at] + self._firsts[at], scores
 
     def local_rows(self, rows: Ids) -> Ids:
         """Numbers of the gallery as they are here."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EXACT = "exact"
 SETTINGS, SECOND = "settings.json", "settings.second.json"
 FORMAT = 1
-IN_PARTS = "faiss"  # the index whose parts several processes can search
+FAISS = "faiss"  # the index of several kinds
 _COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
 
 
@@ -106,8 +106,8 @@ def folder_of(view: View, name: str) -> Path:
     if not (beside / name).is_dir():
         # What cannot be read is said when the index is opened
         with suppress(EyespotError, OSError, ValueError, KeyError, TypeError):
-            if name == json_of(beside / IN_PARTS / SETTINGS)["settings"]["kind"]:
-                return beside / IN_PARTS
+            if name == json_of(beside / FAISS / SETTINGS)["settings"]["kind"]:
+                return beside / FAISS
     return beside / name
 
 
@@ -127,6 +127,8 @@ def open_index(view: View, name: str = EXACT, backend: SearchBackend | None = No
             return backend.index(view.blocks, view.codes)
         index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
         return index
+    if backend is not None:
+        raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
     record, folder = read_stored(view, name), folder_of(view, name)
     # `EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search
     damaged = {part: GONE for part in record.files if not (folder / part).is_file()}
@@ -136,10 +138,6 @@ def open_index(view: View, name: str = EXACT, backend: SearchBackend | None = No
     refuse_damaged(folder, damaged, lambda _: _repair_line(view))
     use: dict[str, Any] = {"recall": record.measured.recall, "covered": _places(view, record, name), "live": view.live}
     use["exact"] = partial(open_index, view)  # only when it is needed: it maps every file of codes
-    if backend is not None:
-        if record.index != IN_PARTS:
-            raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
-        use["held"] = backend.parts
     index = rooms.load("indexes", record.index, view.blocks, folder=folder, **record.settings, **use)
     return index
 

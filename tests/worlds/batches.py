@@ -46,6 +46,8 @@ class BatchServer(dict[str, Act]):
         if self.kill_at == 0 and self.victim and not self.after:
             self.victim.kill()
             return error(500)
+        if self.gone and self.gone in seen.path and not seen.body:
+            return error(404)
         response = self._anthropic(seen) if "/messages/batches" in seen.path else self._openai(seen)
         if self.kill_at == 0 and self.victim:
             self.victim.kill()
@@ -62,8 +64,6 @@ class BatchServer(dict[str, Act]):
             assert b'name="purpose"\r\n\r\nbatch' in seen.body["form"]
             self.files.append(rows[0])
             return Response(data={"id": f"file-{len(self.files) - 1}", "object": "file"})
-        if parts[0] == self.gone:
-            return error(404)
         if parts[0] == "files":
             return Response(data=self.files[int(parts[1].partition("-")[2])])
         if parts == ["batches"] and not seen.body:
