@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import ray
@@ -18,32 +18,27 @@ _LEAST, _MOST = 1 << 12, 1 << 17  # rows of a piece
 
 @dataclass(frozen=True)  # a named tuple could not be pickled, because its length is the number of rows
 class Piece:
-    """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk."""
+    """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk.
+
+    `first` is the number of its first row in a gallery; the same rows in another gallery are the same piece.
+    """
 
     source: Any  # a `Mapped` file, or a reference to Ray's shared memory
     start: int
     stop: int
     codes: str = ""
+    first: int = field(default=0, compare=False)
 
     def __len__(self) -> int:
         return self.stop - self.start
 
 
-class Placed(NamedTuple):
-    """A piece, and the number of its first row in the gallery."""
-
-    piece: Piece
-    first: int
-
-
-def shared_out(
-    blocks: Sequence[Block], workers: int, codes: Sequence[Codes | None] | None = None
-) -> list[list[Placed]]:
+def shared_out(blocks: Sequence[Block], workers: int, codes: Sequence[Codes | None] | None = None) -> list[list[Piece]]:
     """What each worker holds of the rows of all blocks, in order: pieces, each for who has the fewest rows so far.
 
     So in a gallery that grew each worker keeps what it holds.
     """
-    shares: list[list[Placed]] = [[] for _ in range(workers)]
+    shares: list[list[Piece]] = [[] for _ in range(workers)]
     loads, first = [0] * workers, 0
     for block, its_codes in zip(blocks, codes or [None] * len(blocks), strict=True):
         source, prefix = mapping_of(block), its_codes.prefix if its_codes else None
@@ -51,10 +46,10 @@ def shared_out(
         for start in range(0, len(block), size):
             stop, at = min(start + size, len(block)), loads.index(min(loads))
             if source is None:
-                piece = Piece(ray.put(np.ascontiguousarray(block[start:stop])), 0, stop - start)
+                piece = Piece(ray.put(np.ascontiguousarray(block[start:stop])), 0, stop - start, first=first + start)
             else:
-                piece = Piece(source, start, stop, os.path.abspath(prefix) if prefix else "")
-            shares[at].append(Placed(piece, first + start))
+                piece = Piece(source, start, stop, os.path.abspath(prefix) if prefix else "", first + start)
+            shares[at].append(piece)
             loads[at] += stop - start
         first += len(block)
     return shares

@@ -16,14 +16,15 @@ import numpy as np
 import ray
 
 from eyespot.adapters.quari import scoring
-from eyespot.cluster.blocks import Placed, shared_out
+from eyespot.cluster.blocks import Piece, shared_out
 from eyespot.cluster.calls import PULSE, PendingCall, answered, dismissed, hired
-from eyespot.cluster.ray_worker import GALLERIES, RangeActor, Ranked, RayRequest, RowRange, SharePlace
+from eyespot.cluster.linked import ByRequests
+from eyespot.cluster.ray_worker import GALLERIES, RangeActor, Ranked, RayRequest, SharePlace
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes import allowed, positive
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals, rank
-from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError, Vectors
+from eyespot.types import AdaptedQuery, NearestRows, ScanRequest, UsageError
 
 _INLINE = 100_000  # bytes; larger questions are put into shared memory once for all workers
 
@@ -80,18 +81,13 @@ class RayBackend:
 class _Rows:
     """The rows of some blocks, spread over workers."""
 
-    def __init__(
-        self, blocks: Sequence[Block], shares: list[list[Placed]], workers: list[Any], patience: float
-    ) -> None:
+    def __init__(self, blocks: Sequence[Block], shares: list[list[Piece]], workers: list[Any], patience: float) -> None:
         self.blocks, self.shares, self.workers, self._patience = blocks, shares, workers, patience
         self.count = sum(len(block) for block in blocks)
-        placed = sorted((one.first, at, len(one.piece)) for at, share in enumerate(self.shares) for one in share)
-        self._firsts = np.array([first for first, _, _ in placed], np.int64)  # (pieces,), of all workers
-        self._holders = np.array([at for _, at, _ in placed], np.int64)  # (pieces,)
-        ranges = [
-            RowRange([one.piece for one in share], [one.first for one in share], self.count) for share in self.shares
-        ]
-        self._where = [SharePlace(uuid4().hex, [ray.put(one)]) for one in ranges]
+        placed = sorted((one.first, at) for at, share in enumerate(self.shares) for one in share)
+        self._firsts = np.array([first for first, _ in placed], np.int64)  # (pieces,), of all workers
+        self._holders = np.array([at for _, at in placed], np.int64)  # (pieces,)
+        self._where = [SharePlace(uuid4().hex, [ray.put((share, self.count))]) for share in self.shares]
 
     def hold(self) -> None:
         """Let all workers open what they hold."""
@@ -107,7 +103,7 @@ class _Rows:
         every, some = [], []  # workers with a row at all, and those with one that may be found
         for at, share in enumerate(self.shares):
             if share:
-                held = [slice(one.first, one.first + len(one.piece)) for one in share]
+                held = [slice(one.first, one.first + len(one)) for one in share]
                 parts = [one if one is None else np.concatenate([one[span] for span in held]) for one in masks.values()]
                 bits = [None if part is None or part.all() else np.packbits(part) for part in parts]
                 every.append((at, RayRequest(*queries, chosen, bits)))
@@ -127,28 +123,15 @@ class _Rows:
         return found
 
 
-class RayIndex:
-    """An index over workers; rows are numbered through all of them in the order of the blocks."""
+class RayIndex(ByRequests):
+    """An index over workers; rows are numbered through all of them in the order of the blocks.
 
-    exact = True
-
-    def __init__(self, rows: _Rows) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return self._rows.count
+    Raises `UsageError` as any index does, and `EyespotError` if a worker is lost for good: never fewer answers.
+    """
 
     def hold(self) -> None:
         """Let the workers open what they hold, before anybody waits for it."""
         self._rows.hold()
-
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query (m, dim), best first; of equals the lower row. As one machine's would be.
-
-        Raises `UsageError` as any index does, and `EyespotError` if a worker is lost for good: never fewer answers.
-        """
-        vectors = np.ascontiguousarray(queries, np.float32)
-        return _stacked(self.search_each([ScanRequest(one, k, mask) for one in vectors]), k, mask, len(self))
 
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """The same for queries (dim,) with their own k and mask, by one question to each worker."""
@@ -156,20 +139,8 @@ class RayIndex:
         return [merged(parts, one.k, rank) for parts, one in zip(found, requests, strict=True)]
 
 
-class RayScan:
+class RayScan(ByRequests):
     """Exact search under adapted queries, over workers."""
-
-    exact = True
-
-    def __init__(self, rows: _Rows) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return self._rows.count
-
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query, as `AdaptedIndex` finds them; the same errors as `RayIndex.search`."""
-        return _stacked(self.search_each([ScanRequest(one, k, mask) for one in adapted]), k, mask, len(self))
 
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """The same for queries with their own k and mask, by one question to each worker."""
@@ -206,12 +177,3 @@ def merged(parts: Sequence[Ranked], k: int, best: Callable[[Ids, Reals, int], Ra
     with np.errstate(over="ignore"):
         top_scores = found_scores.astype(np.float32)[None]
     return NearestRows(found_rows[None], top_scores)
-
-
-def _stacked(found: Sequence[NearestRows], k: int, mask: Mask | None, rows: int) -> NearestRows:
-    """The answers of queries with one k and one mask, (queries, k') both; of no queries as well."""
-    mask = allowed(mask, rows)
-    count = min(positive(k), rows if mask is None else int(np.count_nonzero(mask)))
-    if not found:
-        return NearestRows(np.empty((0, count), np.int64), np.empty((0, count), np.float32))
-    return NearestRows(np.concatenate([one.rows for one in found]), np.concatenate([one.scores for one in found]))

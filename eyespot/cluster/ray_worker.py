@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -28,20 +27,11 @@ Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all thro
 GALLERIES = 6  # that workers hold at once: several spaces, each as it is now and as it was before rows were added
 
 
-@dataclass(frozen=True)
-class RowRange:
-    """What one worker holds of a gallery of `rows` in all: pieces, and the numbers that their first rows have there."""
-
-    pieces: list[Piece]
-    firsts: list[int]
-    rows: int
-
-    def __len__(self) -> int:
-        return sum(map(len, self.pieces))
-
-
 class SharePlace(NamedTuple):
-    """SharePlace a worker's share is: a name, and a list of one reference, which Ray follows only on request."""
+    """Where a worker's share is: a name, and a list of one reference to its pieces and the rows of the gallery.
+
+    Ray follows a reference in a list only on request.
+    """
 
     name: str
     reference: list[Any]
@@ -79,17 +69,17 @@ class RangeActor:
 
     def hold(self, where: SharePlace) -> int:
         """Open a share before anybody asks for it; how many rows it has."""
-        return len(self._open(where).run)
+        return len(self._open(where))
 
     def search(self, where: SharePlace, request: RayRequest) -> list[Ranked]:
         """The k best for each query."""
         opened = self._open(where)
-        return [opened.numbered(found) for found in opened.index.ranked_each(request.requests(len(opened.run)))]
+        return [opened.numbered(found) for found in opened.index.ranked_each(request.requests(len(opened)))]
 
     def scan(self, where: SharePlace, request: RayRequest) -> list[Ranked]:
         """The k best for each adapted query."""
         opened = self._open(where)
-        return [opened.numbered(found) for found in opened.scan.ranked_each(request.requests(len(opened.run)))]
+        return [opened.numbered(found) for found in opened.scan.ranked_each(request.requests(len(opened)))]
 
     def rescore(self, where: SharePlace, adapted: AdaptedQuery, rows: Ids) -> Reals:
         """The scores of some rows, by their numbers in the gallery."""
@@ -98,9 +88,9 @@ class RangeActor:
 
     def _open(self, where: SharePlace) -> OpenRange:
         if where.name not in self._opened:
-            held: Any = ray.get(where.reference[0])
+            pieces, rows = ray.get(where.reference[0])
             known = {piece: its for opened in self._opened.values() for piece, its in opened.pieces().items()}
-            self._opened[where.name] = OpenRange(held, known)
+            self._opened[where.name] = OpenRange(pieces, rows, known)
             while len(self._opened) > GALLERIES:
                 self._opened.popitem(last=False)
         self._opened.move_to_end(where.name)
@@ -108,26 +98,32 @@ class RangeActor:
 
 
 class OpenRange:
-    """A share with its vectors and their codes mapped, and what searches them; `known` are pieces that are open."""
+    """A share of `rows` in all, its vectors and their codes mapped, and what searches them.
 
-    def __init__(self, run: RowRange, known: Mapping[Piece, _OpenPiece] | None = None) -> None:
-        fresh = [piece for piece in run.pieces if piece not in (known or {})]
+    `known` are pieces that are open.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], rows: int, known: Mapping[Piece, _OpenPiece] = {}) -> None:
+        fresh = [piece for piece in pieces if piece not in known]
         need_open(len(fresh))
         blocks = {piece: opened(piece) for piece in fresh}
         with_codes = let_open(MAPPED * len(fresh))
         opened_now = {piece: (blocks[piece], codes_of(piece) if with_codes else None) for piece in fresh}
-        self._pieces = [(known or {}).get(piece) or opened_now[piece] for piece in run.pieces]
-        self.run, self._blocks = run, [block for block, _ in self._pieces]
+        self._pieces = [known.get(piece) or opened_now[piece] for piece in pieces]
+        self._given, self._blocks = pieces, [block for block, _ in self._pieces]
         codes = [held for _, held in self._pieces]
         self._codes = codes if any(part is not None for part in codes) else None
-        self._firsts = np.array(run.firsts, np.int64)  # (pieces,)
-        self._starts = np.array([*accumulate(map(len, run.pieces), initial=0)])  # (pieces + 1,)
-        self._numbers = run.rows * self._blocks[0].shape[1]
+        self._firsts = np.array([piece.first for piece in pieces], np.int64)  # (pieces,)
+        self._starts = np.array([*accumulate(map(len, pieces), initial=0)])  # (pieces + 1,)
+        self._numbers = rows * self._blocks[0].shape[1]
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
 
     def pieces(self) -> dict[Piece, _OpenPiece]:
         """What is open, with the codes that were made meanwhile."""
         made = self.index.codes if "index" in vars(self) else ()
-        now = zip(self.run.pieces, self._pieces, made or [None] * len(self._pieces), strict=True)
+        now = zip(self._given, self._pieces, made or [None] * len(self._pieces), strict=True)
         return {piece: (block, new or codes) for piece, (block, codes), new in now}
 
     @cached_property

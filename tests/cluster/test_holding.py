@@ -17,7 +17,7 @@ pytest.importorskip("ray")
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.cluster.blocks import Piece, codes_of, opened, shared_out
 from eyespot.cluster.ray_index import RayBackend, merged
-from eyespot.cluster.ray_worker import OpenRange, RangeActor, RowRange
+from eyespot.cluster.ray_worker import OpenRange, RangeActor
 from eyespot.cluster.starting import Cluster
 from eyespot.cluster.wire import Mapped
 from eyespot.indexes.exact import Exact
@@ -63,7 +63,7 @@ def assert_same(found: Any, expected: Any) -> None:
 
 def whole(block: np.ndarray) -> Piece:
     """All rows of one block."""
-    return shared_out([block], 1)[0][0].piece
+    return shared_out([block], 1)[0][0]
 
 
 def test_search_is_that_of_one_process_bit_for_bit(holding: RayBackend, blocks: list[np.ndarray]) -> None:
@@ -110,7 +110,7 @@ def test_queries_with_their_own_k_and_mask_are_one_question(holding: RayBackend,
 
 def held_by(shares: Any) -> list[dict[str, int]]:
     """How many rows of each file each worker holds."""
-    return [{Path(piece.source.path).name: len(piece) for piece, _ in share} for share in shares]
+    return [{Path(piece.source.path).name: len(piece) for piece in share} for share in shares]
 
 
 def test_workers_keep_what_they_hold_and_new_blocks_go_to_those_with_the_fewest_rows(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_large_new_block_is_shared_out(tmp_path: Path) -> None:
     small, large = (mapped(tmp_path / f"{at}.npy", unit(rows, 2, at)) for at, rows in enumerate((1000, 600_000)))
     shares = shared_out([small, large], 3)
     assert max(sum(its.values()) for its in held_by(shares)) <= 2**18
-    assert sorted((one.first, len(one.piece)) for share in shares for one in share)[-1][0] > 1000
+    assert sorted(one.first for share in shares for one in share)[-1] > 1000
 
 
 def test_a_grown_gallery_is_searched_by_the_same_workers(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ def coded_block(tmp_path: Path) -> tuple[np.ndarray, Codes]:
 def test_a_worker_maps_the_codes_that_lie_on_disk(coded_block: tuple[np.ndarray, Codes]) -> None:
     """Its rows begin within the block. Of many vectors it would make none in memory, and scan floats for minutes."""
     block, codes = coded_block
-    piece = replace(shared_out([block], 1, [codes])[0][0].piece, start=300, stop=600)
-    worker = OpenRange(RowRange([piece], [300], 1 << 30))  # of so many rows that codes are worth having
+    piece = replace(shared_out([block], 1, [codes])[0][0], start=300, stop=600, first=300)
+    worker = OpenRange([piece], 1 << 30)  # of so many rows that codes are worth having
 
     index, queries = worker.index, unit(5, DIM, 1)
     assert [type(part.codes) for part in index.codes] == [np.memmap]
@@ -199,14 +199,14 @@ def test_codes_older_than_their_vectors_are_not_used(coded_block: tuple[np.ndarr
     block, codes = coded_block
     later = os.stat(tmp_path / "v.codes.npy").st_mtime_ns + 10**9
     os.utime(tmp_path / "v.npy", ns=(later, later))
-    assert [codes_of(placed.piece) for placed in shared_out([block], 1, [codes])[0]] == [None]
+    assert [codes_of(piece) for piece in shared_out([block], 1, [codes])[0]] == [None]
 
 
 def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: Path) -> None:
     """As one does that was killed and started again. Every picture is there twice, once at each."""
     vectors, queries = unit(3000, 128), unit(20, 128, 1)
     blocks = [mapped(tmp_path / "a.npy", vectors), mapped(tmp_path / "b.npy", vectors)]
-    old, new = (OpenRange(RowRange([whole(block)], [3000 * at], 1 << 30)) for at, block in enumerate(blocks))
+    old, new = (OpenRange([replace(whole(block), first=3000 * at)], 1 << 30) for at, block in enumerate(blocks))
     while not old.index.codes:
         old.index.search(queries[:1], 9)
     rankings = [one.numbered(one.index.ranked(queries[:1], 9, None)) for one in (old, new)]
