@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from eyespot.encoders._patches import PatchGrid, patch_heat
+from eyespot.encoders._patches import patch_heat
 from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._text_caveats import cut_text, joined, of_contrastive
 from eyespot.models import device
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
+
 TEXTS_AT_ONCE = 256
 IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
 
@@ -26,23 +27,8 @@ IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
 # -- an encoder of two towers ------------------------------------------------------------------------------
 
 
-class TorchTowers(Protocol):
-    """One family's model: its preprocessing, its prompt rules, its two halves."""
-
-    @property
-    def read(self) -> Callable[[Image], Pixels]: ...  # it can be pickled
-
-    def image(self, pixels: torch.Tensor) -> torch.Tensor: ...
-
-    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]: ...
-
-    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor: ...
-
-    def caveat(self, text: str) -> str | None: ...
-
-    def reach(self, text: str) -> tuple[int, int, str]: ...  # tokens read, of how many, and the end of what is read
-
-    def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
+TorchTowers: TypeAlias = "Transformer | OpenClip"
+"""One family's model: its preprocessing, its prompt rules, its two halves."""
 
 
 class PicklableReader(NamedTuple):
@@ -168,13 +154,7 @@ class Device:
         """What the tower gives, in float32 and of unit length, (n, dim)."""
         import torch
 
-        with torch.inference_mode(), self._precision():
+        half = nullcontext() if self.torch.type == "cpu" else torch.autocast(self.torch.type, device.half(self.torch))
+        with torch.inference_mode(), half:
             rows = tower(inputs)  # (n, dim)
         return np.asarray(torch.nn.functional.normalize(rows.float(), dim=-1).cpu())
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        import torch
-
-        if self.torch.type == "cpu":
-            return nullcontext()
-        return torch.autocast(self.torch.type, device.half(self.torch))

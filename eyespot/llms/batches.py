@@ -108,7 +108,8 @@ class Requests:
                 if self.waiting():
                     return
                 raise
-            row = item.item, item.sent, endpoint.name, _fields(body), reserved
+            fields = json.dumps({name: value for name, value in body.items() if name not in NEEDED})
+            row = item.item, item.sent, endpoint.name, fields, reserved
             number = sql.execute(REQUEST, row).lastrowid
             assert number is not None
             if choices > 1:
@@ -314,7 +315,3 @@ def _paid(endpoint: Endpoint, spent: Spent) -> Spent:
 def _place(endpoint: Endpoint) -> str:
     """Two judges may be one model behind two addresses."""
     return f"{endpoint.name} at {endpoint.address}"
-
-
-def _fields(body: Body) -> str:
-    return json.dumps({name: value for name, value in body.items() if name not in NEEDED})

@@ -150,11 +150,6 @@ class Endpoint:
             self.unsupported.record(reply.changes)
             return reply
 
-    def _adapted(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request as it was sent before, or without what this server refuses of it."""
-        adapted = self.unsupported.adapted
-        return self.requests.body(wanted, adapted, self.dialect.takes_n) if self.requests else adapted(wanted)
-
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is sent back once.
 
