@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
+    from eyespot.encoders.hf import Transformer
+    from eyespot.encoders.open_clip import OpenClip
+
 
 TEXTS_AT_ONCE = 256
 IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
