@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from eyespot.encoders._patches import patch_heat
+from eyespot.encoders._patches import PatchGrid, patch_heat
 from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._text_caveats import cut_text, joined, of_contrastive
 from eyespot.models import device
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
-    from eyespot.encoders.hf import Transformer
-    from eyespot.encoders.open_clip import OpenClip
-
 
 TEXTS_AT_ONCE = 256
 IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
@@ -30,8 +27,23 @@ IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
 # -- an encoder of two towers ------------------------------------------------------------------------------
 
 
-TorchTowers: TypeAlias = "Transformer | OpenClip"
-"""One family's model: its preprocessing, its prompt rules, its two halves."""
+class TorchTowers(Protocol):
+    """One family's model: its preprocessing, its prompt rules, its two halves."""
+
+    @property
+    def read(self) -> Callable[[Image], Pixels]: ...  # it can be pickled
+
+    def image(self, pixels: torch.Tensor) -> torch.Tensor: ...
+
+    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]: ...
+
+    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor: ...
+
+    def caveat(self, text: str) -> str | None: ...
+
+    def reach(self, text: str) -> tuple[int, int, str]: ...  # tokens read, of how many, and the end of what is read
+
+    def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
 
 
 class PicklableReader(NamedTuple):

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
-from eyespot.llms.protocols import AnthropicMessages, ChatCompletions
-
-if TYPE_CHECKING:
-    from eyespot.llms.client import Endpoint
+from eyespot.llms.flow_control import CancellableSleep, RetryPolicy
+from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
+from eyespot.llms.transport import Transport
+from eyespot.llms.unsupported_fields import UnsupportedFields
+from eyespot.types import Price
 
 Body = Mapping[str, Any]
 UNANSWERED = 0  # in place of a status: the batch ended before the request was answered
 SKEW = 300.0  # seconds between the clock of a server and this one
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """One model at one address, and how it is asked again."""
+
+    transport: Transport
+    model: str
+    dialect: Dialect
+    name: str = ""
+    price: Price | None = None  # None: no table has the model
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    sleep: CancellableSleep = field(default_factory=CancellableSleep)
+    unsupported: UnsupportedFields = field(default_factory=UnsupportedFields)
+
+    @property
+    def address(self) -> str:
+        """Where requests go."""
+        return self.transport.address
 
 
 class BatchState(NamedTuple):
@@ -39,7 +60,7 @@ class OpenAIBatches:
     Requests are bodies by names that begin with the token of their batch.
     """
 
-    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
+    def create(self, endpoint: ServedModel, token: str, requests: Mapping[str, Body]) -> str:
         """Send a batch; its id."""
         url = f"/v1{endpoint.dialect.path}"
         rows = ({"custom_id": name, "method": "POST", "url": url, "body": body} for name, body in requests.items())
@@ -48,7 +69,7 @@ class OpenAIBatches:
         about = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
         return str(endpoint.transport.post("/batches", {**about, "metadata": {"eyespot": token}})["id"])
 
-    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
+    def find(self, endpoint: ServedModel, token: str, since: float) -> str | None:
         """The id of the batch with this token, which was perhaps created after this time; None if there is none."""
         for batch in _pages(endpoint, "/batches?limit=100", "after"):
             if (batch.get("metadata") or {}).get("eyespot") == token:
@@ -57,7 +78,7 @@ class OpenAIBatches:
                 return None
         return None
 
-    def state(self, endpoint: Endpoint, id: str) -> BatchState:
+    def state(self, endpoint: ServedModel, id: str) -> BatchState:
         """How far it is."""
         batch = endpoint.transport.get(f"/batches/{id}")
         counts, errors = batch.get("request_counts") or {}, (batch.get("errors") or {}).get("data") or []
@@ -70,7 +91,7 @@ class OpenAIBatches:
             files,
         )
 
-    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
+    def results(self, endpoint: ServedModel, state: BatchState) -> Iterator[BatchResult]:
         """What came of its requests, in any order."""
         for file in state.files:
             for row in endpoint.transport.lines(f"/files/{file}/content"):
@@ -86,11 +107,11 @@ class AnthropicBatches:
 
     place = "/v1/messages/batches"
 
-    def create(self, endpoint: Endpoint, token: str, requests: Mapping[str, Body]) -> str:
+    def create(self, endpoint: ServedModel, token: str, requests: Mapping[str, Body]) -> str:
         rows = [{"custom_id": name, "params": body} for name, body in requests.items()]
         return str(endpoint.transport.post(self.place, {"requests": rows})["id"])
 
-    def find(self, endpoint: Endpoint, token: str, since: float) -> str | None:
+    def find(self, endpoint: ServedModel, token: str, since: float) -> str | None:
         from datetime import datetime
 
         for batch in _pages(endpoint, f"{self.place}?limit=100", "after_id"):
@@ -101,13 +122,13 @@ class AnthropicBatches:
                 return str(batch["id"])
         return None
 
-    def state(self, endpoint: Endpoint, id: str) -> BatchState:
+    def state(self, endpoint: ServedModel, id: str) -> BatchState:
         batch = endpoint.transport.get(f"{self.place}/{id}")
         counts = batch.get("request_counts") or {}
         done = sum(count for name, count in counts.items() if name != "processing")
         return BatchState(batch["processing_status"] == "ended", done, files=(id,))
 
-    def results(self, endpoint: Endpoint, state: BatchState) -> Iterator[BatchResult]:
+    def results(self, endpoint: ServedModel, state: BatchState) -> Iterator[BatchResult]:
         for row in endpoint.transport.lines(f"{self.place}/{state.files[0]}/results"):
             result = row["result"]
             if result["type"] == "succeeded":
@@ -138,7 +159,7 @@ PROTOCOLS: Mapping[str, BatchProtocol] = {  # by the path of a single request
 }
 
 
-def _pages(endpoint: Endpoint, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
+def _pages(endpoint: ServedModel, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
     """All that a server lists under a path, page after page."""
     after = ""
     while True:
@@ -150,7 +171,7 @@ def _pages(endpoint: Endpoint, path: str, cursor: str) -> Iterator[Mapping[str, 
 
 
 def await_end(
-    protocol: BatchProtocol, endpoint: Endpoint, id: str, tell: Callable[[int], None] = lambda _done: None
+    protocol: BatchProtocol, endpoint: ServedModel, id: str, tell: Callable[[int], None] = lambda _done: None
 ) -> BatchState:
     """The state of a batch once it has ended; it is looked at ever more rarely, at last once a minute."""
     rest = endpoint.retry.first_delay

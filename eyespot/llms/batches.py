@@ -17,17 +17,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_hex
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchResult, BatchState, await_end
+from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchResult, BatchState, ServedModel, await_end
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.llms.errors import Busy, NoReply, RetryableError, StatusError, Trouble, Unreachable, final, of_status
 from eyespot.llms.protocols import likely, usage_of
 from eyespot.llms.unsupported_fields import NEEDED, without
 from eyespot.types import EyespotError, Progress, Spent, no_progress
-
-if TYPE_CHECKING:
-    from eyespot.llms.client import Endpoint
 
 Body = Mapping[str, Any]
 Result = TypeVar("Result")
@@ -76,7 +73,7 @@ class Requests:
     tell: Progress = no_progress
     _pending: dict[str, dict[int, Body]] = field(default_factory=dict)  # bodies by model and number
     _bytes: int = 0
-    _endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    _endpoints: dict[str, ServedModel] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,11 +84,11 @@ class Requests:
         """The requests of one item; `draws` are the items that equal it and may share its reply."""
         return ItemRequests(self, item, tuple(draws))
 
-    def register(self, endpoint: Endpoint) -> None:
+    def register(self, endpoint: ServedModel) -> None:
         """Remember who answers for the batches of a model, those of an earlier run among them."""
         self._endpoints[_place(endpoint)] = endpoint
 
-    def enqueue(self, endpoint: Endpoint, item: ItemRequests, body: Body) -> None:
+    def enqueue(self, endpoint: ServedModel, item: ItemRequests, body: Body) -> None:
         """Put a request into the next batch, unless it is there or the budget has no room before others are answered.
 
         `BudgetSpent` if there are none.
@@ -103,7 +100,7 @@ class Requests:
             if item.row()[0] is not None:
                 return
             try:
-                reserved = self.budget.reserve_batched(endpoint.name, _paid(endpoint, expected))
+                reserved = self.budget.reserve_batched(endpoint.name, _cost(endpoint, expected))
             except BudgetSpent:
                 if self.waiting():
                     return
@@ -163,7 +160,7 @@ class Requests:
             with self.database.writing() as sql:
                 sql.execute("UPDATE sent_batches SET id = ? WHERE token = ?", (id, token))
 
-    def _take(self, token: str, endpoint: Endpoint, id: str | None, at: float) -> None:
+    def _take(self, token: str, endpoint: ServedModel, id: str | None, at: float) -> None:
         """Wait for a batch and take its results, once; without an id it was perhaps never created."""
         protocol = PROTOCOLS[endpoint.dialect.path]
         id = id or self._call(endpoint, lambda: protocol.find(endpoint, token, at))
@@ -197,7 +194,7 @@ class Requests:
         sql.execute(f"DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE {unsent})")
         sql.execute(f"DELETE FROM pending_requests WHERE {unsent}")
 
-    def _call(self, endpoint: Endpoint, request: Callable[[], Result]) -> Result:
+    def _call(self, endpoint: ServedModel, request: Callable[[], Result]) -> Result:
         try:
             return endpoint.retry.send(request, endpoint.sleep, endpoint.model)
         except StatusError as trouble:
@@ -208,11 +205,13 @@ class Requests:
         except NoReply as trouble:
             raise EyespotError(f"{endpoint.address}: {trouble}; run the same line again, batches go on") from None
 
-    def _store(self, sql: sqlite3.Connection, endpoint: Endpoint, number: int, reserved: int, one: BatchResult) -> None:
+    def _store(
+        self, sql: sqlite3.Connection, endpoint: ServedModel, number: int, reserved: int, one: BatchResult
+    ) -> None:
         """Keep what came of a request and count its cost, by one commit of the caller."""
         usage = usage_of(one.reply) if one.status == 200 else Spent()
         if one.status != 200 or usage.tokens:  # a server that does not count: what is reserved stays counted
-            self.budget.settle(reserved, endpoint.name, _paid(endpoint, usage._replace(calls=1)))
+            self.budget.settle(reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1)))
         further = sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
         choices = further_choices(one.reply) if one.status == 200 else []
         replies = [(number, one.reply), *zip([row[0] for row in further], choices, strict=False)]
@@ -238,7 +237,7 @@ class ItemRequests:
         draws = {"n": 1 + len(self.draws)} if choices and self.draws and body is None and not self.sent else {}
         return adapted({**wanted, **draws})
 
-    def reply(self, endpoint: Endpoint, body: Body, send: Callable[[], Body]) -> Body:
+    def reply(self, endpoint: ServedModel, body: Body, send: Callable[[], Body]) -> Body:
         """The reply to the next request, from an earlier run or a batch, or else from the server now.
 
         Raises `Waiting` while it is not there, and what the server answered instead of a reply.
@@ -295,7 +294,7 @@ def further_choices(reply: Body) -> list[Body]:
     ]
 
 
-def _create_batch(endpoint: Endpoint, token: str, named: Mapping[str, Body]) -> str:
+def _create_batch(endpoint: ServedModel, token: str, named: Mapping[str, Body]) -> str:
     """The id of a new batch; a server that is busy gets it again, any other trouble may have come after it began."""
     try:
         return PROTOCOLS[endpoint.dialect.path].create(endpoint, token, named)
@@ -306,12 +305,12 @@ def _create_batch(endpoint: Endpoint, token: str, named: Mapping[str, Body]) -> 
         raise EyespotError(f"{why}; run the same line again, which looks for it") from None
 
 
-def _paid(endpoint: Endpoint, spent: Spent) -> Spent:
+def _cost(endpoint: ServedModel, spent: Spent) -> Spent:
     """These tokens with their price in a batch."""
     price = endpoint.price.in_batch if endpoint.price else None
     return spent._replace(money=price.of(spent.tokens_in, spent.tokens_out) if price else 0.0)
 
 
-def _place(endpoint: Endpoint) -> str:
+def _place(endpoint: ServedModel) -> str:
     """Two judges may be one model behind two addresses."""
     return f"{endpoint.name} at {endpoint.address}"

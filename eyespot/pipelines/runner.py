@@ -346,8 +346,7 @@ class _Asking:
             )
         draws = [digest_of_json({**sent, "draw": draw}) for draw in prompt.get("_draws", ()) if draw != sent["draw"]]
         draws = [draw for draw in draws if self.memory.answer(draw) is None]
-        shared = self.requests.batched or bool(prompt.get("_draws"))
-        requests = self.requests.of(key, draws) if shared else None
+        requests = self.requests.of(key, draws) if self.requests.batched or prompt.get("_draws") else None
         with self.budget.opened(requests) as meter:
             try:
                 answer = dict(self.client(prompt, meter))

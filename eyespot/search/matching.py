@@ -82,7 +82,7 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> RowM
     distinct = list(dict.fromkeys(names))
     texts = pa.array([name if is_utf8(name) else None for name in distinct], pa.string())
     if column:  # whatever its case
-        way = _found(view, texts, _stored_name(view, column) or column, _keys_of(view, column))
+        way = _way_by(view, texts, _stored_name(view, column) or column, _keys_of(view, column))
     else:
         way = _best(view, texts)
     there = way.rows >= 0
@@ -172,8 +172,8 @@ class _Keys(NamedTuple):
 def _best(view: View, names: Any) -> _Way:
     """The way under which most names are found; the first of equals."""
     paths = _paths(view)
-    ways = [_found(view, names, "id", _stored(view, "id"))]
-    ways += [_found(view, names, way, _shortened(paths, way)) for way in WAYS[1:]]
+    ways = [_way_by(view, names, "id", _stored(view, "id"))]
+    ways += [_way_by(view, names, way, _shortened(paths, way)) for way in WAYS[1:]]
     lacking = pa.array(np.all([way.rows < 0 for way in ways], axis=0))
     if _pc.any(_pc.match_substring(names.filter(lacking), "/")).as_py():
         ways.append(_by_end(view, names.to_pylist(), _shortened(paths, "file_name")))
@@ -193,7 +193,7 @@ def _by_end(view: View, given: Sequence[str | None], files: _Keys) -> _Way:
     return _Way("path_end", np.array([rows[0] if rows else -1 for rows in found], np.int64), several)
 
 
-def _found(view: View, names: Any, way: str, keys: _Keys) -> _Way:
+def _way_by(view: View, names: Any, way: str, keys: _Keys) -> _Way:
     """What these names (an Arrow array) mean by keys."""
     at = _pc.fill_null(_pc.index_in(keys.texts, value_set=names, skip_nulls=True), -1).to_numpy()
     hit = (at >= 0) & view.live[keys.rows]
