@@ -242,10 +242,11 @@ class ItemRequests:
 
         Raises `Waiting` while it is not there, and what the server answered instead of a reply.
         """
-        _, status, stored = self.row()
+        reply: Body
+        _, found, stored = self.row()
         self.store.register(endpoint)
         if stored is not None:
-            reply = json.loads(stored)
+            status, reply = found or UNANSWERED, json.loads(stored)
         elif self.store.batched:
             self.store.enqueue(endpoint, self, body)
             raise Waiting("the reply comes with a batch")

@@ -199,7 +199,7 @@ def test_a_search_builds_no_index_anew_where_a_file_is_gone_or_cut(view: View, f
     else:
         place.unlink()
 
-    with pytest.raises(EyespotError, match=rf"{file} .*--repair"):
+    with pytest.raises(EyespotError, match=rf"{file} .*eyespot tune"):
         open_index(view, "faiss")
     assert place.exists() == cut
 
