@@ -85,8 +85,8 @@ class _Rows:
         self.blocks, self.shares, self.workers, self._patience = blocks, shares, workers, patience
         self.count = sum(len(block) for block in blocks)
         placed = sorted((one.first, at) for at, share in enumerate(self.shares) for one in share)
-        self._firsts = np.array([first for first, _ in placed], np.int64)  # (pieces,), of all workers
-        self._holders = np.array([at for _, at in placed], np.int64)  # (pieces,)
+        self.firsts = np.array([first for first, _ in placed], np.int64)  # (pieces,), of all workers
+        self.holders = np.array([at for _, at in placed], np.int64)  # (pieces,)
         self._where = [SharePlace(uuid4().hex, [ray.put((share, self.count))]) for share in self.shares]
 
     def hold(self) -> None:
@@ -116,11 +116,6 @@ class _Rows:
         """A question to one worker."""
         answer = getattr(self.workers[at], method).remote(self._where[at], *question)
         return PendingCall(self.workers[at], answer, self._patience)
-
-    def holders(self, rows: Ids) -> Ids:
-        """Which worker holds each of these rows."""
-        found: Ids = self._holders[np.searchsorted(self._firsts, rows, side="right") - 1]
-        return found
 
 
 class RayIndex(ByRequests):
@@ -152,7 +147,7 @@ class RayScan(ByRequests):
         chosen = np.asarray(rows, np.int64).reshape(-1)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self):
             raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} requested")
-        holders = self._rows.holders(chosen)
+        holders = self._rows.holders[np.searchsorted(self._rows.firsts, chosen, side="right") - 1]
         places = {holder: np.flatnonzero(holders == holder) for holder in np.unique(holders).tolist()}
         calls = [self._rows.call(at, "rescore", adapted, chosen[part]) for at, part in places.items()]
         scores = np.empty(len(chosen))
