@@ -22,7 +22,6 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.gallery.files import refuse_damaged, whole
-from eyespot.gallery.remote import complete
 from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
@@ -148,7 +147,6 @@ def _repair_line(view: View) -> str:
 
 def read_stored(view: View, name: str) -> StoredIndex:
     """What is known of an index; `UsageError` if there is none of this name."""
-    complete(view.gallery.path, f"indexes/{view.stem}")
     place = folder_of(view, name) / SETTINGS
     if not place.is_file():
         have = ", ".join([EXACT, *names_in(view)])

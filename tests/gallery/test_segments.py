@@ -21,7 +21,6 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.layout.stored import shard_keys
 from eyespot.gallery.picture_index import PictureIndex
-from eyespot.gallery.remote.manifest import FACTS, File, Manifest
 from eyespot.gallery.segments import compact, members_of
 from eyespot.gallery.view import Gallery
 from eyespot.photos.places import Root
@@ -409,8 +408,3 @@ def test_a_copy_of_a_segment_under_another_name_is_no_segment(gallery: Path) -> 
     (segment,) = disk.shard_paths(gallery)
     shutil.copytree(segment, segment.with_name("00000-old"))
     assert disk.shard_path(gallery, 0) == segment
-
-
-def test_a_file_that_is_called_like_a_space_is_one_of_the_facts() -> None:
-    files = {f"shards/00000/{name}": File("", 0, "", 0) for name in ("starter-1", "starter-1.toml")}
-    assert Manifest(files).part_of("shards/00000/starter-1") == FACTS
