@@ -108,12 +108,12 @@ def compared(runs: Sequence[Path]) -> dict[str, Part]:
     `accepted` are controls to which all judges say true, though none can answer; `money` is None where a price is
     unknown, and counts all that the folder ever spent. `UsageError` where the photos are not the same.
     """
-    found, photos = {}, [sorted(first_prompted(run)) for run in runs]
+    found, photos = dict[str, Part](), [sorted(first_prompted(run)) for run in runs]
     if any(one != photos[0] for one in photos) or not photos[0]:
         raise UsageError("the runs are not of the same photos; use one gallery, one seed and one --limit for both")
     for run in runs:
         outcomes = {key.name: list(_outcomes(folder)) for key, folder in _steps(run)}
-        kept = {name: sum(isinstance(one, Keep) for one in of) for name, of in outcomes.items()}
+        steps = {name: sum(isinstance(one, Keep) for one in of) for name, of in outcomes.items()}
         dropped = [one.record for of in outcomes.values() for one in of if isinstance(one, Drop)]
         votes = [{vote["verdict"] for vote in one["votes"]} for one in dropped if "control" in one]
         counts = {"controls": len(votes), "accepted": votes.count({"true"})}
@@ -121,7 +121,7 @@ def compared(runs: Sequence[Path]) -> dict[str, Part]:
         with WorkDB(_work(run)) as memory:
             spent = memory.total()
         cost = {**spent._asdict(), "money": None if spent.tokens and any(map(unpriced, models)) else spent.money}
-        found[str(run)] = {"photos": len(photos[0]), "kept": kept, **counts, "spent": cost}
+        found[str(run)] = {"photos": len(photos[0]), "kept": steps, **counts, "spent": cost}
     return found
 
 
@@ -130,12 +130,12 @@ def beside(runs: Mapping[str, Part]) -> list[str]:
     every = runs.values()
     rows = [["photos", *(one["photos"] for one in every)]]
     for step in next(iter(every))["kept"]:
-        counts = [(one["kept"].get(step, 0), one["photos"]) for one in every]
-        rows.append([step, *(f"{count:,} ({count / photos:.2f} a photo)" for count, photos in counts)])
-    shares = [(one, *wilson(one["accepted"], one["controls"])) for one in every]
-    rows.append(
-        ["controls accepted", *("{0[accepted]} of {0[controls]} ({1:.0%} to {2:.0%})".format(*one) for one in shares)]
-    )
+        pairs = [(one["kept"].get(step, 0), one["photos"]) for one in every]
+        rows.append([step, *(f"{count:,} ({count / photos:.2f} a photo)" for count, photos in pairs)])
+    text = "{} of {} ({:.0%} to {:.0%})"
+    found = [(one["accepted"], one["controls"]) for one in every]
+    shares = [text.format(*each, *wilson(*each)) if each[1] else "none" for each in found]
+    rows.append(["controls accepted", *shares])
     spent = [one["spent"] for one in every]
     money = ["unknown" if one["money"] is None else f"${one['money']:.4f}" for one in spent]
     rows += [["calls", *(one["calls"] for one in spent)], ["cost", *money]]

@@ -331,6 +331,7 @@ def _measurements(made: RecosSteps) -> Iterator[CardTable]:
     for declared in made.pipe.recipe.steps:
         if declared.step == "discriminate":
             how, step = declared.fitted(Rewriting), made.result(declared.name)
+            how = replace(how, k=step.step.settings.get("k", how.k))  # a small trial has fewer to compare
             # Captions as first written, also those that were dropped then
             first = [r for r in chain(step.records, (drop.record for drop in drops(step.folder))) if "nearest" in r]
             yield choices([record["nearest"] for record in first], how.k)

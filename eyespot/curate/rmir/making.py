@@ -189,9 +189,7 @@ def _rules(made: FinishedSteps) -> CardTable:
     checked = counts.came - counts.failed - counts.dropped.get(questions.DECLINED, 0)
     rows = [[name, failing[name], _share(failing[name], checked)] for name in made.pipe.settings("checked").rules]
     at_odds = counts.dropped.get(questions.AT_ODDS, 0)
-    note = (
-        f"Of {checked:,} that were checked; one may break several rules. In {at_odds:,} the check contradicted itself."
-    )
+    note = f"Of {checked:,} questions; one may break several rules. In {at_odds:,} the check contradicted itself."
     return CardTable("Rules that questions break", ["rule", "questions", "share"], rows, note)
 
 
