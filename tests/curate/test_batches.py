@@ -16,7 +16,7 @@ from eyespot.pipelines.prompts import Models, ask_model, prompt_of
 from eyespot.pipelines.runner import StepResult
 from eyespot.types import EyespotError, Spent
 from tests.curate.test_step_budget import WORD, Word
-from tests.worlds.batches import EXPIRED, BatchServer
+from tests.worlds.batches import CANCELLED, EXPIRED, BatchServer
 from tests.worlds.pipelines import source
 from tests.worlds.servers import Double, Response, Seen, error
 
@@ -43,15 +43,25 @@ def anthropic(_seen: Seen) -> Response:
     return Response(data={"content": content, "stop_reason": "end_turn", "usage": usage})
 
 
-@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-def test_a_request_that_expires_is_sent_again_and_fails_with_its_reason(tmp_path: Path, vendor: str) -> None:
+@pytest.mark.parametrize(
+    ("vendor", "ended", "reason"),
+    [
+        ("openai", EXPIRED, "executed in time"),
+        ("openai", CANCELLED, "cancelled with its batch"),
+        ("anthropic", EXPIRED, "expired"),
+        ("anthropic", CANCELLED, "canceled"),
+    ],
+)
+def test_a_request_that_a_batch_ends_without_is_sent_again_and_fails_with_its_reason(
+    tmp_path: Path, vendor: str, ended: Response, reason: str
+) -> None:
     answer = anthropic if vendor == "anthropic" else lambda _seen: WORD
-    batches = BatchServer(lambda seen: EXPIRED if "n1" in str(seen.body["messages"]) else answer(seen))
+    batches = BatchServer(lambda seen: ended if "n1" in str(seen.body["messages"]) else answer(seen))
     with Double(offers=batches) as server:
         result = result_of(tmp_path, server, vendor=vendor)
 
     (dropped,) = (result.folder / "dropped.jsonl").read_text().splitlines()
-    assert result.counts.kept == 3 and ("expired" if vendor == "anthropic" else "executed in time") in dropped
+    assert result.counts.kept == 3 and reason in dropped
     assert sorted(batches.sent.values()) == [1, 1, 1, 3]
     assert result.cost.spent == Spent(6, 300, 3, 0.0)
 
