@@ -468,6 +468,7 @@ async function nextQuery() {
 
 // Rounded down, for a share of "at least".
 function found({ found_at_least: share, found_by_rank: byRank }) {
+  if (share >= 1) return "";
   const percent = (number) => `${Math.floor(100 * number)} %`;
   const byDepth = byRank === null ? "" : `; at least ${percent(byRank)} if each doubling of the depth hides no more than the one before`;
   return `, so at least ${percent(share)} of all are found${byDepth}`;
