@@ -205,7 +205,7 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
     """How many hits are relevant, who could re-rank them, their tabs by verdict, and what could move the search."""
     judge_key = judge_key_of(person)
     about: dict[str, Any] = {"judging": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
-    about |= {"tabs": None, "moves": None, "auditable": False}
+    about |= {"tabs": None, "moves": None, "auditable": False, "countable": False}
     if result is None:
         return about
     plain = not result.judged  # a judge's order has no calibration
