@@ -129,7 +129,7 @@ def reranked(page: Any) -> None:
 
 def calibrated(page: Any) -> None:
     page.get_by_text("What next?").click()
-    page.locator(".steps b").first.wait_for()
+    page.locator(".steps p:visible").first.wait_for()
 
 
 def chosen(page: Any) -> None:
