@@ -65,7 +65,7 @@ def run(
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
     }
-    print_result(report, _lines(report), json)
+    print_result(report, _lines(report, "" if gallery is None else f' -g "{gallery}"'), json)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
 
@@ -150,7 +150,7 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
     return {"status": "agrees" if difference <= TOLERANCE else "differs", "difference": round(difference, 8)}
 
 
-def _lines(report: dict[str, Any]) -> Iterator[str]:
+def _lines(report: dict[str, Any], where: str) -> Iterator[str]:
     from eyespot.gallery.integrity import Fault
 
     for part in ("versions", "encoders", "threads"):
@@ -170,12 +170,12 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         difference = other if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         yield f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}"
     yield from (str(Fault(**fault)) for fault in report["damaged"])
-    yield f"next: {_next(report)}"
+    yield f"next: {_next(report, where)}"
 
 
-def _next(report: dict[str, Any]) -> str:
+def _next(report: dict[str, Any], where: str) -> str:
     if report["damaged"]:
-        return "eyespot index --repair"
+        return f"eyespot index --repair{where}"
     if differing := [space["encoder"] for space in report["spaces"] if space["status"] == "differs"]:
         return f"index with {differing[0]} into a new gallery: eyespot index PHOTOS -e {differing[0]} -g NEW"
-    return 'eyespot search "a heron"' if report["spaces"] else "eyespot index PHOTOS, then search them"
+    return f'eyespot search "a heron"{where}' if report["spaces"] else "eyespot index PHOTOS, then search them"

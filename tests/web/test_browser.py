@@ -149,6 +149,7 @@ def test_keys_alone_do_everything(page: Any) -> None:
 
 def test_a_photo_is_a_page_of_its_own_and_a_link_is_copied(page: Any) -> None:
     page.goto("/?q=stripes&label=kind%3Degret")
+    page.get_by_text("Share", exact=True).click()
     page.get_by_role("button", name="Copy link").click()
     page.get_by_role("button", name="Copied").wait_for()
     before, link = titles(page), page.evaluate("navigator.clipboard.readText()")
@@ -239,6 +240,7 @@ def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any
     """Yes to the first six ranks: 24 photos are judged to the last, so the count is certain."""
     with opened(browser, judging_place) as page:
         page.goto("/?q=a+blue+disc")
+        page.get_by_text("What next?").click()
         with page.expect_navigation():
             page.get_by_role("link", name="Judge 30 photos").click()
         while page.locator("#grid").count():  # the keys go to the first photo at once
@@ -249,6 +251,7 @@ def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any
                 page.keyboard.press("Enter")
             page.get_by_text("photos are what you look for").wait_for()
         page.get_by_role("link", name="To the hits").click()
+        page.get_by_text("6 right of the first 24").click()
         page.get_by_text("6 of the first 24 photos are what you look for (counted)").wait_for()
         assert shares(page) == [100] * 6 + [0] * 18
 

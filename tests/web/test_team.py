@@ -163,6 +163,15 @@ def test_a_query_that_came_without_photos_is_filled_on_its_page(table: TestClien
     assert len(table.get("/annotate/photos", params={"query": "3", "count": 500}).json()["photos"]) == 30
 
 
+def test_a_list_for_several_counts_at_once_what_somebody_labelled_before(lea: TestClient) -> None:
+    first, second, *_ = lea.get("/annotate/photos", params={**Q, "count": 4}).json()["photos"]
+    marks = {first["image"]: "y", second["image"]: "n"}
+    assert lea.post("/annotate/marks", params=Q, json={"marks": marks}).status_code == 200
+    stands = lea.get("/annotate/standing", params={**Q, "what": "team"}).json()
+
+    assert (stands["labelled"], stands["relevant"]) == (2, 1)
+
+
 def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: TestClient) -> None:
     grouped = [one["image"] for one in photos(lea) if one["group"] is not None]
     standing = mark(lea, dict.fromkeys(grouped, "y"), by_group=grouped[1:])

@@ -60,7 +60,7 @@ def test_the_large_photo_says_why_unless_it_is_labelled_blind(browser: Any, team
     with labelling(browser, team, "Ada", "why") as page:
         why, zoom = page.locator("#reasons"), page.locator("#zoom")
         press(page, "zw")
-        expect(why).to_contain_text("Its look scores")
+        expect(why).to_contain_text("Its likeness to the query")
         expect(zoom.locator(".heat")).to_have_count(1)
         press(page, "y")
         expect(zoom.locator(".heat, .because")).to_have_count(0)
@@ -104,6 +104,7 @@ def test_three_people_label_three_queries_to_their_end_with_a_lost_network_each(
         expect(colleague.locator(".tile")).to_have_count(len(planted))
         large = colleague.locator("#slides img")
         colleague.locator(".tile .picture").first.click()
+        assert large.bounding_box()["y"] >= 0 and "Next" in colleague.locator("#slides").inner_text()
         colleague.context.set_offline(True)
         press(colleague, ["ArrowRight"])
         expect(colleague.locator("#slides .place")).to_have_text("2 of 10")
