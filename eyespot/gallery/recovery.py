@@ -13,10 +13,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
+from shlex import quote
 
 from eyespot.gallery import disk, items_table, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.index_tables import OPTIONAL, split
+from eyespot.gallery.integrity import index_folders, local_folders
 from eyespot.gallery.picture_index import RETRY, PictureIndex
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.photos.videos.addresses import frame_of, place_of_frame
@@ -24,7 +26,6 @@ from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.copies import INDEX, LEDGER
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting
-from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import EyespotError
 
 _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *OPTIONAL)
@@ -70,21 +71,14 @@ def _rebuild(place: Path) -> list[str]:
     notes = [_note(place)]
     if place.exists():
         aside = _set_aside(place)
-        log = log_damage(place)
-        lost, newer, unread = copies.rescue(place)
-        lost += ["what was recorded last, in its damaged log"] if log else []
-        if lost:
-            notes.append(f"lost for good with damaged parts of the ledger: {'; '.join(lost)}; the old file is {aside}")
-        elif newer:
-            notes.append(f"some rows are from its pages, which have no checksums; the old file is {aside}")
-        elif unread:
-            notes.append(
-                "all that it held when eyespot last closed it is there again; if another program wrote to it later,"
-                f" look in the old file, which is {aside}"
-            )
-        else:
+        if copies.rescue(place):
             for name in (aside.name, f"{aside.name}-wal"):
                 place.with_name(name).unlink(missing_ok=True)
+        else:
+            notes.append(
+                "what could be read of it is there again; what was recorded since its last copy, or by another"
+                f" program, may be missing: the old file is {aside}"
+            )
     _clear(place)
     place.touch()
     return notes
@@ -113,6 +107,18 @@ def drop_damaged_digests(gallery: Path) -> None:
             (folder / DIGESTS).unlink()
             for place in folder.glob("*.codes.npy"):
                 place.unlink()
+
+
+def drop_damaged_beside(gallery: Path) -> list[str]:
+    """Remove local descriptors and approximate indexes that have a damaged file; notes with what makes them again."""
+    notes, here = [], f"-g {quote(str(gallery))}"
+    makers = {place: f"eyespot describe {here}" for place in local_folders(gallery)}
+    makers |= {place: f"eyespot tune -e {place.parent.name} {here}" for place in index_folders(gallery)}
+    for folder, line in makers.items():
+        if damaged := damaged_files(folder):
+            shutil.rmtree(folder)
+            notes.append(f"{folder} was removed, for {min(damaged)} was damaged; make it again with: {line}")
+    return notes
 
 
 def repair_members(gallery: Path, record: PictureIndex, look: LookAtFiles) -> list[str]:

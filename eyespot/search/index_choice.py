@@ -26,7 +26,7 @@ from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
-from eyespot.storage.digests import DIGESTS, GONE, add_digests, damaged_at_a_glance, damaged_files, sound_digests
+from eyespot.storage.digests import GONE, add_digests, damaged_at_a_glance, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.storage.text_files import json_of
 from eyespot.types import EyespotError, Index, UsageError, Vectors
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from eyespot.search.adapted import SearchBackend
 
 EXACT = "exact"
-SETTINGS, SECOND = "settings.json", "settings.second.json"
+SETTINGS = "settings.json"
 FORMAT = 1
 IN_PARTS = "faiss"  # the index whose parts several processes can search
 _COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
@@ -190,23 +190,6 @@ def _digest(block: Vectors, missing: Sequence[int]) -> str:
     return hasher.hexdigest()
 
 
-def rebuild_index(view: View, name: str) -> None:
-    """Build an index again as it was, from the copy of its settings that is whole.
-
-    `EyespotError` if none is, `UsageError` if the vectors that it was built of have changed since.
-    """
-    folder, places = folder_of(view, name), (SETTINGS, SECOND)
-    damaged = damaged_files(folder)
-    sound = [folder / place for place in places if place not in damaged and (folder / place).is_file()]
-    if not sound or (DIGESTS in damaged and len({place.read_bytes() for place in sound}) > 1):
-        raise EyespotError(f"the settings of the index {folder} are lost; make a new one with: eyespot tune")
-    record = _parsed(sound[0], view)
-    covered = _places(view, record, name)
-    with building(view) as place:
-        rooms.load("indexes", record.index, view.blocks, folder=place / name, covered=covered, **record.settings)
-        store_index(view, name, record, place / name)
-
-
 # -- keeping ------------------------------------------------------------------------------------------------
 
 
@@ -232,7 +215,6 @@ def store_index(view: View, name: str, record: StoredIndex, built: Path) -> Path
     files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
     with new_file(built / SETTINGS) as file:
         file.write((json.dumps(replace(record, files=files).as_json(), indent=2) + "\n").encode())
-    shutil.copyfile(built / SETTINGS, built / SECOND)  # an index can be built again, but not what was measured of it
     places = [place for place in built.rglob("*") if place.is_file()]
     add_digests(built, [place.relative_to(built).as_posix() for place in places])
     final = folder_of(view, name)
