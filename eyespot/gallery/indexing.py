@@ -101,7 +101,6 @@ def index(
             remember_gallery(gallery, [encoder.space.encoder for encoder in encoders])
             summary = job.run([root for path in paths for root in roots_of(str(path))])
         if options.repair:
-            summary.notes += recovery.drop_damaged_beside(gallery)
             summary.damaged = integrity.faults(gallery, options.progress)
         return summary
     except (OSError, sqlite3.OperationalError) as error:

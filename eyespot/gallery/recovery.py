@@ -32,14 +32,17 @@ _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *OPT
 
 
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
-    """An empty ledger and no index in place of those that are gone or, if all is read, damaged; notes on both."""
+    """An empty ledger and no index in place of those that are gone or, if all is read, damaged; notes.
+
+    Then local descriptors and approximate indexes that are damaged go, too.
+    """
     ledger, index = gallery / LEDGER, gallery / INDEX
     notes = [f"another program wrote to {ledger}, which is sound and stays"] if copies.is_foreign(ledger) else []
     notes += _rebuild(ledger) if _is_lost(ledger, read_all) else copies.repair_copies(ledger) if read_all else []
     if _is_lost(index, read_all):
         _clear(index)
         notes.append(_note(index))
-    return notes
+    return notes + (drop_damaged_beside(gallery) if read_all else [])
 
 
 def _is_lost(place: Path, read_all: bool) -> bool:
@@ -115,7 +118,7 @@ def drop_damaged_beside(gallery: Path) -> list[str]:
     makers = {place: f"eyespot describe {here}" for place in local_folders(gallery)}
     makers |= {place: f"eyespot tune -e {place.parent.name} {here}" for place in index_folders(gallery)}
     for folder, line in makers.items():
-        if damaged := damaged_files(folder):
+        if (damaged := damaged_files(folder)) and DIGESTS not in damaged:
             shutil.rmtree(folder)
             notes.append(f"{folder} was removed, for {min(damaged)} was damaged; make it again with: {line}")
     return notes
