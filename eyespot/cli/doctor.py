@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import GATE_FAILED, print_result, progress_bar, warn
+from eyespot.cli.console import GATE_FAILED, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
 
@@ -41,16 +41,10 @@ def run(
     from eyespot.cli.judges import known
     from eyespot.extras import install_line
     from eyespot.gallery.integrity import faults
-    from eyespot.gallery.remote import EVERYTHING, complete
     from eyespot.kernels import compiled
     from eyespot.storage.systems import usable_cores
 
     place = gallery_here(gallery)
-    try:
-        with progress_bar("bytes") as progress:
-            complete(place, EVERYTHING, progress)  # of the copy of a published gallery all files come first
-    except EyespotError as error:
-        warn(f"{error}; what is here is looked at")
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
@@ -98,14 +92,14 @@ def _warnings() -> Iterator[str]:
 
 
 def _copy(place: Path) -> dict[str, Any] | None:
-    """What is here of a published gallery: its address, the date of the copy, the parts that have come whole."""
-    from eyespot.gallery.remote.fetching import date_of, read_origin
+    """Where the copy of a published gallery comes from, its date, and whether all of it is here."""
+    from eyespot.gallery.remote.fetching import CopyState
     from eyespot.models.web import public
 
-    if (origin := read_origin(place)) is None:
+    if not (state := CopyState.of(place)).url:
         return None
-    then = f"{date_of(place, origin):%Y-%m-%d %H:%M}"
-    return {"address": public(origin.url), "as_of": then, "parts": sorted(origin.parts)}
+    then = f"{state.date(place):%Y-%m-%d %H:%M}"
+    return {"address": public(state.url), "as_of": then, "whole": state.is_whole(place)}
 
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
@@ -169,7 +163,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield from (f"warning: {sentence}" for sentence in report["warnings"])
     yield from (f"advice: {sentence}" for sentence in report["advice"])
     if copy := report["copy"]:
-        yield f"copy of {copy['address']} as of {copy['as_of']}; here: {', '.join(copy['parts'])}"
+        tail = "" if copy["whole"] else f"; it is not whole: name its address, as in -g {copy['address']}"
+        yield f"copy of {copy['address']} as of {copy['as_of']}{tail}"
     for space in report["spaces"]:
         other = ": the encoder's vectors have another length" if space["status"] == "differs" else ""
         difference = other if space["difference"] is None else f", largest difference {space['difference']:.1e}"

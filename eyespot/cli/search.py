@@ -26,7 +26,7 @@ from eyespot.cli.console import (
     warn,
     warn_all,
 )
-from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
+from eyespot.cli.settings import PanelCommand, flag, gallery_here, gallery_option
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter, without_no
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
 from eyespot.settings.judge import DEPTH
@@ -85,7 +85,7 @@ def run(
         usual = DEPTH if settings.calibrate is None else max(few, DEPTH)
         settings = settings.model_copy(update={"depth": settings.depth or usual})
     started = time.perf_counter()
-    collection = open_collection(searched_here(gallery, settings.encoder), settings.encoder, backend.index)
+    collection = open_collection(gallery_here(gallery), settings.encoder, backend.index)
     collection.backend = context.with_resource(backend_on(backend)) or collection.backend
     if without_query and settings.filters:
         listed = collection.by_date(_allowed(collection, settings), few, grouped, settings)

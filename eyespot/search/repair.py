@@ -1,4 +1,4 @@
-"""Repair of what lies beside a gallery's vectors: local descriptors and approximate indexes, each made again as it was.
+"""Repair of what lies beside a gallery's vectors: local descriptors are made again as they were.
 
 `eyespot.gallery.indexing.index` repairs vectors, facts, codes and the ledger; this comes after it.
 """
@@ -13,25 +13,18 @@ from eyespot.gallery import disk
 from eyespot.gallery.describing import Describing, describe_again
 from eyespot.gallery.integrity import Fault
 from eyespot.gallery.local import LocalNote, read_local_note
-from eyespot.gallery.view import Gallery
-from eyespot.search.index_choice import rebuild_index
 from eyespot.types import EyespotError, Progress
 
 
 def repair_beside(gallery: Path, damaged: Sequence[Fault], progress: Progress) -> list[str]:
-    """Make the local descriptors and indexes again that have a damaged file; notes on each, also on what stays lost."""
+    """Make the local descriptors again that have a damaged file; notes on each, and on indexes that are damaged."""
     notes: list[str] = []
     places = [(fault.shard, PurePosixPath(fault.file).parts) for fault in damaged]
     for stem in sorted({parts[1] for _, parts in places if parts[0] == "local"}):
         shards = sorted({gallery / "shards" / shard for shard, parts in places if parts[:2] == ("local", stem)})
         notes += _describe_again(gallery, shards, stem, progress)
     for space, name in sorted({parts[1:3] for _, parts in places if parts[0] == "indexes"}):
-        progress(f"building {name}", 0, 0)
-        try:
-            rebuild_index(Gallery(gallery).view(space), name)
-            notes.append(f"the index {name} of {space} was damaged; it is built again")
-        except EyespotError as error:
-            notes.append(f"the index {name} of {space} stays damaged: {error}")
+        notes.append(f"the index {name} of {space} is damaged; make it again with: eyespot tune")
     return notes
 
 

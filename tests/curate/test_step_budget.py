@@ -327,3 +327,25 @@ def test_equal_draws_are_one_request_where_the_server_takes_it(
 
     assert result.counts.kept == 1 and result.cost.spent == Spent(requests, 100 * paid, paid, 0.0)
     assert requests == (batches.sent.total() if batch else len(server.seen))
+
+
+def test_a_reply_that_is_paid_for_stays_when_the_budget_ends_before_its_repair(tmp_path: Path) -> None:
+    long = WORD._replace(data={**WORD.data, "choices": [{"message": {"content": "yes, or perhaps " * 40}}]})
+    batches = BatchServer(lambda seen: WORD if len(seen.body["messages"]) > 1 else long)
+    with Double(offers=batches) as server:
+        with pytest.raises(BudgetSpent):
+            batched(tmp_path, server, count=1, limits=CostLimits(tokens=400))
+        assert batches.sent.total() == 1
+        result = batched(tmp_path, server, count=1)
+
+    assert result.counts.kept == 1 and result.cost.spent.calls == batches.sent.total() == 2
+
+
+def test_a_run_without_batches_answers_what_is_at_work_in_one(tmp_path: Path) -> None:
+    batches = BatchServer(lambda _seen: WORD, gone="files")
+    with Double(then=lambda _seen: WORD, offers=batches) as server:
+        with pytest.raises(EyespotError, match="no longer has this one"):
+            batched(tmp_path, server, count=2, draws=2)
+        result = batched(tmp_path, server, count=2, draws=2, batch=False)
+
+    assert result.counts.kept == 2

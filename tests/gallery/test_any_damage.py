@@ -22,12 +22,12 @@ from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.reading import reading
-from eyespot.gallery.view import Gallery
 from eyespot.ledger.judgements import Judgements
-from eyespot.search.index_choice import Measured, building, open_index, rebuild_index, store_index, stored_of
+from eyespot.search.index_choice import Measured, building, open_index, store_index, stored_of
+from eyespot.search.repair import repair_beside
 from eyespot.storage.digests import CHANGED
 from eyespot.storage.sqlite import DamagedLedger
-from eyespot.types import Encoder, Exchange, EyespotError, Judgement, Query, Term, UsageError, Verdict, no_progress
+from eyespot.types import Encoder, Exchange, EyespotError, Judgement, Query, Term, Verdict, no_progress
 from tests.command import run_eyespot
 from tests.lazy_import import requires
 from tests.wording import raises
@@ -368,34 +368,19 @@ def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "gallery"
 
 
-def test_an_index_is_built_again_to_the_bit(indexed: Path) -> None:
+def test_a_damaged_index_is_found_and_tuned_again(indexed: Path) -> None:
     view = opened(indexed)
     folder = indexed / "indexes" / view.stem / "faiss"
-    before = contents(folder)
     for name in ("part-00000.faiss", "layout.json", "settings.json", "digests.txt"):
         flip(folder / name, 60)
 
-        assert [fault.file for fault in faults(indexed, no_progress)] == [f"indexes/{view.stem}/faiss/{name}"]
+        found = faults(indexed, no_progress)
+        assert [fault.file for fault in found] == [f"indexes/{view.stem}/faiss/{name}"]
+        assert "eyespot tune" in repair_beside(indexed, found, no_progress)[0]
         if name == "part-00000.faiss":
-            with pytest.raises(EyespotError, match=f"{name}.*eyespot index --repair -g"):
+            with pytest.raises(EyespotError, match=f"{name}.*eyespot tune -g"):
                 open_index(view, "faiss")
-        rebuild_index(view, "faiss")
-        assert contents(folder) == before and faults(indexed, no_progress) == []
-
-
-def test_an_index_of_changed_vectors_or_without_settings_says_what_is_lost(indexed: Path) -> None:
-    view, other = opened(indexed), indexed.with_name("other")
-    shutil.copytree(indexed, other)
-    for name in ("settings.json", "settings.second.json"):
-        (indexed / "indexes" / view.stem / "faiss" / name).write_text("{}")
-    with raises(EyespotError):
-        rebuild_index(view, "faiss")
-
-    np.save(other / "shards/00000" / f"{view.stem}.npy", np.eye(2000, 16, dtype=np.float32))
-    for place in (other / "shards").rglob("digests.txt"):
-        place.unlink()
-    with raises(UsageError):
-        rebuild_index(Gallery(other).view(view.stem), "faiss")
+        flip(folder / name, 60)
 
 
 @pytest.mark.parametrize("pattern", ["shards/00000/items.parquet", "shards/00000/starter-????????.npy", "gallery.toml"])

@@ -21,7 +21,6 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.layout.stored import shard_keys
 from eyespot.gallery.picture_index import PictureIndex
-from eyespot.gallery.remote.manifest import FACTS, File, Manifest
 from eyespot.gallery.segments import compact, members_of
 from eyespot.gallery.view import Gallery
 from eyespot.photos.places import Root
@@ -404,8 +403,3 @@ def test_damaged_facts_of_an_import_end_no_index_run(tmp_path: Path) -> None:
     facts.write_bytes(facts.read_bytes()[:-9])
     index_gallery(place, photos_of(tmp_path / "photos", 0, 3))
     assert items_table.count_items(disk.shard_paths(place)[1]) == 4
-
-
-def test_a_file_that_is_called_like_a_space_is_one_of_the_facts() -> None:
-    files = {f"shards/00000/{name}": File("", 0, "", 0) for name in ("starter-1", "starter-1.toml")}
-    assert Manifest(files).part_of("shards/00000/starter-1") == FACTS

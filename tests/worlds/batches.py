@@ -36,6 +36,7 @@ class BatchServer(dict[str, Act]):
     kill_at: int = 0
     after: bool = False
     failing: str = ""  # why no batch is taken
+    gone: str = ""  # what the server has deleted
 
     def get(self, path: str, default: Any = None) -> Any:
         return self._call
@@ -45,6 +46,8 @@ class BatchServer(dict[str, Act]):
         if self.kill_at == 0 and self.victim and not self.after:
             self.victim.kill()
             return error(500)
+        if self.gone and self.gone in seen.path and not seen.body:
+            return error(404)
         response = self._anthropic(seen) if "/messages/batches" in seen.path else self._openai(seen)
         if self.kill_at == 0 and self.victim:
             self.victim.kill()
