@@ -22,6 +22,7 @@ from eyespot.gallery.segments import compact
 from eyespot.storage.digests import DIGESTS, damaged_at_a_glance
 from eyespot.types import EyespotError, UsageError, no_progress
 from tests.command import run_eyespot
+from tests.gallery.test_remote import at, cache as cache
 from tests.made_once import made_once
 from tests.wording import raises
 from tests.worlds import draw, galleries, index_gallery, make_gallery, second_encoder
@@ -35,16 +36,11 @@ def make(folder: Path) -> None:
 
 
 @pytest.fixture
-def gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def gallery(tmp_path: Path) -> Path:
     """Six photos in two shards, with vectors and codes of two encoders."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = made_once("two spaces", make)
     shutil.copytree(made / "photos", tmp_path / "photos")
     return Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
-
-
-def url_of(tmp_path: Path) -> str:
-    return f"file://{tmp_path}/store"
 
 
 def contents(gallery: Path) -> dict[str, bytes]:
@@ -59,37 +55,37 @@ def grow(gallery: Path, tmp_path: Path, *encoders: str) -> None:
 
 
 def test_a_copy_finds_in_each_space_what_the_gallery_finds(gallery: Path, tmp_path: Path) -> None:
-    publish(str(gallery), url_of(tmp_path))
+    publish(str(gallery), at(tmp_path))
     for encoder in (None, OTHER):
-        found = eyespot.open(url_of(tmp_path), encoder).search("stripes", k=9).run
+        found = eyespot.open(at(tmp_path), encoder).search("stripes", k=9).run
         assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9).run["q"]
 
 
 def test_a_copy_has_the_folder_that_is_named(gallery: Path, tmp_path: Path) -> None:
     """As a text too; its address, which may hold a password, is for the owner alone."""
-    publish(gallery, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path), into=str(tmp_path / "named"))
+    publish(gallery, at(tmp_path))
+    copy = fetch(at(tmp_path), into=str(tmp_path / "named"))
     assert copy == tmp_path / "named" and contents(copy) == contents(gallery)
     assert (copy / ".fetched.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_whole_copy_answers_while_its_address_is_away_and_says_of_when_it_is(gallery: Path, tmp_path: Path) -> None:
-    publish(gallery, url_of(tmp_path))
-    before = run_eyespot("search", "stripes", "-g", url_of(tmp_path))
-    copy = fetch(url_of(tmp_path))
+    publish(gallery, at(tmp_path))
+    before = run_eyespot("search", "stripes", "-g", at(tmp_path))
+    copy = fetch(at(tmp_path))
     (tmp_path / "store").rename(tmp_path / "away")
-    after, checked = (run_eyespot(*words, "-g", url_of(tmp_path)) for words in (["search", "stripes"], ["doctor"]))
+    after, checked = (run_eyespot(*words, "-g", at(tmp_path)) for words in (["search", "stripes"], ["doctor"]))
 
     assert (after.returncode, after.stdout) == (0, before.stdout) and "the copy here answers as of 20" in after.stderr
-    assert f"copy of {url_of(tmp_path)} as of 20" in checked.stdout
+    assert f"copy of {at(tmp_path)} as of 20" in checked.stdout
     (copy / "shards" / "00000" / "items.parquet").unlink()
-    assert "no gallery is published" in run_eyespot("search", "stripes", "-g", url_of(tmp_path)).stderr
+    assert "no gallery is published" in run_eyespot("search", "stripes", "-g", at(tmp_path)).stderr
 
 
 @pytest.mark.parametrize("state", ["cut", "of an older eyespot"])
 def test_a_copy_that_does_not_know_what_it_has_keeps_it(gallery: Path, tmp_path: Path, state: str) -> None:
-    publish(gallery, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path))
+    publish(gallery, at(tmp_path))
+    copy = fetch(at(tmp_path))
     place = copy / ".fetched.json"
     files = json.dumps(json.loads(place.read_text("utf-8"))["files"])
     place.write_text(files[:-9] if state == "cut" else files, "utf-8")
@@ -97,15 +93,15 @@ def test_a_copy_that_does_not_know_what_it_has_keeps_it(gallery: Path, tmp_path:
     (tmp_path / "store").rename(tmp_path / "away")
     assert len(eyespot.open(copy, OTHER).search("stripes", k=9).run["q"]) == 6
     with raises(UsageError):
-        fetch(url_of(tmp_path))
+        fetch(at(tmp_path))
     (tmp_path / "away").rename(tmp_path / "store")
-    assert contents(fetch(url_of(tmp_path))) == contents(gallery)
+    assert contents(fetch(at(tmp_path))) == contents(gallery)
 
 
 def test_a_new_copy_is_not_read_again_when_it_is_opened(gallery: Path, tmp_path: Path) -> None:
     """Its files are newer than the digests that were published; each was compared when it came."""
-    publish(gallery, url_of(tmp_path))
-    copy = eyespot.open(url_of(tmp_path)).gallery.path
+    publish(gallery, at(tmp_path))
+    copy = eyespot.open(at(tmp_path)).gallery.path
     shard = disk.shard_paths(copy)[0]
     read = (shard / DIGESTS).stat().st_mtime_ns
     files = [file for file in shard.iterdir() if file.name != DIGESTS]
@@ -118,10 +114,10 @@ def test_a_new_copy_is_not_read_again_when_it_is_opened(gallery: Path, tmp_path:
 def test_damage_from_before_the_publication_still_shows_in_a_copy(gallery: Path, tmp_path: Path) -> None:
     place = disk.shard_path(gallery, 1) / f"{disk.read_header(gallery).default}.npy"
     flip(place)
-    publish(gallery, url_of(tmp_path))
+    publish(gallery, at(tmp_path))
     with pytest.raises(EyespotError, match=place.name):
-        eyespot.open(url_of(tmp_path)).search("stripes")
-    assert [fault.file for fault in faults(fetch(url_of(tmp_path)), no_progress)] == [place.name]
+        eyespot.open(at(tmp_path)).search("stripes")
+    assert [fault.file for fault in faults(fetch(at(tmp_path)), no_progress)] == [place.name]
 
 
 @pytest.fixture
@@ -134,19 +130,19 @@ def large(gallery: Path) -> Path:
 
 @pytest.mark.parametrize("size", [5 * PIECE, 1 << 62])
 def test_a_file_that_is_shorter_than_its_publication_states_ends(gallery: Path, tmp_path: Path, size: int) -> None:
-    publish(gallery, url_of(tmp_path))
+    publish(gallery, at(tmp_path))
     place = tmp_path / "store" / "gallery.json"
     published = json.loads(place.read_text("utf-8"))
     next(entry for name, entry in published["files"].items() if name.endswith("items.arrow"))[1] = size
     place.write_text(json.dumps(published), "utf-8")
-    assert contents(fetch(url_of(tmp_path), tmp_path / "copy")) == contents(gallery)  # by their digests
+    assert contents(fetch(at(tmp_path), tmp_path / "copy")) == contents(gallery)  # by their digests
 
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: Path, damaged: bool) -> None:
     """In the middle of a piece; if what came was damaged since, the file comes again."""
-    publish(large, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path), tmp_path / "copy")
+    publish(large, at(tmp_path))
+    copy = fetch(at(tmp_path), tmp_path / "copy")
     (sent,) = (tmp_path / "store").glob("shards/00001/large.*")
     place = copy / "shards" / "00001" / "large.bin"
     part = place.with_name(f".large.bin.{sent.name.split('.')[1]}.part")
@@ -155,14 +151,14 @@ def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: 
     place.unlink()
     inode, told = part.stat().st_ino, list[int]()
 
-    fetch(url_of(tmp_path), copy, lambda _what, done, _total: told.append(done))
+    fetch(at(tmp_path), copy, lambda _what, done, _total: told.append(done))
 
     assert contents(copy) == contents(large) and not part.exists()
     assert damaged or (place.stat().st_ino == inode and told == sorted(told))
 
 
 def test_stopped_at_any_file_a_copy_ends_in_what_is_published(gallery: Path, tmp_path: Path) -> None:
-    url, copy = url_of(tmp_path), tmp_path / "copy"
+    url, copy = at(tmp_path), tmp_path / "copy"
     other = Path(shutil.copytree(gallery, tmp_path / "other"))
     grow(other, tmp_path, "starter")
     compact(other, grace=0)
@@ -185,7 +181,7 @@ def test_transfers_are_a_setting(large: Path, tmp_path: Path, monkeypatch: pytes
     for wrong in ("0", "65", "many", "-1", "2.5"):
         monkeypatch.setenv("EYESPOT_TRANSFERS", wrong)
         with raises(UsageError):
-            publish(large, url_of(tmp_path))
+            publish(large, at(tmp_path))
     monkeypatch.setenv("EYESPOT_TRANSFERS", number)
-    publish(large, url_of(tmp_path))
-    assert contents(fetch(url_of(tmp_path))) == contents(large)
+    publish(large, at(tmp_path))
+    assert contents(fetch(at(tmp_path))) == contents(large)

@@ -22,7 +22,7 @@ from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.inat.settings import PHOTOS, listed
 from eyespot.web import Access, Role, ServerSettings
 from tests.made_once import made_once
-from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.web.conftest import ACCESS, TOKENS, at_this_machine, from_afar
 from tests.worlds import draw, index_gallery
 
 Q = {"query": "stripes"}
@@ -46,8 +46,7 @@ def settings(tmp_path: Path) -> ServerSettings:
     made = made_once("web-team", make_gallery)
     shutil.copytree(made / "photos", tmp_path / "photos")
     gallery = Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
-    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
-    return ServerSettings(gallery, access=access, hosts=("photos.example",), cache=tmp_path / "cache")
+    return ServerSettings(gallery, access=ACCESS, hosts=("photos.example",), cache=tmp_path / "cache")
 
 
 @pytest.fixture

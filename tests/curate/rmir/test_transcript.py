@@ -1,4 +1,4 @@
-"""What a run says of one record: each prompt, each reply and each decision, and a preview that is paid for once."""
+"""What a run says of one record: each prompt, each reply and each decision."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from eyespot.curate.transcript import Part, as_lines, as_page, first_record, tra
 from eyespot.pipelines import Context, Prompt
 from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import NothingFound, UsageError, no_progress
+from tests.cli.conftest import run_json
 from tests.command import refuses, run_eyespot
 from tests.worlds.rmir import Rates, Scripted, behind, made, ran, recipe
 from tests.worlds.servers import Double, Response, Seen, chat
@@ -77,6 +78,8 @@ def test_the_lines_and_the_page_have_all_of_it(served: tuple[FinishedSteps, Doub
     assert lines.count("Be strict.") == 1  # rules are the same for all votes, and stand there once
     sent = {id for part in parts for call in part["calls"] for id in call["pictures"]}
     assert page.count("data:image/jpeg;base64,") == len(sent)
+    printed = run_json("build", "transcript", made.pipe.out)["records"]  # of the first record
+    assert printed == json.loads(json.dumps({made.queries[0]["id"]: parts}))
 
 
 def test_a_model_that_runs_offline_and_a_run_of_an_earlier_version(demonstrated: FinishedSteps, copied: Path) -> None:
@@ -138,28 +141,6 @@ def test_money_at_an_unknown_price_is_null(served: tuple[FinishedSteps, Double])
         ("seeds", 0.0),
         ("judged", None),
     }
-
-
-def test_a_preview_shows_its_photos_and_is_paid_for_once(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("openai")
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with Double(then=Scripted(Rates())) as server:
-        line = (
-            "build",
-            "rmir",
-            recipe(tmp_path, gallery, behind(server.url), inputs="count = 3"),
-            "--out",
-            tmp_path / "out",
-        )
-        preview = json.loads(run_eyespot(*line, "--preview", 1, "--json").stdout)
-        paid = len(server.seen)
-        whole = json.loads(run_eyespot(*line, "--json").stdout)
-
-    assert len(preview["records"]) == 1 and preview["spent"]["calls"] == paid and preview["spent"]["money"] is None
-    assert (tmp_path / "out" / "preview.html").is_file() and sum(map(len, whole["queries"].values())) > 0
-    assert sum(step["calls"] for step in whole["steps"]) == len(server.seen)
 
 
 def believer(seen: Seen) -> Response:
