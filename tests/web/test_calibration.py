@@ -71,7 +71,7 @@ def test_about_thirty_verdicts_tell_how_many_there_are_on_the_page_too(ada: Test
 
     page = text_of(ada, "/?q=red+stripes")
     summary = text_of(ada, f"/summary/{search(ada, 'red stripes')['run']}")
-    assert "Where the right ones end nobody has measured" in text_of(ada, "/?q=never+judged")
+    assert "Nobody has measured where the right ones end" in text_of(ada, "/?q=never+judged")
     assert f"of the first 72 photos are what you look for (95 %: {low} to {high}; by 30 verdicts of people)" in page
     assert f"of the first 72 are right (95 %: {low} to {high})" in summary
 
@@ -280,7 +280,7 @@ def test_every_new_verdict_and_click_counts_at_once(opened: TestClient) -> None:
     first, second, *_, last = ids(search(opened, Q))
 
     def recorded() -> str:
-        moved = search(opened, feedback="mine")["moved"]
+        moved = search(opened, Q, feedback="mine")["moved"]
         return f"{moved['yes']} yes and {moved['no']} no"
 
     counts = [recorded()]
