@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.cli._searching import SearchOutput
 from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
-from eyespot.settings.search import FEW
+from eyespot.settings import FEW
 from eyespot.types import RankedImage, Run, Tokens, without_code
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
     from eyespot.search.calibration import Accuracy
-    from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
+    from eyespot.search.judge_rerank import JudgeRerank, RerankEstimate
     from eyespot.settings.judge import JudgeOptions
     from eyespot.settings.search import SearchSettings
-    from eyespot.types import Judgement, Note, Query
-
-
-@dataclass(frozen=True)
-class SearchOutput:
-    """What is printed: the hits, what a judge said of each by its image, and more fields of the JSON.
-
-    `sheet` holds the same hits with the numbers of a contact sheet; `column` names the numbers of a table; `why` says
-    what put a hit there, by its image.
-    """
-
-    run: Run
-    sheet: Run
-    verdicts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    header: Mapping[str, Any] = field(default_factory=dict)
-    result: JudgeResult | None = None
-    column: str = "score"
-    why: Mapping[str, Sequence[Note]] = field(default_factory=dict)
+    from eyespot.types import Judgement, Query
 
 
 @dataclass(frozen=True)
@@ -50,8 +34,6 @@ class RerankView:
         """The first k hits after the judge; without k the usual number, or all that are likely."""
         from eyespot.search.collection import NO_MATCH
 
-        if self.settings.rerank is None:
-            return SearchOutput(run, run)
         with judge_stage(self.settings, self.gallery) as stage:
             if self.accuracy is not None:
                 return self._calibrated(run, query, stage)
@@ -113,15 +95,6 @@ class RerankView:
         # Hits are shown down to the cut, but no more than -k.
         most = (k or FEW) if cut is None else min(k or cut.hits, cut.hits)
         return _with_probabilities(made, most, sentences, numbers)
-
-
-def accuracy_of(settings: SearchSettings) -> Accuracy | None:
-    """How often the judge of a calibration is right; None without one, `SettingsConflict` for what is no accuracy."""
-    if settings.calibrate is None:
-        return None
-    from eyespot.search.parts import accuracy_named
-
-    return accuracy_named(settings.accuracy)
 
 
 def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:

@@ -97,7 +97,7 @@ class Families:
         if not len(pairs):  # `unique` by rows would load numpy.ma
             return
         tops = np.sort(self._tops(pairs), axis=1)
-        for low, high in np.unique(tops[tops[:, 0] < tops[:, 1]], axis=0).tolist():
+        for low, high in sorted({(low, high) for low, high in tops.tolist() if low < high}):
             ends = sorted((_top(self._above, low), _top(self._above, high)))
             self._above[ends[1]] = ends[0]
 
