@@ -27,15 +27,7 @@ from eyespot.cli.console import (
     warn,
     warn_all,
 )
-from eyespot.search.parts import (
-    accuracy_named,
-    condition_of,
-    judge_options,
-    ledger_of,
-    moves_of,
-    rewriter,
-    without_no,
-)
+from eyespot.search import parts
 from eyespot.settings import DEPTH, FEW, option
 from eyespot.types import Note, NothingFound, Run, UsageError
 
@@ -84,10 +76,10 @@ def search(
     without_query = words is None and image is None
     if without_query:
         _refuse_without_words(settings, output.why)
-    accuracy = None if settings.calibrate is None else accuracy_named(settings.accuracy)
+    accuracy = None if settings.calibrate is None else parts.accuracy_named(settings.accuracy)
     few, grouped = settings.k or FEW, accuracy is None if settings.grouped is None else settings.grouped
     if settings.rerank is not None:  # an unknown judge is refused before a search that takes long
-        judge_options(settings)
+        parts.judge_options(settings)
         # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it goes.
         usual = DEPTH if settings.calibrate is None else max(few, DEPTH)
         settings = settings.model_copy(update={"depth": settings.depth or usual})
@@ -124,7 +116,7 @@ def _allowed(collection: Collection, settings: SearchSettings) -> Any:
 
         columns = list(columns_of(collection.view.tables))
     with progress_bar("%", delay=1.0) as progress:
-        return collection.allowed(condition_of(settings, columns), progress)
+        return collection.allowed(parts.condition_of(settings, columns), progress)
 
 
 def _ranked(
@@ -135,12 +127,12 @@ def _ranked(
     if settings.yes or settings.no:
         named = {name: without_ranks(place, getattr(settings, name)) for name in ("yes", "no")}
         settings = settings.model_copy(update=named)
-    mask = without_no(collection, settings, mask, grouped)  # or it would get the keyword of --xmp, and be copied
-    ledger = ledger_of(settings.ledger, collection.gallery.path)
-    rewriting = rewriter(settings.expand, ledger) if settings.expand else None
+    mask = parts.without_no(collection, settings, mask, grouped)  # or it would get the keyword of --xmp, and be copied
+    ledger = parts.ledger_of(settings.ledger, collection.gallery.path)
+    rewriting = parts.rewriter(settings.expand, ledger) if settings.expand else None
     if settings.ledger is not None and settings.feedback and not ledger.exists():
         warn(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
-    moves, deep = moves_of(collection, wanted, settings), max(settings.k or FEW, settings.depth or 0)
+    moves, deep = parts.moves_of(collection, wanted, settings), max(settings.k or FEW, settings.depth or 0)
     stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
     run = collection.answers([wanted], stage, settings)[0]
     if run.header.get("by") == "words" and not any(run.values()):  # before anybody judges none
@@ -320,8 +312,9 @@ class PlainLine:
     dry_run = all_columns = why = json = paths = print0 = open = writes = moves = False
     teach = reads_words = pictures = True
 
-    def __getattr__(self, name: str) -> None:
+    def __getattr__(self, name: str) -> Any:
         """What a setting is that nothing gives."""
+        return None
 
     @property
     def filters(self) -> bool:
@@ -331,7 +324,7 @@ class PlainLine:
     @property
     def way(self) -> str:
         """By what pictures are ranked."""
-        return self.by or "both"
+        return str(self.by or "both")
 
     def refuse_conflicts(self) -> None:
         """No two of these exclude each other."""
@@ -350,7 +343,7 @@ def plain_settings(words: Sequence[str]) -> tuple[PlainLine, list[str]] | None:
             setattr(found, name.removeprefix("no-").replace("ungrouped", "grouped"), not name.startswith(("no-", "un")))
         elif word in VALUES:
             value, name = next(rest), {"e": "encoder"}.get(name, name)
-            if not value or value.startswith("-") or (name == "k" and not (value.isdecimal() and int(value))):
+            if not value or value.startswith("-") or (name == "k" and not (value.isdecimal() and 0 < int(value[:10]) < 10**9)):
                 return None
             setattr(found, name, (*found.label, value) if name == "label" else int(value) if name == "k" else value)
         elif word.startswith("-"):

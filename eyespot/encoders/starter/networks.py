@@ -33,7 +33,7 @@ class TextNetwork:
 
         # A search asks twice, for the text and for its weakest match, and others may search between the two.
         self._remembered = lru_cache(REMEMBERED)(self._vector)
-        self.session = session_of(widened_late(folder / "text.onnx"), several=False)
+        self.session = session_of(_widened_late(folder), several=False)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_truncation(LONGEST_TEXT)
         self.tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
@@ -47,6 +47,21 @@ class TextNetwork:
     def _vector(self, text: str) -> Floats:
         ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
         return np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
+
+
+def _widened_late(folder: Path) -> bytes:
+    """The text network with only those rows of its table of words widened to float32 that a text has, to the same bits.
+
+    A reader of ONNX skips fields that it does not know, and merges what comes twice: the byte before two nodes, their
+    length and first input makes unknown fields of them, and `late_rows.onnx` has what takes their place.
+    """
+    table = b"bert.embeddings.word_embeddings.weight"
+    with (folder / "text.onnx").open("rb") as opened:
+        file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    first, second = sorted(file.find(table + end) - 5 for end in (b"_int8\n,", b"\n\x03ids"))
+    model, unknown = memoryview(file), b"\x1a"
+    parts = [model[:first], unknown, model[first + 1 : second], unknown, model[second + 1 :]]
+    return b"".join([*parts, (folder / "late_rows.onnx").read_bytes()])
 
 
 def session_of(model: str | bytes, several: bool = True) -> InferenceSession:
@@ -69,60 +84,13 @@ def threads() -> int:
     return int(number)
 
 
-# -- graphs that are changed as bytes ------------------------------------------------------------------------
-
-# The fields of an ONNX file (onnx.proto): model.graph; graph.node, graph.output, and one that it lacks; of a node its
-# input, output, operator and attribute; the name of an output
-GRAPH, NODE, OUTPUT, UNKNOWN = 7, 1, 12, 3
-INPUT, RESULT, OPERATOR, ATTRIBUTE, NAME = 1, 2, 4, 5, 1
-TABLE, READ = "bert.embeddings.word_embeddings.weight", "/bert/embeddings/word_embeddings/Gather_output_0"
-TO_FLOAT, AT_TWO = (
-    b"\n\x02to\x18\x01\xa0\x01\x02",
-    b"\n\nvalue_ints\x40\x02\xa0\x01\x07",
-)  # to: float32; value_ints: [2]
-
-
-def widened_late(file: Path) -> bytes:
-    """The text network that widens only those rows of its table of words that a text has, to the same bits.
-
-    A reader of protocol buffers skips what it does not know, and merges what comes twice: two nodes become unknown
-    fields, by the byte before their length and first input, and others are appended as bytes.
-    """
-    appended = [
-        _node("Gather", (f"{TABLE}_int8", "ids"), "late.codes"),
-        _node("Gather", (f"{TABLE}_scale", "ids"), "late.scales"),
-        _node("Cast", ("late.codes",), "late.floats", TO_FLOAT),
-        _node("Constant", (), "late.axis", AT_TWO),
-        _node("Unsqueeze", ("late.scales", "late.axis"), "late.column"),
-        _node("Mul", ("late.floats", "late.column"), READ),
-    ]
-    mark = bytes([UNKNOWN << 3 | 2])
-    with file.open("rb") as opened:
-        mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    first, second = sorted(mapped.find(f"{TABLE}{rest}".encode()) - 5 for rest in ("_int8\n,", "\n\x03ids"))
-    model = memoryview(mapped)
-    assert model[first] == model[second] == NODE << 3 | 2
-    parts = [model[:first], mark, model[first + 1 : second], mark, model[second + 1 :]]
-    return b"".join([*parts, *(_field(GRAPH, _field(NODE, node)) for node in appended)])
-
-
-def _node(operator: str, inputs: Sequence[str], output: str, attribute: bytes = b"") -> bytes:
-    named = [*((INPUT, name) for name in inputs), (RESULT, output), (OPERATOR, operator)]
-    fields = [_field(number, name.encode()) for number, name in named]
-    return b"".join([*fields, _field(ATTRIBUTE, attribute) if attribute else b""])
-
-
-def _field(number: int, content: bytes) -> bytes:
-    size = len(content)  # in one or two groups of seven bits
-    return bytes([number << 3 | 2, *([size] if size < 128 else [size & 127 | 128, size >> 7])]) + content
-
-
 # -- where it sees something ------------------------------------------------------------------------------------
 
 # The class activation map of the picture network. The features of a picture are the mean of 9 × 9 cells, and all that
 # follows is known, so the derivative of a score by the features is exact. What a cell adds to the score is, to first
 # order, that derivative times the cell (Grad-CAM, Selvaraju et al. 2017).
 CELLS, WEIGHTS = "/_swish_1/Clip_output_0", "net._fc.weight"  # in the graph: before the mean, and of the classifier
+GRAPH, OUTPUT, NAME = 7, 12, 1  # the fields of an ONNX file (onnx.proto): model.graph, graph.output, its name
 
 
 def open_with_cells(file: Path) -> InferenceSession:
@@ -130,6 +98,11 @@ def open_with_cells(file: Path) -> InferenceSession:
     # A reader of protocol buffers merges what comes twice: outputs of the graph are appended as bytes
     named = (_field(GRAPH, _field(OUTPUT, _field(NAME, name.encode()))) for name in (CELLS, WEIGHTS))
     return session_of(file.read_bytes() + b"".join(named))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    assert len(content) < 128  # one byte of length
+    return bytes([number << 3 | 2, len(content)]) + content
 
 
 def slopes(query: Floats, features: Floats, odds: Floats, joint: dict[str, Any], classifier: Any) -> Floats:
