@@ -343,9 +343,10 @@ def plain_settings(words: Sequence[str]) -> tuple[PlainLine, list[str]] | None:
             setattr(found, name.removeprefix("no-").replace("ungrouped", "grouped"), not name.startswith(("no-", "un")))
         elif word in VALUES:
             value, name = next(rest), {"e": "encoder"}.get(name, name)
-            if not value or value.startswith("-") or (name == "k" and not (value.isdecimal() and 0 < int(value[:10]) < 10**9)):
+            number = int(value) if value.isdecimal() and len(value) < 10 else 0
+            if not value or value.startswith("-") or (name == "k" and not number):
                 return None
-            setattr(found, name, (*found.label, value) if name == "label" else int(value) if name == "k" else value)
+            setattr(found, name, (*found.label, value) if name == "label" else number if name == "k" else value)
         elif word.startswith("-"):
             return None
         else:

@@ -147,7 +147,7 @@ def test_a_lone_search_says_the_same_with_validators(gallery: Path, state: Path,
 
 
 @pytest.mark.parametrize(
-    "line", ["-k 0", "-k 10000000000", "-k x", "--by colour", "--json --paths", "--label -x", "--near -33,-70,5", "- heron"]
+    "line", ["-k 0", "-k 10000000000", "-k x", "--by colour", "--json --paths", "--near -33,-70,5", "- heron"]
 )
 def test_other_lines_go_through_validators(line: str) -> None:
     assert plain_settings(["- heron"] if line == "- heron" else line.split()) is None
