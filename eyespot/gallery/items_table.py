@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.files import way_out, whole
-from eyespot.storage.arrays import distinct
 from eyespot.storage.digests import new_digested
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)
-        holding = np.searchsorted(ends, rows, side="right")
-        at = np.searchsorted(groups := distinct(holding), holding)
+        groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
         starts = np.cumsum([0, *(sizes[group] for group in groups)])  # of each group among those that are read
         before = (ends - sizes)[groups]
         return taken(file.read_row_groups(groups.tolist()), np.asarray(rows) - before[at] + starts[at])

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels.rows import Ids, RowBlocks
-from eyespot.storage.arrays import distinct
 from eyespot.types import Mask, ScanRequest, UsageError, Vectors
 
 MASKS = 8  # that share a scan: the bits of a byte
@@ -64,7 +63,7 @@ class QueryBatch:
 
     def by_mask(self) -> Iterator[tuple[Ids, Mask | None]]:
         """The places of the queries of each mask, and the mask."""
-        for bit in distinct(self.masks):
+        for bit in sorted({*self.masks.tolist()}):
             yield np.flatnonzero(self.masks == bit), (self.allowed & bit) != 0 if len(self.allowed) else None
 
 

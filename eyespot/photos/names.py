@@ -11,6 +11,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Container, Iterable
+from difflib import get_close_matches
 
 _DIGITS = re.compile("[0-9]")
 _RAISED = 0x100000  # from a lone surrogate to the character that is stored for it
@@ -78,8 +79,6 @@ class NamedFiles:
 def nearly(name: str, names: Iterable[str]) -> str:
     """`; did you mean b.jpg?` with the name among these that this one nearly is, or nothing."""
     wanted, stems = _stem(name), {_stem(one): one for one in names}
-    from difflib import get_close_matches
-
     near = get_close_matches(wanted, list(stems), 3, 0.75)
     # IMG_0007 is another photo than IMG_0008
     other = (one for one in near if one == wanted or _DIGITS.sub("", one) != _DIGITS.sub("", wanted))

@@ -19,9 +19,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -97,9 +99,7 @@ def with_picture(query: Query | None, image: Any) -> Query:
 
 
 @cache
-def _pictures() -> Any:
-    from tempfile import TemporaryDirectory
-
+def _pictures() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="eyespot-queries-")
 
 
@@ -168,11 +168,7 @@ def _existing(place: str, way_out: str) -> Path:
 
 def _written(term: Term) -> str:
     weight = abs(term.weight)
-    prefix = ""
-    if weight != 1:
-        from decimal import Decimal
-
-        prefix = f"{Decimal(repr(float(weight))).normalize():f}:"
+    prefix = "" if weight == 1 else f"{Decimal(repr(float(weight))).normalize():f}:"
     if term.image is not None:
         image = term.image
         place = image.as_posix()
