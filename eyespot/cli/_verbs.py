@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
-from collections.abc import MutableMapping
-from functools import cache
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from eyespot import __version__
 from eyespot.cli.console import escaped
@@ -76,6 +78,36 @@ def _load(name: str) -> Any:
         alone.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(verb))
     group: Any = typer.main.get_command(alone)
     return group.commands[name]
+
+
+@dataclass(frozen=True)
+class Coercion:
+    """What Typer makes of a value; its validators take a tenth of a second, and are made for what is not plain."""
+
+    made: Callable[[], Any]
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value as the verb gets it."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        kind, limits = param.type_descriptor.annotation, param.type_descriptor.parameter_info
+        if kind in (str, Path) and isinstance(value, str):
+            return kind(value)
+        if kind == list[str]:
+            return list(value)
+        if kind is int and str(value).isdecimal() and (limits.min or 0) <= int(value) <= (limits.max or inf):
+            return int(value)
+        return self.made().coerce(value, param=param, ctx=ctx)
+
+    @classmethod
+    def of(cls, made: Callable[[Any], Any]) -> Callable[[Any], Coercion]:
+        """What stands in for a method of Typer that makes a parameter's validator."""
+        return lambda parameter: cls(partial(made, parameter))
+
+
+for kind in (TyperArgument, TyperOption):  # also those that Typer adds, as --help
+    if hasattr(kind, "get_runtime_param"):
+        setattr(kind, "get_runtime_param", Coercion.of(kind.get_runtime_param))  # noqa: B010
 
 
 app = typer.Typer(

@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 
 from eyespot.formats.imports import camtrap_dp
+from eyespot.gallery import hdf5
 from eyespot.gallery.remote.stores import store_at
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names
 from eyespot.ledger.clicks import Clicks
@@ -281,6 +282,14 @@ def test_a_bucket_has_a_deadline_and_sends_no_more_than_it_should(
     for read in reads:
         with bounded(), suppress(EyespotError):
             assert len(read()) == 1000 and request.node.callspec.params["bucket"] == "endless"
+
+
+def test_chunks_that_are_not_there_fill_no_disk(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "features.hdf5", "w") as file:
+        file.create_dataset("features", (30_000_000, 512), "f4", chunks=(1000, 512), compression="gzip")
+    with bounded(), pytest.raises(EyespotError, match="would unfold to 61,440,000,000"):
+        hdf5.features(tmp_path / "features.hdf5")
 
 
 # -- lists of a hub ---------------------------------------------------------------------------------------------
