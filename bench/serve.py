@@ -10,6 +10,9 @@ they need. Beyond what is free they queue, and each of them waits about 50 pages
 where a lone page takes longer than 2 s / (50 - 10) = 50 ms of a processor that nothing else is free beside, even the
 mean is beyond 10 times the lone median. The load of the machine before it began is printed for that.
 
+Twenty people do the same with the sample photos while two others load 200 of them, as a zip and as original files, over
+and over (goal: at most 10).
+
 Small answers, as for a verdict, over a connection that stays open, against uvicorn alone with the same bytes (goal: at
 most 10 times as long; without TCP_NODELAY it is 20 to 60 times).
 
@@ -25,7 +28,6 @@ import http.client
 import json
 import os
 import random
-import re
 import socket
 import subprocess
 import sys
@@ -44,7 +46,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.harness import ROOT, BenchmarkError, Command, Measurement, Race, clusters, say
-from eyespot import rooms
+from eyespot import rooms, sample
 from eyespot.gallery import disk, items_table, word_table
 from eyespot.gallery.facts import FIXED
 from eyespot.photos.places import Root
@@ -52,7 +54,7 @@ from eyespot.storage.atomic import new_folder
 from eyespot.storage.systems import usable_cores
 from eyespot.types import Space
 
-SEARCHERS, THINKING = 50, 2.0  # people, seconds
+SEARCHERS, BESIDE_DOWNLOADS, THINKING = 50, 20, 2.0  # people, people, seconds
 SHARD = 50_000  # rows
 WORDS = "heron egret lake stone river bridge red green old small bird tree boat night snow wing nest fish tower".split()  # noqa: SIM905
 KINDS = ["heron", "egret", "coot", "grebe"]
@@ -175,13 +177,13 @@ def uvicorn_alone(body: bytes) -> Iterator[int]:
 
 
 @contextmanager
-def serving(gallery: Path) -> Iterator[int]:
-    """eyespot's server in its own process, ready; gives its port."""
+def serving(gallery: Path) -> Iterator[tuple[int, int]]:
+    """eyespot's server in its own process, ready; gives its port and the process's number."""
     port = free_port()
     line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port)]
     process = subprocess.Popen(line, stderr=subprocess.DEVNULL, cwd=ROOT)
     with ready(process, port, "/readyz"):
-        yield port
+        yield port, process.pid
 
 
 @contextmanager
@@ -251,31 +253,53 @@ async def lone(port: int, searches: int) -> Waited:
     return waited
 
 
-async def crowd(port: int, seconds: float) -> tuple[Waited, list[float]]:
+async def downloader(port: int, waited: Waited, path: str, until: float) -> None:
+    """Somebody who loads the same file over and over."""
+    while time.monotonic() < until:
+        code, body = await fetch(port, path)
+        if code != 200 or len(body) < 1 << 20:
+            waited.errors.append(f"{code} and {len(body)} bytes for {path}")
+
+
+async def beside_downloads(port: int, run: str, seconds: float) -> Waited:
+    """Twenty searchers, and two who load the photos of a search."""
+    waited, until = Waited(), time.monotonic() + seconds
+    people = [searcher(port, waited, random.Random(n), until) for n in range(2, 2 + BESIDE_DOWNLOADS)]
+    files = [f"/v1/runs/{run}?format={kind}&depth=200" for kind in ("zip", "originals")]
+    await asyncio.gather(*people, *(downloader(port, waited, path, until) for path in files))
+    return waited
+
+
+async def crowd(port: int, pid: int, seconds: float) -> tuple[Waited, list[float]]:
     """All of them at once, and the server's memory after the first fifth and at the end, in bytes."""
     waited, until = Waited(), time.monotonic() + seconds
     everybody = [asyncio.create_task(searcher(port, waited, random.Random(n), until)) for n in range(2, 2 + SEARCHERS)]
     await asyncio.sleep(seconds / 5)
-    early = await metric(port, "process_resident_memory_bytes")
+    early = memory(pid)
     await asyncio.gather(*everybody)
-    return waited, [early, await metric(port, "process_resident_memory_bytes")]
+    return waited, [early, memory(pid)]
 
 
-async def metric(port: int, name: str) -> float:
-    """A number of the server's own metrics."""
-    match = re.search(rf"\n{name} ([\d.]+)".encode(), (await fetch(port, "/metrics"))[1])
-    return float(match[1]) if match else float("nan")
+def memory(pid: int) -> float:
+    """What a process holds in memory, in bytes, as Linux has it."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def fifty(port: int, seconds: float) -> Iterator[Measurement]:
+def processor_time(pid: int) -> float:
+    """The processor time of a process so far, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def fifty(port: int, pid: int, seconds: float) -> Iterator[Measurement]:
     """The waiting of fifty searchers, and the growth of the server's memory."""
     load = os.getloadavg()[0]
     asyncio.run(lone(port, 10))
-    before = asyncio.run(metric(port, "process_cpu_seconds_total"))
+    before = processor_time(pid)
     alone = asyncio.run(lone(port, 30))
-    between = asyncio.run(metric(port, "process_cpu_seconds_total"))
-    together, (early, late) = asyncio.run(crowd(port, seconds))
-    after = asyncio.run(metric(port, "process_cpu_seconds_total"))
+    between = processor_time(pid)
+    together, (early, late) = asyncio.run(crowd(port, pid, seconds))
+    after = processor_time(pid)
     if errors := alone.errors + together.errors:
         raise BenchmarkError(f"{len(errors)} of {len(together.seconds)} searches failed, such as: {errors[0]}")
     single = float(np.median(alone.seconds))
@@ -290,12 +314,32 @@ def fifty(port: int, seconds: float) -> Iterator[Measurement]:
     yield Measurement.from_mean("serve/memory", late / early, "the same server after a fifth of the time", 1.1)
 
 
+def twenty(folder: Path, seconds: float) -> Iterator[Measurement]:
+    """The waiting of twenty searchers beside two downloads, of the sample photos."""
+    line = [sys.executable, "-m", "eyespot.cli", "index", str(sample.photos()), "-g", str(folder)]
+    subprocess.run(line, check=True, stderr=subprocess.DEVNULL, cwd=ROOT)
+    with serving(folder) as (port, _):
+        with connection_to(port) as get:
+            run = json.loads(get("/v1/search?q=a+windmill"))["run"]
+        asyncio.run(lone(port, 10))
+        alone = asyncio.run(lone(port, 30))
+        together = asyncio.run(beside_downloads(port, run, seconds))
+    if errors := alone.errors + together.errors:
+        raise BenchmarkError(f"{len(errors)} requests failed, such as: {errors[0]}")
+    single = float(np.median(alone.seconds))
+    p10, p50, p90, p95 = (np.percentile(together.seconds, [10, 50, 90, 95]) / single).tolist()
+    say(f"alone {single * 1000:.0f} ms; median of the twenty beside downloads: {p50:.2f} of that")
+    peer, many = "the median of a lone searcher", len(together.seconds)
+    yield Measurement("serve/p95-beside-downloads", p95, peer, p10, p90, many, 10)
+
+
 def measurements(options: Namespace) -> Iterator[Measurement]:
     rows, seconds, rounds = (20_000, 30.0, 100) if options.quick else (200_000, 300.0, 1000)
     gallery = make_gallery(options.folder / "gallery", rows)
-    with serving(gallery) as port:
+    with serving(gallery) as (port, pid):
         yield from small_answers(port, rounds)
-        yield from fifty(port, options.seconds or seconds)
+        yield from fifty(port, pid, options.seconds or seconds)
+    yield from twenty(options.folder / "sample", options.seconds or seconds)
 
 
 if __name__ == "__main__":

@@ -100,10 +100,10 @@ def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") 
     from eyespot.search.collection import Collection
 
     if ":/" in str(gallery):
-        from eyespot.gallery.remote import FACTS, address_of, fetch
+        from eyespot.gallery.remote import address_of, fetch
 
         url = address_of(gallery)
-        gallery = gallery if url is None else fetch(url, part=FACTS)  # vectors come with the view
+        gallery = gallery if url is None else fetch(url)
     return Collection(gallery, encoder, index)
 
 

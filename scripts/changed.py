@@ -94,9 +94,10 @@ def long_tests(change: Change) -> tuple[set[str], str]:
 
 @cache
 def test_files() -> set[str]:
-    """Those with a test that is marked as long."""
-    paths = (ROOT / TESTS).rglob("test_*.py")
-    return {path.relative_to(ROOT).as_posix() for path in paths if "mark.long" in path.read_text(encoding="utf-8")}
+    """Those with a test that is marked as long, by itself or by the `conftest.py` beside it."""
+    marking = {path for path in (ROOT / TESTS).rglob("*.py") if "mark.long" in path.read_text(encoding="utf-8")}
+    paths = {path for path in (ROOT / TESTS).rglob("test_*.py") if marking & {path, path.parent / "conftest.py"}}
+    return {path.relative_to(ROOT).as_posix() for path in paths}
 
 
 def _is_helper(file: str) -> bool:

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import rooms, sample
-from eyespot.cli.index import update
 from eyespot.curate.captions import SCHEMA as CAPTIONS
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options, index
@@ -171,7 +170,10 @@ def try_one(sound: Path, before: dict[str, Any], encoder: Encoder, chance: rando
     name = place.relative_to(gallery).as_posix()
     strike(place, kind, chance)
     noticed = any(name in (fault.file, f"shards/{fault.shard}/{fault.file}") for fault in faults(gallery, no_progress))
-    summary = update(gallery, [], [encoder], Options(repair=True))
+    summary = index(gallery, [], [encoder], Options(repair=True))
+    describe(gallery, rooms.load("descriptors", "sift"), Describing(20))  # what a repair removes is made by its verb
+    if not list(gallery.glob("indexes/*/faiss")):
+        _store_index(gallery)
     after = contents(gallery)
     differs = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     lost = [note for note in summary.notes if "lost for good" in note or "stay damaged" in note or "stays" in note]

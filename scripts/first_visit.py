@@ -41,7 +41,9 @@ class Visit:
 
         self.page.mouse.move(0, 0)
         self.page.wait_for_load_state("networkidle")
-        seen = Image.open(BytesIO(self.page.screenshot())).convert("RGB")
+        bottom = self.page.evaluate("document.querySelector('main').getBoundingClientRect().bottom")
+        tall = {"x": 0, "y": 0, "width": WIDE, "height": min(TALL, bottom)}  # without the empty rest of the window
+        seen = Image.open(BytesIO(self.page.screenshot(clip=tall))).convert("RGB")
         for quality in range(85, 30, -5):
             seen.save(self.out / f"{name}.jpg", quality=quality, optimize=True)
             if (self.out / f"{name}.jpg").stat().st_size <= LARGEST:

@@ -196,6 +196,12 @@ def test_what_all_stand_on_reaches_all(file: str) -> None:
     assert long_tests(file) == changed.test_files()
 
 
+def test_tests_that_the_file_beside_them_marks_as_long_count_too() -> None:
+    assert {file for file in long_tests("eyespot/cluster/ray_index.py") if file.startswith("tests/cluster/")} == {
+        f"tests/cluster/{path.name}" for path in (ROOT / "tests" / "cluster").glob("test_*.py")
+    }
+
+
 def test_a_change_that_runs_nowhere_reaches_nothing() -> None:
     assert long_tests("CHANGELOG.md") == set()
 

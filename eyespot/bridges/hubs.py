@@ -12,11 +12,11 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
-from zipfile import ZIP_STORED, ZipFile
 
 from eyespot.models import web
 from eyespot.models.hub import quiet
@@ -47,7 +47,7 @@ class Release:
             raise UsageError(f"{folder} is not a finished set; name OUT/set, which eyespot build rmir or recos wrote")
         if not VERSION.fullmatch(version):
             raise UsageError(f"a version is three numbers, as in 1.0.0, not {version!r}")
-        about = json_of(folder / CROISSANT)
+        about = {"datePublished": date.today().isoformat(), **json_of(folder / CROISSANT)}
         if not about.get("license"):
             raise UsageError("the set has no licence; write licence = … under [card] in its recipe and build it again")
         for one in about["distribution"]:
@@ -138,10 +138,7 @@ def _to_zenodo(release: Release) -> str:
     }
     with TemporaryDirectory() as temporary:
         release.write(place := Path(temporary) / "set")
-        packed = Path(temporary) / "set.zip"
-        with ZipFile(packed, "w", ZIP_STORED) as file:
-            for path in sorted(place.rglob("*")):
-                file.write(path, path.relative_to(place))
+        packed = Path(shutil.make_archive(str(Path(temporary) / "packed"), "zip", place))
         draft = _zenodo_answer(f"{host}/api/deposit/depositions", token, json.dumps({"metadata": metadata}).encode())
         with packed.open("rb") as data:
             _zenodo_answer(

@@ -24,8 +24,10 @@ from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
+    from eyespot.curate.recos.pipeline import RecosPipeline
+    from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.curate.set_folder import SetFolder
-    from eyespot.pipelines import CostLimits, PlannedStep, Recipe, RunOptions, Step, StepResult
+    from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult
 
 
 def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
@@ -36,25 +38,23 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     from eyespot.curate.rmir.questions import DOMAINS
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
-    from eyespot.pipelines import plan
 
     if (given := _recipe(settings, DOMAINS)) is None:
         return
-    recipe, out = given
-    pipe = RmirPipeline(recipe, out, settings.gallery, settings.preview or settings.limit)
+    pipe = RmirPipeline(*given, settings.gallery, settings.preview or settings.limit)
     how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn, batch=settings.batch)
     if settings.dry_run:
-        _tell_planned(plan(pipe.steps, pipe.work, how), json)
+        _tell_planned(pipe, how, json)
         return
     pipe.check(how.limits)
     made = in_rounds(pipe, lambda one: _carry_out(one.steps, one.work, how))
     if settings.preview:
-        _tell_preview(made.done, pipe.work, settings, json)
+        _tell_preview(pipe.work, settings, json)
         return
     share = (as_it_is if settings.positions else without_position) if settings.pictures else None
-    target = SetFolder.of(out, MAIN, len(made.queries), made.done, replace=settings.replace)
-    cases = write_set(made, out, share=share, verdicts=settings.audit, target=target)
-    _tell_set(target, notes(made), (out / AUDIT / name for name in cases))
+    target = SetFolder.of(pipe.out, MAIN, len(made.queries), made.done, replace=settings.replace)
+    cases = write_set(made, pipe.out, share=share, verdicts=settings.audit, target=target)
+    _tell_set(target, notes(made), (pipe.out / AUDIT / name for name in cases))
     _tell_done(made.done, json, out=str(target.place), audit=cases, **summary(made))
 
 
@@ -66,7 +66,6 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
-    from eyespot.pipelines import plan
 
     if (given := _recipe(settings, DOMAINS)) is None:
         return
@@ -74,12 +73,12 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     pipe = RecosPipeline(*given, galleries_of(settings.gallery), settings.preview or settings.limit)
     how = pipe.running(_limits(pipe.recipe.limits, settings), settings.retry_failed, warn, batch=settings.batch)
     if settings.dry_run:
-        _tell_planned(plan(pipe.steps, pipe.work, how), json)
+        _tell_planned(pipe, how, json)
         return
     pipe.check(how.limits)
     pipe, done = in_rounds(pipe, lambda steps: _carry_out(steps, pipe.work, how))
     if settings.preview:
-        _tell_preview(done, pipe.work, settings, json)
+        _tell_preview(pipe.work, settings, json)
         return
     target = SetFolder.of(pipe.out, MAIN, len(RecosSteps(pipe, done).captions()), done, replace=settings.replace)
     made, counts = write(pipe, done, share=share, target=target)
@@ -99,6 +98,16 @@ def transcript(
     _tell_transcripts(run, [record or first_record(run)], html, json)
 
 
+def compare(
+    runs: list[Path] = typer.Argument(help="The folders of two runs or more of the same photos."),
+    json: bool = json_option(),
+) -> None:
+    """Set runs of the same photos side by side, as with two prompts: what stays, errors on controls, cost."""
+    from eyespot.curate.transcript import beside, compared
+
+    print_result(found := compared(runs), beside(found), json)
+
+
 def _tell_transcripts(run: Path, records: Sequence[str], html: Path | None, json: bool, **more: Any) -> None:
     from eyespot.curate.transcript import as_lines, as_page, transcript
     from eyespot.storage.atomic import write_whole
@@ -111,20 +120,15 @@ def _tell_transcripts(run: Path, records: Sequence[str], html: Path | None, json
     print_result({"run": str(run), "records": found, **more}, lines, json)
 
 
-def _tell_preview(done: Sequence[StepResult], work: Path, settings: RecipeSettings, json: bool) -> None:
+def _tell_preview(work: Path, settings: RecipeSettings, json: bool) -> None:
     """What models were asked and answered about the first photos, and the cost, which counts as any other."""
-    from eyespot.curate.transcript import first_prompted
-    from eyespot.llms.budget import total_of
+    from eyespot.curate.transcript import compared, first_prompted
 
-    spent = total_of(one.cost.spent for one in done)
-    unknown = any(one.step.cost(one.cost.spent)["money"] is None for one in done)
-    money = None if unknown else spent.money
+    (spent,) = (one["spent"] for one in compared([work]).values())
     page = work.parent / "preview.html"
-    _tell_transcripts(
-        work, first_prompted(work)[: settings.preview], page, json, spent={**spent._asdict(), "money": money}
-    )
-    cost = "an unknown price" if unknown else spent.dollars
-    warn(f"{spent.calls:,} calls and {cost} so far count against the budget; a run in this folder asks none again")
+    _tell_transcripts(work, first_prompted(work)[: settings.preview], page, json, spent=spent)
+    cost = "an unknown price" if spent["money"] is None else f"${spent['money']:.2f}"
+    warn(f"{spent['calls']:,} calls and {cost} so far count against the budget; a run in this folder asks none again")
     print_summary(f"the page is {page}")
 
 
@@ -160,9 +164,11 @@ def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[S
         return run(steps, work, dataclasses.replace(options, tell=tell))
 
 
-def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
+def _tell_planned(pipe: RmirPipeline | RecosPipeline, options: RunOptions, json: bool) -> None:
     """What is planned, a line each step, or as JSON."""
-    lines = []
+    from eyespot.pipelines import plan
+
+    lines, planned = [], plan(pipe.steps, pipe.work, options)
     for step in planned:
         if step.finished:
             outlook = f"finished, {step.records:,} records"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot.cli._rerank_view import tell_plan as tell_estimate
 from eyespot.cli.console import warn, warn_all
-from eyespot.cli.settings import searched_here
+from eyespot.cli.settings import gallery_here
 from eyespot.search.parts import judge_options, judge_stage, ledger_of, rewriter
 from eyespot.settings import DEPTH
 from eyespot.settings.judge import OF_A_JUDGE
@@ -109,7 +109,7 @@ class EvalInputs:
         from eyespot.search.collection import Collection
 
         options = self.settings
-        place = searched_here(options.gallery, options.encoder)
+        place = gallery_here(options.gallery)
         if options.gallery is None and not (place / "gallery.toml").is_file():
             search = "give rankings with --run FILE, or a gallery to search with -g GALLERY"
             raise UsageError("say with -g which gallery has the pictures for the judge" if options.run else search)

@@ -15,7 +15,7 @@ import typer
 
 from eyespot.cli._eval_inputs import EvalInputs, is_file, results_of
 from eyespot.cli.console import exit_if_failed, print_json, print_line, progress_bar, sentence_of, warn
-from eyespot.cli.settings import gallery_here, searched_here
+from eyespot.cli.settings import gallery_here
 from eyespot.settings import DEPTH
 from eyespot.types import EyespotError, NothingFound, UsageError
 
@@ -281,7 +281,7 @@ def _signature(inputs: EvalInputs) -> dict[str, Any]:
     arguments = {name: value for name, value in _arguments_of(row).items() if name != "out"}
     made = made_by(arguments, _files_of(inputs, paths))
     signature = {name: made[name] for name in ("eyespot", "arguments", "inputs")}
-    place = searched_here(row.gallery, row.encoder)
+    place = gallery_here(row.gallery)
     if (place / "gallery.toml").is_file():
         view = Collection(place, row.encoder, row.index).view
         files = {shard.name: [shard / disk.ITEMS, shard / f"{view.stem}.npy"] for shard in view.shards}

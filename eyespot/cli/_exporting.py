@@ -13,7 +13,7 @@ from pydantic import create_model
 
 from eyespot import rooms
 from eyespot.cli.console import exit_if_failed, print_result, print_summary, progress_bar, warn, warn_all, warn_first
-from eyespot.cli.settings import json_option, searched_here
+from eyespot.cli.settings import gallery_here, json_option
 from eyespot.search.parts import condition_of, filter_notes
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
 from eyespot.settings.search import FilterSettings
@@ -80,7 +80,7 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
     import eyespot
     from eyespot.formats.exporting import ExportOptions, export
 
-    out, place = settings.out, searched_here(settings.gallery, settings.encoder)
+    out, place = settings.out, gallery_here(settings.gallery)
     view = eyespot.open(place, settings.encoder).view
     if "judged" in module.OPTIONS:
         own = {"judged": _judged(view, *(own.pop(name) for name in _JUDGED)), **own}

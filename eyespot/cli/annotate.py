@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.console import escaped, print_result, print_summary, warn, warn_all
-from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, group, json_option, searched_here
+from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, group, json_option
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def open_store(gallery: Path | None) -> Iterator[AnnotationStore]:
 def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
     import eyespot
 
-    return eyespot.open(searched_here(gallery, encoder), encoder)
+    return eyespot.open(gallery_here(gallery), encoder)
 
 
 # -- queries and lists ----------------------------------------------------------------------------------------------

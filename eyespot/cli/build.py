@@ -199,20 +199,14 @@ def _tell_funnel(done: Curated, json: bool, **more: object) -> None:
     for step in done.steps:
         dropped = "".join(f"; {count:,} {reason}" for reason, count in step["dropped"].items())
         lines.append(f"{step['step']:<12} {step['came']:,} in, {step['kept']:,} kept{dropped}")
-    drawn = done.drawn
-    if drawn.get("spread_drawn") is not None:
-        lines.append(
-            f"{'spread':<12} {drawn['spread_drawn']:.1f} cells drawn, {drawn['spread_random']:.1f} by lot, "
-            f"{drawn['spread_before']:.1f} before (mean effective number, {drawn['over_cap']:,} species over the cap)"
-        )
-    steps = [{name: step[name] for name in ("step", "came", "kept", "dropped", "ran")} for step in done.steps]
-    counts = {"draw": dict(drawn), "waiting": done.waiting, "failed": done.failed}
-    print_result({"steps": steps, **counts, **more}, lines, json)
+    counts = {"draw": dict(done.drawn), "waiting": done.waiting, "failed": done.failed}
+    print_result({"steps": done.steps, **counts, **more}, lines, json)
 
 
 app.command("rmir")(_building.rmir)
 app.command("recos")(_building.recos)
 app.command("transcript")(_building.transcript)
+app.command("compare")(_building.compare)
 
 
 @app.command("publish")

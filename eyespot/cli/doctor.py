@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import GATE_FAILED, print_result, progress_bar, warn
+from eyespot.cli.console import GATE_FAILED, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
 
@@ -41,16 +41,10 @@ def run(
     from eyespot.cli.judges import known
     from eyespot.extras import install_line
     from eyespot.gallery.integrity import faults
-    from eyespot.gallery.remote import EVERYTHING, complete
     from eyespot.kernels import compiled
     from eyespot.storage.systems import usable_cores
 
     place = gallery_here(gallery)
-    try:
-        with progress_bar("bytes") as progress:
-            complete(place, EVERYTHING, progress)  # of the copy of a published gallery all files come first
-    except EyespotError as error:
-        warn(f"{error}; what is here is looked at")
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
@@ -71,7 +65,7 @@ def run(
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
     }
-    print_result(report, _lines(report), json)
+    print_result(report, _lines(report, "" if gallery is None else f' -g "{gallery}"'), json)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
 
@@ -98,14 +92,14 @@ def _warnings() -> Iterator[str]:
 
 
 def _copy(place: Path) -> dict[str, Any] | None:
-    """What is here of a published gallery: its address, the date of the copy, the parts that have come whole."""
-    from eyespot.gallery.remote.fetching import date_of, read_origin
+    """Where the copy of a published gallery comes from, its date, and whether all of it is here."""
+    from eyespot.gallery.remote.fetching import CopyState
     from eyespot.models.web import public
 
-    if (origin := read_origin(place)) is None:
+    if not (state := CopyState.of(place)).url:
         return None
-    then = f"{date_of(place, origin):%Y-%m-%d %H:%M}"
-    return {"address": public(origin.url), "as_of": then, "parts": sorted(origin.parts)}
+    then = f"{state.date(place):%Y-%m-%d %H:%M}"
+    return {"address": public(state.url), "as_of": then, "whole": state.is_whole(place)}
 
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
@@ -156,7 +150,7 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
     return {"status": "agrees" if difference <= TOLERANCE else "differs", "difference": round(difference, 8)}
 
 
-def _lines(report: dict[str, Any]) -> Iterator[str]:
+def _lines(report: dict[str, Any], where: str) -> Iterator[str]:
     from eyespot.gallery.integrity import Fault
 
     for part in ("versions", "encoders", "threads"):
@@ -169,18 +163,19 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield from (f"warning: {sentence}" for sentence in report["warnings"])
     yield from (f"advice: {sentence}" for sentence in report["advice"])
     if copy := report["copy"]:
-        yield f"copy of {copy['address']} as of {copy['as_of']}; here: {', '.join(copy['parts'])}"
+        tail = "" if copy["whole"] else f"; it is not whole: name its address, as in -g {copy['address']}"
+        yield f"copy of {copy['address']} as of {copy['as_of']}{tail}"
     for space in report["spaces"]:
         other = ": the encoder's vectors have another length" if space["status"] == "differs" else ""
         difference = other if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         yield f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}"
     yield from (str(Fault(**fault)) for fault in report["damaged"])
-    yield f"next: {_next(report)}"
+    yield f"next: {_next(report, where)}"
 
 
-def _next(report: dict[str, Any]) -> str:
+def _next(report: dict[str, Any], where: str) -> str:
     if report["damaged"]:
-        return "eyespot index --repair"
+        return f"eyespot index --repair{where}"
     if differing := [space["encoder"] for space in report["spaces"] if space["status"] == "differs"]:
         return f"index with {differing[0]} into a new gallery: eyespot index PHOTOS -e {differing[0]} -g NEW"
-    return 'eyespot search "a heron"' if report["spaces"] else "eyespot index PHOTOS, then search them"
+    return f'eyespot search "a heron"{where}' if report["spaces"] else "eyespot index PHOTOS, then search them"

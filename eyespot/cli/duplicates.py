@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.console import escaped, print_result, warn
-from eyespot.cli.settings import gallery_option, json_option, searched_here
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run(
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups, lost_with
     from eyespot.gallery.groups.near_duplicates import lacks_hashes
 
-    groups = file_groups(view := eyespot.open(searched_here(gallery)).view)
+    groups = file_groups(view := eyespot.open(gallery_here(gallery)).view)
     without = sum(items_table.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"

@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""
     from eyespot import rooms
-    from eyespot.gallery.indexing import Options
+    from eyespot.gallery.indexing import Options, index
     from eyespot.photos.memory import VARIABLE, decode_limit
 
     if settings.memory is not None:
@@ -70,9 +70,8 @@ def run(
         def index_once(options: Options) -> None:
             try:
                 with progress_bar() as progress:
-                    summary = update(
-                        place, photos or [], encoders, replace(options, progress=progress, reader_factory=pool)
-                    )
+                    how = replace(options, progress=progress, reader_factory=pool)
+                    summary = index(place, photos or [], encoders, how)
             except KeyboardInterrupt:
                 warn("interrupted; what is done is kept: run the same line again and it goes on there")
                 raise
@@ -117,20 +116,6 @@ def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], lat
                 warn(f"this round failed ({type(error).__name__}: {what}); the next change tries it again")
     except KeyboardInterrupt:
         conclude("no longer watching; the next eyespot index takes what comes from now on")
-
-
-def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], options: Options) -> Summary:
-    """Index; where the options say so, repair all that a gallery consists of."""
-    from eyespot.gallery.indexing import index
-    from eyespot.gallery.integrity import faults
-
-    summary = index(gallery, photos, encoders, options)
-    if any(fault.file.startswith(("local/", "indexes/")) for fault in summary.damaged):
-        from eyespot.search.repair import repair_beside
-
-        summary.notes += repair_beside(gallery, summary.damaged, options.progress)
-        summary.damaged = faults(gallery, options.progress)
-    return summary
 
 
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:

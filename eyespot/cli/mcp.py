@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eyespot.cli.settings import searched_here
+from eyespot.cli.settings import gallery_here
 from eyespot.rooms import needs
 from eyespot.settings.gallery import McpSettings
 
@@ -13,5 +13,5 @@ def run(settings: McpSettings) -> None:
         from eyespot.web import ServerSettings
         from eyespot.web.mcp import run_stdio
 
-    place = searched_here(settings.gallery, settings.encoder)
+    place = gallery_here(settings.gallery)
     run_stdio(ServerSettings(place, settings.encoder, allowed=tuple((settings.allow or "").split(","))))

@@ -11,7 +11,7 @@ from eyespot.cli._answering import open_collection
 from eyespot.cli._hits_out import OUTPUT, HitsOut
 from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli._searching import minus_words, search
-from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
+from eyespot.cli.settings import PanelCommand, flag, gallery_here, gallery_option
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH
 from eyespot.settings.search import BackendSettings, SearchSettings
 from eyespot.types import UsageError
@@ -50,7 +50,7 @@ def run(
     refuse_on_cluster(settings.adapt, backend)
 
     def opened() -> Collection:
-        collection = open_collection(searched_here(gallery, settings.encoder), settings.encoder, backend.index)
+        collection = open_collection(gallery_here(gallery), settings.encoder, backend.index)
         collection.backend = context.with_resource(backend_on(backend)) or collection.backend
         return collection
 

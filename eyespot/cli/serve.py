@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
 from eyespot.cli.console import warn, warn_all
-from eyespot.cli.settings import gallery_here, searched_here
+from eyespot.cli.settings import gallery_here
 from eyespot.rooms import needs
 from eyespot.settings.gallery import ServeSettings
 from eyespot.types import EyespotError
@@ -39,10 +39,9 @@ def run(settings: ServeSettings) -> None:
     judges = web.read_named("--rerank", settings.rerank)
     # The names of the server, also that of its own address; None: any name, because everybody needs a token
     names = tuple(map(str.lower, [*settings.allow_host, host])) if settings.allow_host else () if here else None
-    if settings.gallery or not here:
-        place = searched_here(settings.gallery, settings.encoder)
-    else:
-        place = begin_gallery(gallery_here(None))
+    place = gallery_here(settings.gallery)
+    if here and not settings.gallery:
+        place = begin_gallery(place)
     server = web.ServerSettings(
         place,
         settings.encoder,

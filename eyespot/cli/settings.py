@@ -49,18 +49,17 @@ def json_option() -> Any:
 def gallery_here(given: Path | None, writes: bool = False) -> Path:
     """The gallery named, else the nearest `.eyespot` at or above this folder, else a new one here.
 
-    Of an address it is the local copy, brought up to date; vectors come with `searched_here`, or when they are read.
-    `UsageError` for a verb that `writes` to the gallery.
+    Of an address it is the local copy, brought up to date. `UsageError` for a verb that `writes` to the gallery.
     """
     if given is not None and ":/" in str(given):
-        from eyespot.gallery.remote import FACTS, address_of, fetch
+        from eyespot.gallery.remote import address_of, fetch
 
         if (url := address_of(given)) is not None:
             if writes:
                 way_out = "change the gallery it came from, then: eyespot publish"
                 raise UsageError(f"{url} can be searched, not written; {way_out}")
             with progress_bar("bytes") as progress:
-                return fetch(url, progress=progress, part=FACTS, tell=warn)
+                return fetch(url, progress=progress, tell=warn)
     if given is None:
         here = Path.cwd()
         above = [folder / GALLERY for folder in (here, *here.parents)]
@@ -79,18 +78,6 @@ def gallery_here(given: Path | None, writes: bool = False) -> Path:
     except UnicodeEncodeError:
         shown = os.fsencode(os.path.abspath(place)).decode("utf-8", "backslashreplace")
         raise UsageError(f"the gallery's name {shown} is not valid UTF-8; choose another place with -g") from None
-    return place
-
-
-def searched_here(given: Path | None, encoder: str | None = None) -> Path:
-    """The same; of an address with the vectors of an encoder's space, the default one for None."""
-    place = gallery_here(given)
-    if ":/" in str(given) and place != given:
-        from eyespot.gallery.remote import complete
-        from eyespot.gallery.view import Gallery
-
-        with suppress(UsageError), progress_bar("bytes") as progress:  # whoever opens a space that is not there says so
-            complete(place, Gallery(place).stem(encoder), progress)
     return place
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from eyespot.cli.console import print_result, print_summary, progress_bar, warn
-from eyespot.cli.settings import encoder_option, flag, gallery_option, json_option, searched_here
+from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run(
     import eyespot
     from eyespot.search.tuning import Tuning, candidates, refuse_few
 
-    collection = eyespot.open(searched_here(gallery, encoder), encoder)
+    collection = eyespot.open(gallery_here(gallery), encoder)
     view = collection.view
     refuse_few(int(view.live.sum()))
     kinds = candidates(kind, int(view.starts[-1]), view.space.dim)

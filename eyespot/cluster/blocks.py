@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import ray
@@ -14,72 +13,46 @@ import ray
 from eyespot.cluster.wire import Mapped, map_file, mapping_of
 from eyespot.kernels.codes import Block, Codes, current_codes
 
-_WHOLE = 1 << 17  # rows; a block of fewer is given to one worker
+_LEAST, _MOST = 1 << 12, 1 << 17  # rows of a piece
 
 
 @dataclass(frozen=True)  # a named tuple could not be pickled, because its length is the number of rows
 class Piece:
-    """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk."""
+    """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk.
+
+    `first` is the number of its first row in a gallery; the same rows in another gallery are the same piece.
+    """
 
     source: Any  # a `Mapped` file, or a reference to Ray's shared memory
     start: int
     stop: int
     codes: str = ""
+    first: int = field(default=0, compare=False)
 
     def __len__(self) -> int:
         return self.stop - self.start
 
 
-class Placed(NamedTuple):
-    """A piece, and the number of its first row in the gallery."""
+def shared_out(blocks: Sequence[Block], workers: int, codes: Sequence[Codes | None] | None = None) -> list[list[Piece]]:
+    """What each worker holds of the rows of all blocks, in order: pieces, each for who has the fewest rows so far.
 
-    piece: Piece
-    first: int
-
-
-def shared_out(
-    blocks: Sequence[Block],
-    workers: int,
-    codes: Sequence[Codes | None] | None = None,
-    before: Sequence[Sequence[Sequence[Placed]]] = (),
-) -> list[list[Placed]]:
-    """What each worker holds of the rows of all blocks, in order; about as many rows each.
-
-    before: what each worker holds already, of one gallery or several, the latest first. It keeps what it has; new
-    blocks go to those with the fewest rows.
+    So in a gallery that grew each worker keeps what it holds.
     """
-    prefixes = [os.path.abspath(one.prefix) if one and one.prefix else "" for one in codes or [None] * len(blocks)]
-    sources = list(zip(blocks, map(mapping_of, blocks), prefixes, strict=True))
-    held = _holders(before)
-    if not any(source in held for _, source, _ in sources):  # one run of rows each; fewer runs where rows are few
-        rows = sum(map(len, blocks))
-        cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
-        return [list(_run(sources, span)) for span in pairwise(cuts)]
-    shares: list[list[Placed]] = [[] for _ in range(workers)]
-    firsts = [0, *accumulate(map(len, blocks))]
-    for (_, source, prefix), first in zip(sources, firsts, strict=False):
-        for at, start, stop in held.get(source, ()):
-            assert source is not None
-            shares[at].append(Placed(Piece(source, start, stop, prefix), first + start))
-    for fresh, first in zip(sources, firsts, strict=False):
-        if fresh[1] not in held:
-            _add(shares, fresh, first, -(-firsts[-1] // workers))
-    return [sorted(share, key=lambda placed: placed.first) for share in shares]
-
-
-def _holders(before: Sequence[Sequence[Sequence[Placed]]]) -> dict[Mapped | None, list[tuple[int, int, int]]]:
-    """For each file the workers that hold its rows: number, start and stop; all rows of it, each once."""
-    found: dict[Mapped | None, list[tuple[int, int, int]]] = {}
-    for shares in before:
-        blocks: dict[tuple[Mapped, int], list[tuple[int, int, int]]] = {}  # a gallery may have a file as two blocks
-        for at, share in enumerate(shares):
-            for piece, first in share:
-                if isinstance(piece.source, Mapped):
-                    spans = blocks.setdefault((piece.source, first - piece.start), [])
-                    spans.append((at, piece.start, piece.stop))
-        for (source, _), spans in blocks.items():
-            found.setdefault(source, spans)
-    return found
+    shares: list[list[Piece]] = [[] for _ in range(workers)]
+    loads, first = [0] * workers, 0
+    for block, its_codes in zip(blocks, codes or [None] * len(blocks), strict=True):
+        source, prefix = mapping_of(block), its_codes.prefix if its_codes else None
+        size = min(max(_LEAST, -(-len(block) // workers)), _MOST)
+        for start in range(0, len(block), size):
+            stop, at = min(start + size, len(block)), loads.index(min(loads))
+            if source is None:
+                piece = Piece(ray.put(np.ascontiguousarray(block[start:stop])), 0, stop - start, first=first + start)
+            else:
+                piece = Piece(source, start, stop, os.path.abspath(prefix) if prefix else "", first + start)
+            shares[at].append(piece)
+            loads[at] += stop - start
+        first += len(block)
+    return shares
 
 
 def opened(piece: Piece) -> Block:
@@ -96,34 +69,3 @@ def codes_of(piece: Piece) -> Codes | None:
     block = map_file(piece.source)
     codes = current_codes(piece.codes, block)
     return codes and codes.part(block, slice(piece.start, piece.stop))
-
-
-_Source = tuple[Block, Mapped | None, str]
-
-
-def _run(sources: Sequence[_Source], span: tuple[int, int]) -> Iterator[Placed]:
-    first = 0
-    for block, mapped, codes in sources:
-        start, stop = (min(max(row - first, 0), len(block)) for row in span)
-        if start < stop:
-            yield Placed(_piece(block, mapped, (start, stop), codes), first + start)
-        first += len(block)
-
-
-def _add(shares: list[list[Placed]], source: _Source, first: int, room: int) -> None:
-    """Give a block to the workers with the fewest rows, a large one in parts: each gets up to `room` rows in all."""
-    (block, mapped, codes), start = source, 0
-    while start < len(block):
-        loads = [sum(len(piece) for piece, _ in share) for share in shares]
-        at = int(np.argmin(loads))
-        count = len(block) - start
-        count = count if count <= _WHOLE else min(count, max(_WHOLE, room - loads[at]))
-        shares[at].append(Placed(_piece(block, mapped, (start, start + count), codes), first + start))
-        start += count
-
-
-def _piece(block: Block, source: Mapped | None, span: tuple[int, int], codes: str = "") -> Piece:
-    if source is not None:
-        return Piece(source, *span, codes)
-    rows = np.ascontiguousarray(block[slice(*span)])
-    return Piece(ray.put(rows), 0, len(rows))

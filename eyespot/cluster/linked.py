@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from eyespot.cluster.link import DriverProcess, RayLink, RowsClosedError, UnreadableRowsError
 from eyespot.cluster.wire import mapping_of
+from eyespot.indexes import allowed, positive
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals
-from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError, Vectors
+from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest
 
 
 class LinkedRows:
@@ -72,16 +74,39 @@ class LinkedRows:
         return head, [np.packbits(mask) for mask in masks.values()]
 
 
-class LinkedIndex:
-    """Exact search by inner product, by workers or by this process."""
+class ByRequests(ABC):
+    """Exact search of many queries with one k and one mask, by a request for each; `rows` are where these go."""
 
     exact = True
 
-    def __init__(self, rows: LinkedRows) -> None:
+    def __init__(self, rows: Any) -> None:
         self._rows = rows
 
     def __len__(self) -> int:
-        return self._rows.count
+        count: int = self._rows.count
+        return count
+
+    @abstractmethod
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        """For each request its k best rows, (1, k') both."""
+
+    def search(self, queries: Any, k: int, mask: Mask | None = None) -> NearestRows:
+        """The k best rows for each query (m, dim), or each adapted query, best first; of equals the lower row.
+
+        As one process finds them, with its errors.
+        """
+        if isinstance(queries, np.ndarray):
+            queries = np.ascontiguousarray(queries, np.float32)
+        if not len(queries):
+            mask = allowed(mask, len(self))
+            none = 0, min(positive(k), len(self) if mask is None else int(np.count_nonzero(mask)))
+            return NearestRows(np.empty(none, np.int64), np.empty(none, np.float32))
+        found = self.search_each([ScanRequest(one, k, mask) for one in queries])
+        return NearestRows(np.concatenate([one.rows for one in found]), np.concatenate([one.scores for one in found]))
+
+
+class LinkedIndex(ByRequests):
+    """Exact search by inner product, by workers or by this process."""
 
     @cached_property
     def here(self) -> Any:
@@ -90,26 +115,15 @@ class LinkedIndex:
 
         return Exact(self._rows.blocks, self._rows.codes)
 
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query (m, dim), as `Exact` finds them."""
-        found = self.search_each([ScanRequest(one, k, mask) for one in np.ascontiguousarray(queries, np.float32)])
-        return _stacked(found)
-
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
-        """The same for queries (dim,) with their own k and mask."""
         head, masks = self._rows.question("search", requests)
         queries = np.stack([one.query for one in requests])
         found = self._rows.ask(head, [queries, *masks], lambda: self.here.search_each(requests))
         return _answers(found, len(requests))
 
 
-class LinkedScan:
+class LinkedScan(ByRequests):
     """Exact search under adapted queries, by workers or by this process."""
-
-    exact = True
-
-    def __init__(self, rows: LinkedRows) -> None:
-        self._rows = rows
 
     @cached_property
     def here(self) -> Any:
@@ -118,13 +132,7 @@ class LinkedScan:
 
         return AdaptedIndex(self._rows.blocks, self._rows.codes)
 
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query, as `AdaptedIndex` finds them."""
-        found = self.search_each([ScanRequest(one, k, mask) for one in adapted])
-        return _stacked(found)
-
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
-        """The same for queries with their own k and mask."""
         head, masks = self._rows.question("scan", requests)
         head["identities"] = [float(one.query.identity) for one in requests]
         views = [part for one in requests for part in one.query[:3]]
@@ -161,10 +169,6 @@ class LinkedBackend:
         """Exact search under adapted queries."""
         return LinkedScan(self._rows(blocks, codes))
 
-    def parts(self, folder: Path, sizes: Sequence[int]) -> Any:
-        """Refused: a server searches approximate indexes by itself."""
-        raise UsageError("a server searches approximate indexes by itself; leave out --ray, or --index")
-
     def hold(self) -> None:
         """Let new workers open what is searched."""
         for held in self._held:
@@ -176,10 +180,6 @@ class LinkedBackend:
                 return held
         self._held = [LinkedRows(self.link, blocks, codes), *self._held[:3]]
         return self._held[0]
-
-
-def _stacked(found: Sequence[NearestRows]) -> NearestRows:
-    return NearestRows(np.concatenate([one.rows for one in found]), np.concatenate([one.scores for one in found]))
 
 
 def _answers(found: Any, count: int) -> list[NearestRows]:

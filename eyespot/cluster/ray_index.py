@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import chain
-from pathlib import Path
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -18,15 +16,15 @@ import numpy as np
 import ray
 
 from eyespot.adapters.quari import scoring
-from eyespot.cluster.blocks import Placed, shared_out
+from eyespot.cluster.blocks import Piece, shared_out
 from eyespot.cluster.calls import PULSE, PendingCall, answered, dismissed, hired
-from eyespot.cluster.parts import RayParts
-from eyespot.cluster.ray_worker import GALLERIES, RangeActor, Ranked, RayRequest, RowRange, SharePlace, Told
+from eyespot.cluster.linked import ByRequests
+from eyespot.cluster.ray_worker import GALLERIES, RangeActor, Ranked, RayRequest, SharePlace
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes import allowed, positive
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals, rank
-from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError, Vectors
+from eyespot.types import AdaptedQuery, NearestRows, ScanRequest, UsageError
 
 _INLINE = 100_000  # bytes; larger questions are put into shared memory once for all workers
 
@@ -40,35 +38,27 @@ class RayBackend:
 
     notes: Sequence[str] = ()
 
-    def __init__(self, cluster: Cluster, name: str = "exact") -> None:
-        self._cluster, self._name = cluster, name
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._workers = list[Any]()  # as many as were ever needed: no more than there are processors for
         self._held = list[_Rows]()  # the latest first
-        self._parts: list[RayParts] = []
         self._opening = Lock()
 
     def __enter__(self) -> RayBackend:
         return self
 
     def __exit__(self, *_: object) -> None:
-        dismissed(chain(self._workers, *(held.workers for held in self._parts)))
+        dismissed(self._workers)
         self._workers.clear()
         self._held.clear()
-        self._parts.clear()
 
     def index(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None = None) -> RayIndex:
-        """Search by inner product; exact unless another index of the room was named."""
-        return RayIndex(self._rows(blocks, codes), self._name)
+        """Exact search by inner product."""
+        return RayIndex(self._rows(blocks, codes))
 
     def scan(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None = None) -> RayScan:
         """Exact search under adapted queries."""
         return RayScan(self._rows(blocks, codes))
-
-    def parts(self, folder: Path, sizes: Sequence[int]) -> RayParts:
-        """Search in the parts of an approximate index in a folder, as `eyespot.indexes.faiss.load` has them held."""
-        self._refuse_both(self._held)
-        self._parts.append(RayParts(self._cluster, folder, sizes))
-        return self._parts[-1]
 
     def alive(self, seconds: float) -> int:
         """How many of the workers give a sign of life within some seconds."""
@@ -80,43 +70,31 @@ class RayBackend:
             for held in self._held:
                 if len(held.blocks) == len(blocks) and all(map(operator.is_, held.blocks, blocks)):
                     return held
-            self._refuse_both(self._parts)
-            shares = shared_out(blocks, self._cluster.workers, codes, [held.shares for held in self._held])
+            shares = shared_out(blocks, self._cluster.workers, codes)
             if (more := len(shares) - len(self._workers)) > 0:
                 self._workers += hired(RangeActor, Cluster(more, self._cluster.cpus), [()] * more)
             rows = _Rows(blocks, shares, self._workers[: len(shares)], self._cluster.patience)
             self._held = [rows, *self._held[: GALLERIES - 1]]
             return rows
 
-    def _refuse_both(self, others: Sequence[object]) -> None:
-        """`UsageError` if workers that hold something else have the processors: Ray would wait for ever."""
-        if others:
-            message = "workers hold either all rows (exact and adapted search) or the parts of an approximate index"
-            raise UsageError(f"{message}; leave out --ray, or --index")
-
 
 class _Rows:
     """The rows of some blocks, spread over workers."""
 
-    def __init__(
-        self, blocks: Sequence[Block], shares: list[list[Placed]], workers: list[Any], patience: float
-    ) -> None:
+    def __init__(self, blocks: Sequence[Block], shares: list[list[Piece]], workers: list[Any], patience: float) -> None:
         self.blocks, self.shares, self.workers, self._patience = blocks, shares, workers, patience
         self.count = sum(len(block) for block in blocks)
-        placed = sorted((one.first, at, len(one.piece)) for at, share in enumerate(self.shares) for one in share)
-        self._firsts = np.array([first for first, _, _ in placed], np.int64)  # (pieces,), of all workers
-        self._holders = np.array([at for _, at, _ in placed], np.int64)  # (pieces,)
-        ranges = [
-            RowRange([one.piece for one in share], [one.first for one in share], self.count) for share in self.shares
-        ]
-        self._where = [SharePlace(uuid4().hex, [ray.put(one)]) for one in ranges]
+        placed = sorted((one.first, at) for at, share in enumerate(self.shares) for one in share)
+        self.firsts = np.array([first for first, _ in placed], np.int64)  # (pieces,), of all workers
+        self.holders = np.array([at for _, at in placed], np.int64)  # (pieces,)
+        self._where = [SharePlace(uuid4().hex, [ray.put((share, self.count))]) for share in self.shares]
 
     def hold(self) -> None:
         """Let all workers open what they hold."""
         there = [at for at, share in enumerate(self.shares) if share]
         answered([self.call(at, "hold") for at in there])
 
-    def ask(self, method: str, names: Sequence[str], requests: Sequence[ScanRequest]) -> list[list[Told]]:
+    def ask(self, method: str, requests: Sequence[ScanRequest]) -> list[list[Ranked]]:
         """For each request what the workers find that have a row to be found for any; one's, where nobody has."""
         masks = {id(one.mask): allowed(one.mask, self.count) for one in requests}
         place = {mask: at for at, mask in enumerate(masks)}
@@ -125,13 +103,13 @@ class _Rows:
         every, some = [], []  # workers with a row at all, and those with one that may be found
         for at, share in enumerate(self.shares):
             if share:
-                held = [slice(one.first, one.first + len(one.piece)) for one in share]
+                held = [slice(one.first, one.first + len(one)) for one in share]
                 parts = [one if one is None else np.concatenate([one[span] for span in held]) for one in masks.values()]
                 bits = [None if part is None or part.all() else np.packbits(part) for part in parts]
                 every.append((at, RayRequest(*queries, chosen, bits)))
                 some += every[-1:] if any(part is None or part.any() for part in parts) else []
         calls = some or every[:1]
-        answers = answered([self.call(at, method, *names, _put(request)) for at, request in calls])
+        answers = answered([self.call(at, method, _put(request)) for at, request in calls])
         return [list(found) for found in zip(*answers, strict=True)] or [[] for _ in requests]
 
     def call(self, at: int, method: str, *question: Any) -> PendingCall:
@@ -139,58 +117,29 @@ class _Rows:
         answer = getattr(self.workers[at], method).remote(self._where[at], *question)
         return PendingCall(self.workers[at], answer, self._patience)
 
-    def holders(self, rows: Ids) -> Ids:
-        """Which worker holds each of these rows."""
-        found: Ids = self._holders[np.searchsorted(self._firsts, rows, side="right") - 1]
-        return found
 
+class RayIndex(ByRequests):
+    """An index over workers; rows are numbered through all of them in the order of the blocks.
 
-class RayIndex:
-    """An index over workers; rows are numbered through all of them in the order of the blocks."""
-
-    def __init__(self, rows: _Rows, name: str) -> None:
-        self._rows, self._name = rows, name
-        self.exact = name == "exact"
-
-    def __len__(self) -> int:
-        return self._rows.count
+    Raises `UsageError` as any index does, and `EyespotError` if a worker is lost for good: never fewer answers.
+    """
 
     def hold(self) -> None:
         """Let the workers open what they hold, before anybody waits for it."""
         self._rows.hold()
 
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query (m, dim), best first; of equals the lower row. As one machine's would be.
-
-        Raises `UsageError` as any index does, and `EyespotError` if a worker is lost for good: never fewer answers.
-        """
-        vectors = np.ascontiguousarray(queries, np.float32)
-        return _stacked(self.search_each([ScanRequest(one, k, mask) for one in vectors]), k, mask, len(self))
-
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """The same for queries (dim,) with their own k and mask, by one question to each worker."""
-        found = self._rows.ask("search", (self._name,), requests)
+        found = self._rows.ask("search", requests)
         return [merged(parts, one.k, rank) for parts, one in zip(found, requests, strict=True)]
 
 
-class RayScan:
+class RayScan(ByRequests):
     """Exact search under adapted queries, over workers."""
-
-    exact = True
-
-    def __init__(self, rows: _Rows) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return self._rows.count
-
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query, as `AdaptedIndex` finds them; the same errors as `RayIndex.search`."""
-        return _stacked(self.search_each([ScanRequest(one, k, mask) for one in adapted]), k, mask, len(self))
 
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """The same for queries with their own k and mask, by one question to each worker."""
-        found = self._rows.ask("scan", (), requests)
+        found = self._rows.ask("scan", requests)
         return [merged(parts, one.k, scoring.best_of) for parts, one in zip(found, requests, strict=True)]
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int] | Ids) -> Reals:
@@ -198,7 +147,7 @@ class RayScan:
         chosen = np.asarray(rows, np.int64).reshape(-1)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self):
             raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} requested")
-        holders = self._rows.holders(chosen)
+        holders = self._rows.holders[np.searchsorted(self._rows.firsts, chosen, side="right") - 1]
         places = {holder: np.flatnonzero(holders == holder) for holder in np.unique(holders).tolist()}
         calls = [self._rows.call(at, "rescore", adapted, chosen[part]) for at, part in places.items()]
         scores = np.empty(len(chosen))
@@ -215,26 +164,11 @@ def _put(request: RayRequest) -> Any:
     return ray.put(request) if size > _INLINE else request
 
 
-def merged(parts: Sequence[Told], k: int, best: Callable[[Ids, Reals, int], Ranked]) -> NearestRows:
+def merged(parts: Sequence[Ranked], k: int, best: Callable[[Ids, Reals, int], Ranked]) -> NearestRows:
     """The k best of what the workers found for one query, (1, k'), k' = k or all that they found."""
     rows = np.concatenate([np.empty((1, 0), np.int64), *(part[0] for part in parts)], axis=1)
     scores = np.concatenate([np.empty((1, 0)), *(part[1] for part in parts)], axis=1)
     found_rows, found_scores = best(rows[0], scores[0], min(k, rows.shape[1])) if rows.size else (rows[0], scores[0])
-    recalls = [recall for *_, recall in parts if recall is not None]
     with np.errstate(over="ignore"):
         top_scores = found_scores.astype(np.float32)[None]
-    return NearestRows(found_rows[None], top_scores, min(recalls) if recalls else None)
-
-
-def _stacked(found: Sequence[NearestRows], k: int, mask: Mask | None, rows: int) -> NearestRows:
-    """The answers of queries with one k and one mask, (queries, k') both; of no queries as well."""
-    mask = allowed(mask, rows)
-    count = min(positive(k), rows if mask is None else int(np.count_nonzero(mask)))
-    if not found:
-        return NearestRows(np.empty((0, count), np.int64), np.empty((0, count), np.float32))
-    recalls = [one.recall for one in found if one.recall is not None]
-    return NearestRows(
-        np.concatenate([one.rows for one in found]),
-        np.concatenate([one.scores for one in found]),
-        min(recalls) if recalls else None,
-    )
+    return NearestRows(found_rows[None], top_scores)

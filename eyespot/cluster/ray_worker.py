@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from eyespot import rooms
 from eyespot.adapters.quari import scoring
 from eyespot.cluster.blocks import Piece, codes_of, opened
 from eyespot.cluster.calls import host
@@ -21,29 +19,19 @@ from eyespot.gallery.files import let_open, need_open
 from eyespot.indexes import exact
 from eyespot.kernels.codes import MAPPED, Block, Codes
 from eyespot.kernels.rows import Ids, Reals
-from eyespot.types import AdaptedQuery, Index, ScanRequest
+from eyespot.types import AdaptedQuery, ScanRequest
 
 Ranked = tuple[Ids, Reals]  # rows and scores, (queries, k) both
 _OpenPiece = tuple[Block, Codes | None]  # a piece with its vectors and their codes, mapped or made
-Told = tuple[Ids, Reals, float | None]  # the same, and the recall of what is not exact
 Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all through
 GALLERIES = 6  # that workers hold at once: several spaces, each as it is now and as it was before rows were added
 
 
-@dataclass(frozen=True)
-class RowRange:
-    """What one worker holds of a gallery of `rows` in all: pieces, and the numbers that their first rows have there."""
-
-    pieces: list[Piece]
-    firsts: list[int]
-    rows: int
-
-    def __len__(self) -> int:
-        return sum(map(len, self.pieces))
-
-
 class SharePlace(NamedTuple):
-    """SharePlace a worker's share is: a name, and a list of one reference, which Ray follows only on request."""
+    """Where a worker's share is: a name, and a list of one reference to its pieces and the rows of the gallery.
+
+    Ray follows a reference in a list only on request.
+    """
 
     name: str
     reference: list[Any]
@@ -81,21 +69,17 @@ class RangeActor:
 
     def hold(self, where: SharePlace) -> int:
         """Open a share before anybody asks for it; how many rows it has."""
-        return len(self._open(where).run)
+        return len(self._open(where))
 
-    def search(self, where: SharePlace, name: str, request: RayRequest) -> list[Told]:
-        """The k best for each query, by an index of that name."""
+    def search(self, where: SharePlace, request: RayRequest) -> list[Ranked]:
+        """The k best for each query."""
         opened = self._open(where)
-        index, requests = opened.index(name), request.requests(len(opened.run))
-        if isinstance(index, exact.Exact):
-            return [opened.numbered(found) for found in index.ranked_each(requests)]
-        answers = [index.search(one.query[None], one.k, one.mask) for one in requests]
-        return [opened.numbered((one.rows, one.scores.astype(np.float64)), one.recall) for one in answers]
+        return [opened.numbered(found) for found in opened.index.ranked_each(request.requests(len(opened)))]
 
-    def scan(self, where: SharePlace, request: RayRequest) -> list[Told]:
+    def scan(self, where: SharePlace, request: RayRequest) -> list[Ranked]:
         """The k best for each adapted query."""
         opened = self._open(where)
-        return [opened.numbered(found) for found in opened.scan.ranked_each(request.requests(len(opened.run)))]
+        return [opened.numbered(found) for found in opened.scan.ranked_each(request.requests(len(opened)))]
 
     def rescore(self, where: SharePlace, adapted: AdaptedQuery, rows: Ids) -> Reals:
         """The scores of some rows, by their numbers in the gallery."""
@@ -104,9 +88,9 @@ class RangeActor:
 
     def _open(self, where: SharePlace) -> OpenRange:
         if where.name not in self._opened:
-            held: Any = ray.get(where.reference[0])
+            pieces, rows = ray.get(where.reference[0])
             known = {piece: its for opened in self._opened.values() for piece, its in opened.pieces().items()}
-            self._opened[where.name] = OpenRange(held, known)
+            self._opened[where.name] = OpenRange(pieces, rows, known)
             while len(self._opened) > GALLERIES:
                 self._opened.popitem(last=False)
         self._opened.move_to_end(where.name)
@@ -114,36 +98,38 @@ class RangeActor:
 
 
 class OpenRange:
-    """A share with its vectors and their codes mapped, and what searches them; `known` are pieces that are open."""
+    """A share of `rows` in all, its vectors and their codes mapped, and what searches them.
 
-    def __init__(self, run: RowRange, known: Mapping[Piece, _OpenPiece] | None = None) -> None:
-        fresh = [piece for piece in run.pieces if piece not in (known or {})]
+    `known` are pieces that are open.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], rows: int, known: Mapping[Piece, _OpenPiece] = {}) -> None:
+        fresh = [piece for piece in pieces if piece not in known]
         need_open(len(fresh))
         blocks = {piece: opened(piece) for piece in fresh}
         with_codes = let_open(MAPPED * len(fresh))
         opened_now = {piece: (blocks[piece], codes_of(piece) if with_codes else None) for piece in fresh}
-        self._pieces = [(known or {}).get(piece) or opened_now[piece] for piece in run.pieces]
-        self.run, self._blocks = run, [block for block, _ in self._pieces]
+        self._pieces = [known.get(piece) or opened_now[piece] for piece in pieces]
+        self._given, self._blocks = pieces, [block for block, _ in self._pieces]
         codes = [held for _, held in self._pieces]
         self._codes = codes if any(part is not None for part in codes) else None
-        self._firsts = np.array(run.firsts, np.int64)  # (pieces,)
-        self._starts = np.array([*accumulate(map(len, run.pieces), initial=0)])  # (pieces + 1,)
-        self._numbers = run.rows * self._blocks[0].shape[1]
-        self._indexes: dict[str, Index] = {}
+        self._firsts = np.array([piece.first for piece in pieces], np.int64)  # (pieces,)
+        self._starts = np.array([*accumulate(map(len, pieces), initial=0)])  # (pieces + 1,)
+        self._numbers = rows * self._blocks[0].shape[1]
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
 
     def pieces(self) -> dict[Piece, _OpenPiece]:
         """What is open, with the codes that were made meanwhile."""
-        index = self._indexes.get("exact")
-        made = index.codes if isinstance(index, exact.Exact) else ()
-        now = zip(self.run.pieces, self._pieces, made or [None] * len(self._pieces), strict=True)
+        made = self.index.codes if "index" in vars(self) else ()
+        now = zip(self._given, self._pieces, made or [None] * len(self._pieces), strict=True)
         return {piece: (block, new or codes) for piece, (block, codes), new in now}
 
-    def index(self, name: str) -> Index:
-        """An index of that name over these rows."""
-        if name not in self._indexes:
-            options = {"codes": self._codes, "small": self._least(exact.SMALL)} if name == "exact" else {}
-            self._indexes[name] = rooms.load("indexes", name, self._blocks, **options)
-        return self._indexes[name]
+    @cached_property
+    def index(self) -> exact.Exact:
+        """Exact search over these rows."""
+        return exact.Exact(self._blocks, self._codes, small=self._least(exact.SMALL))
 
     @cached_property
     def scan(self) -> scoring.AdaptedIndex:
@@ -154,11 +140,11 @@ class OpenRange:
         """Codes are made where one machine with the whole gallery would make them, so that scores agree in all bits."""
         return 0 if self._numbers >= small else self._numbers + 1
 
-    def numbered(self, found: Ranked, recall: float | None = None) -> Told:
+    def numbered(self, found: Ranked) -> Ranked:
         """What was found, under the numbers of the whole gallery."""
         rows, scores = found
         at = np.searchsorted(self._starts, rows, side="right") - 1
-        return rows - self._starts[at] + self._firsts[at], scores, recall
+        return rows - self._starts[at] + self._firsts[at], scores
 
     def local_rows(self, rows: Ids) -> Ids:
         """Numbers of the gallery as they are here."""

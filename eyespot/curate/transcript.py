@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot.html import render
+from eyespot.llms.settings import unpriced
+from eyespot.pipelines.data_card import wilson
+from eyespot.pipelines.data_card.markdown import table
 from eyespot.pipelines.outcomes import Drop, Failed, Keep, Record
 from eyespot.pipelines.step_folder import MANIFEST, cached_result, drops
 from eyespot.pipelines.work_db import FILE, StepKey, WorkDB
@@ -94,6 +97,49 @@ def as_page(title: str, records: Mapping[str, Sequence[Part]]) -> str:
     jpegs = {id: thumbnail_of(places[id]) for id in dict.fromkeys(sent) if id in places}
     pictures = {id: b64encode(jpeg).decode() for id, jpeg in jpegs.items() if jpeg}  # each stands in the page once
     return render("transcript.html", title=title, records=records, pictures=pictures, footer="")
+
+
+# -- two runs -----------------------------------------------------------------------------------------------------
+
+
+def compared(runs: Sequence[Path]) -> dict[str, Part]:
+    """Runs of the same photos in numbers, by their folders: what stays after each step, controls, cost.
+
+    `accepted` are controls to which all judges say true, though none can answer; `money` is None where a price is
+    unknown, and counts all that the folder ever spent. `UsageError` where the photos are not the same.
+    """
+    found, photos = dict[str, Part](), [sorted(first_prompted(run)) for run in runs]
+    if any(one != photos[0] for one in photos) or not photos[0]:
+        raise UsageError("the runs are not of the same photos; use one gallery, one seed and one --limit for both")
+    for run in runs:
+        outcomes = {key.name: list(_outcomes(folder)) for key, folder in _steps(run)}
+        steps = {name: sum(isinstance(one, Keep) for one in of) for name, of in outcomes.items()}
+        dropped = [one.record for of in outcomes.values() for one in of if isinstance(one, Drop)]
+        votes = [{vote["verdict"] for vote in one["votes"]} for one in dropped if "control" in one]
+        counts = {"controls": len(votes), "accepted": votes.count({"true"})}
+        models = [tomllib.loads((folder / MANIFEST).read_text("utf-8")).get("models", {}) for _, folder in _steps(run)]
+        with WorkDB(_work(run)) as memory:
+            spent = memory.total()
+        cost = {**spent._asdict(), "money": None if spent.tokens and any(map(unpriced, models)) else spent.money}
+        found[str(run)] = {"photos": len(photos[0]), "kept": steps, **counts, "spent": cost}
+    return found
+
+
+def beside(runs: Mapping[str, Part]) -> list[str]:
+    """Runs in numbers for a terminal, a column each; an interval is Wilson's, 95%."""
+    every = runs.values()
+    rows = [["photos", *(one["photos"] for one in every)]]
+    for step in next(iter(every))["kept"]:
+        pairs = [(one["kept"].get(step, 0), one["photos"]) for one in every]
+        rows.append([step, *(f"{count:,} ({count / photos:.2f} a photo)" for count, photos in pairs)])
+    text = "{} of {} ({:.0%} to {:.0%})"
+    found = [(one["accepted"], one["controls"]) for one in every]
+    shares = [text.format(*each, *wilson(*each)) if each[1] else "none" for each in found]
+    rows.append(["controls accepted", *shares])
+    spent = [one["spent"] for one in every]
+    money = ["unknown" if one["money"] is None else f"${one['money']:.4f}" for one in spent]
+    rows += [["calls", *(one["calls"] for one in spent)], ["cost", *money]]
+    return table(["", *runs], rows).splitlines()
 
 
 # -- reading ------------------------------------------------------------------------------------------------------

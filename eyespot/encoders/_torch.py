@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -18,6 +18,7 @@ from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
+
 
 TEXTS_AT_ONCE = 256
 IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
@@ -168,13 +169,7 @@ class Device:
         """What the tower gives, in float32 and of unit length, (n, dim)."""
         import torch
 
-        with torch.inference_mode(), self._precision():
+        half = nullcontext() if self.torch.type == "cpu" else torch.autocast(self.torch.type, device.half(self.torch))
+        with torch.inference_mode(), half:
             rows = tower(inputs)  # (n, dim)
         return np.asarray(torch.nn.functional.normalize(rows.float(), dim=-1).cpu())
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        import torch
-
-        if self.torch.type == "cpu":
-            return nullcontext()
-        return torch.autocast(self.torch.type, device.half(self.torch))

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eyespot import rooms
-from eyespot.encoders._installing import encoder_of, model_here
-from eyespot.encoders._layouts import VARIANTS
 from eyespot.models.installed import installed
 from eyespot.models.table import REPOSITORY, entries
 from eyespot.types import Encoder, EyespotError, UsageError
@@ -24,6 +22,9 @@ def load(spec: str, **options: Any) -> Encoder:
     if spec == "auto":
         found: Encoder = rooms.load("encoders", best_here(), **options)
         return found
+    from eyespot.encoders._installing import encoder_of, model_here  # with all that opens exports
+    from eyespot.encoders._layouts import VARIANTS
+
     name, _, variant = spec.partition(":")
     bare = name.partition("@")[0]
     if bare not in entries() and not REPOSITORY.fullmatch(bare):
@@ -60,6 +61,8 @@ def chosen(name: str | None, known: Sequence[str], tell: Callable[[str], object]
 
 def best_here() -> str:
     """The best model on this machine in the order of the table, `starter` if there is none."""
+    from eyespot.encoders._layouts import VARIANTS
+
     of_variant = {(model.name, model.variant): model.encoder for model in installed()}
     names = dict.fromkeys([*entries(), *(name for name, _ in of_variant)])
     found = (of_variant.get((name, variant)) for name in names for variant in VARIANTS)

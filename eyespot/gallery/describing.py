@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 from eyespot.gallery import disk, items_table
@@ -19,7 +18,7 @@ from eyespot.parallel import ordered_map
 from eyespot.photos.places import NotReread, reread
 from eyespot.storage.locks import locked
 from eyespot.storage.systems import usable_cores
-from eyespot.types import Extractor, EyespotError, LocalFeatures, NothingFound
+from eyespot.types import Extractor, NothingFound
 
 AHEAD = 4  # pictures read ahead by each thread
 PER_IMAGE = 100
@@ -63,33 +62,21 @@ def describe(gallery: Path, extractor: Extractor, options: Describing | None = N
         return _DescribeJob(opened, extractor, options or Describing()).run()
 
 
-def describe_again(gallery: Path, extractor: Extractor, shard: Path, options: Describing) -> None:
-    """Describe a shard anew in place of its damaged set, which stays until the new one is whole.
-
-    Raises `EyespotError` if photos are out of reach; then the damaged set stays.
-    """
-    opened = Gallery(gallery)
-    with locked(gallery):
-        _DescribeJob(opened, extractor, options, [shard]).again(shard)
-
-
 class _DescribeJob:
-    """One run of `describe` over one gallery, or some of its shards."""
+    """One run of `describe` over one gallery."""
 
-    def __init__(
-        self, gallery: Gallery, extractor: Extractor, options: Describing, shards: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, gallery: Gallery, extractor: Extractor, options: Describing) -> None:
         self.gallery, self.extractor, self.options = gallery, extractor, options
         self.note = LocalNote.of(extractor, options.count)
         # The id of each row's picture and the places where it lies; none for a picture that is gone
         self.shards: dict[Path, list[tuple[str, list[str]]]] = {}
-        for shard in shards or disk.shard_paths(gallery.path):
+        for shard in disk.shard_paths(gallery.path):
             items = self.shards[shard] = []
             for row in items_table.read_items(shard, ["id", "live", "roots", "paths"]).to_pylist():
                 is_due = row["live"] and (options.only is None or row["id"] in options.only)
                 places = zip(row["roots"], row["paths"], strict=True) if is_due else ()
                 items.append((row["id"], [place_of(gallery.root(root), path) for root, path in places]))
-        self.seen, self.out_of_reach, self._counting = 0, 0, Lock()
+        self.seen = 0
         self.summary = DescribeSummary(sum(bool(places) for items in self.shards.values() for _, places in items))
 
     def run(self) -> DescribeSummary:
@@ -106,7 +93,7 @@ class _DescribeJob:
                 due[shard] = rows
         total = sum(map(len, due.values()))
         for shard, rows in due.items():
-            self._write(shard, rows, total, DescribedShard(shard, self.note.stem).known)
+            self._write(shard, rows, total)
         for shard, items in self.shards.items():
             note = read_local_note(shard, self.note.stem)
             for row, why in (note.missing if note else {}).items():
@@ -114,32 +101,15 @@ class _DescribeJob:
                     self.summary.failures.append(Undescribed(items[row][1][0], why))
         return self.summary
 
-    def again(self, shard: Path) -> None:
-        """Describe all pictures of a shard but those that failed before, if its note can still be read."""
-        try:
-            note = read_local_note(shard, self.note.stem)
-        except EyespotError:
-            note = None
-        failed = {row: why for row, why in note.missing.items() if why != GONE} if note else {}
-        rows = [row for row, (_, places) in enumerate(self.shards[shard]) if places and row not in failed]
-        self._write(shard, rows, len(rows), lambda row: failed.get(row, GONE), all_in_reach=True)
-
-    def _write(
-        self,
-        shard: Path,
-        rows: Sequence[int],
-        total: int,
-        before: Callable[[int], LocalFeatures | str],
-        all_in_reach: bool = False,
-    ) -> None:
+    def _write(self, shard: Path, rows: Sequence[int], total: int) -> None:
         """A new set of a shard: these rows described, of the others what was known before."""
-        due, items = set(rows), self.shards[shard]
+        due, items, before = set(rows), self.shards[shard], DescribedShard(shard, self.note.stem)
         with new_local(shard, self.note) as writer, ThreadPoolExecutor(self.options.workers) as pool:
             # A bounded number of pictures is in memory
             pictures = ordered_map(self._read, [items[row] for row in rows], pool, AHEAD * self.options.workers)
             for row in range(len(items)):
                 if row not in due:
-                    writer.add(before(row))
+                    writer.add(before.known(row))
                     continue
                 picture = next(pictures)
                 if isinstance(picture, str):
@@ -149,15 +119,8 @@ class _DescribeJob:
                     writer.add(self.extractor.describe(picture, self.options.count))
                 self.seen += 1
                 self.options.progress("describing", self.seen, total)
-            if all_in_reach and self.out_of_reach:
-                raise EyespotError(f"{self.out_of_reach} photos are out of reach")
 
     def _read(self, item: tuple[str, list[str]]) -> Any:
         """The picture, or why there is none."""
         picture = reread(*item, self.extractor.min_side)
-        if not isinstance(picture, NotReread):
-            return picture
-        if picture.is_away:
-            with self._counting:
-                self.out_of_reach += 1
-        return picture.reason
+        return picture.reason if isinstance(picture, NotReread) else picture

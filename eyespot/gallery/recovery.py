@@ -13,10 +13,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
+from shlex import quote
 
 from eyespot.gallery import disk, items_table, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.index_tables import OPTIONAL, split
+from eyespot.gallery.integrity import index_folders, local_folders
 from eyespot.gallery.picture_index import RETRY, PictureIndex
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.photos.videos.addresses import frame_of, place_of_frame
@@ -24,21 +26,23 @@ from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.copies import INDEX, LEDGER
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting
-from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import EyespotError
 
 _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *OPTIONAL)
 
 
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
-    """An empty ledger and no index in place of those that are gone or, if all is read, damaged; notes on both."""
+    """An empty ledger and no index in place of those that are gone or, if all is read, damaged; notes.
+
+    Then local descriptors and approximate indexes that are damaged go, too.
+    """
     ledger, index = gallery / LEDGER, gallery / INDEX
     notes = [f"another program wrote to {ledger}, which is sound and stays"] if copies.is_foreign(ledger) else []
     notes += _rebuild(ledger) if _is_lost(ledger, read_all) else copies.repair_copies(ledger) if read_all else []
     if _is_lost(index, read_all):
         _clear(index)
         notes.append(_note(index))
-    return notes
+    return notes + (drop_damaged_beside(gallery) if read_all else [])
 
 
 def _is_lost(place: Path, read_all: bool) -> bool:
@@ -70,21 +74,14 @@ def _rebuild(place: Path) -> list[str]:
     notes = [_note(place)]
     if place.exists():
         aside = _set_aside(place)
-        log = log_damage(place)
-        lost, newer, unread = copies.rescue(place)
-        lost += ["what was recorded last, in its damaged log"] if log else []
-        if lost:
-            notes.append(f"lost for good with damaged parts of the ledger: {'; '.join(lost)}; the old file is {aside}")
-        elif newer:
-            notes.append(f"some rows are from its pages, which have no checksums; the old file is {aside}")
-        elif unread:
-            notes.append(
-                "all that it held when eyespot last closed it is there again; if another program wrote to it later,"
-                f" look in the old file, which is {aside}"
-            )
-        else:
+        if copies.rescue(place):
             for name in (aside.name, f"{aside.name}-wal"):
                 place.with_name(name).unlink(missing_ok=True)
+        else:
+            notes.append(
+                "what could be read of it is there again; what was recorded since its last copy, or by another"
+                f" program, may be missing: the old file is {aside}"
+            )
     _clear(place)
     place.touch()
     return notes
@@ -113,6 +110,18 @@ def drop_damaged_digests(gallery: Path) -> None:
             (folder / DIGESTS).unlink()
             for place in folder.glob("*.codes.npy"):
                 place.unlink()
+
+
+def drop_damaged_beside(gallery: Path) -> list[str]:
+    """Remove local descriptors and approximate indexes that have a damaged file; notes with what makes them again."""
+    notes, here = [], f"-g {quote(str(gallery))}"
+    makers = {place: f"eyespot describe {here}" for place in local_folders(gallery)}
+    makers |= {place: f"eyespot tune -e {place.parent.name} {here}" for place in index_folders(gallery)}
+    for folder, line in makers.items():
+        if (damaged := damaged_files(folder)) and DIGESTS not in damaged:
+            shutil.rmtree(folder)
+            notes.append(f"{folder} was removed, for {min(damaged)} was damaged; make it again with: {line}")
+    return notes
 
 
 def repair_members(gallery: Path, record: PictureIndex, look: LookAtFiles) -> list[str]:

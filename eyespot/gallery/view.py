@@ -96,11 +96,7 @@ class Gallery:
         raise UsageError(f"{header} does not say which space to search; choose an encoder with -e: {have}")
 
     def view(self, stem: str) -> View:
-        """The rows that have vectors in one space; to a copy of a published gallery they come now, if need be."""
-        if (self.path / disk.FETCHED).is_file():  # a copy, to which vectors come when they are needed
-            from eyespot.gallery.remote import complete
-
-            complete(self.path, stem)
+        """The rows that have vectors in one space."""
         shards = disk.shard_paths(self.path)
         needed, damaged_codes = [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"], []
         for shard in shards:

@@ -4,7 +4,6 @@
     load(blocks, kind="ivf", lists=2048, parts=192, probes=64, depth=1000)
     load(blocks, kind="rabitq", bits=1)         no k-means: built in a fraction of the time
     load(blocks, folder=place)                  opened if it was built there; else built there
-    load(blocks, folder=place, held=workers)    the same answers; the parts are opened and searched by others
 
 What it names is scored again from the blocks themselves, so there is no second copy of the vectors. In a folder lie
 parts of at most four million rows, each built in turn, and `layout.json`, which is written last. Codes are read into
@@ -15,13 +14,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,12 +104,9 @@ class FaissShape:
         return 400 if self.kind == "hnsw" else math.ceil(self.lists / 8)
 
 
-def load(
-    blocks: Sequence[Block] | Block, folder: Path | str | None = None, held: Hold | None = None, **options: Any
-) -> Approximate:
+def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **options: Any) -> Approximate:
     """An approximate index over one array or several blocks; options as for `FaissShape` and, on its use, `Use`.
 
-    held: called with the parts in the folder, if the index was built there, who searches them in place of this process.
     UsageError for a setting that does not exist or an index of other rows; EyespotError if its files are damaged.
     """
     use, shape = divided(options, FaissShape)
@@ -118,7 +114,7 @@ def load(
     place = None if folder is None else Path(folder)
     rows = RowBlocks(blocks if use.covered is None else [blocks[at] for at in use.covered])
     there = place is not None and (place / LAYOUT).is_file()
-    finder = _opened(place, rows, held) if place is not None and there else _built(rows, shape, place)
+    finder = _opened(place, rows) if place is not None and there else _built(rows, shape, place)
     use = replace(use, probes=use.probes or (finder.shape.probes if finder else 1))
     return Approximate(blocks, finder if finder and finder.rows >= LEAST else None, use)
 
@@ -129,16 +125,6 @@ def _faiss() -> Any:
         faiss: Any = import_module("faiss")
     faiss.cvar.distance_compute_blas_threshold = 20  # of batches; with its default these take many times longer
     return faiss
-
-
-class Searched(Protocol):
-    """Who searches parts that lie in a folder."""
-
-    def __call__(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None) -> Scored:
-        """The likeliest rows of these parts for each query (m, dim), of equals the lower part's first."""
-
-
-Hold = Callable[[Path, Sequence[int]], Searched]  # a folder, and how many rows its parts have
 
 
 class Parts:
@@ -174,18 +160,6 @@ class Parts:
         return np.where(rows < 0, -np.inf, scores), np.where(rows < 0, -1, rows + start)
 
 
-class _PartedIndex:
-    """An index whose parts others search."""
-
-    def __init__(self, layout: _Layout, searched: Searched) -> None:
-        self.shape, self._searched, self.rows = layout.shape, searched, sum(layout.sizes)
-        self.sieving, self.complete = layout.shape.sieving, layout.shape.complete
-
-    def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
-        """About how near, and rows, likeliest first, -1 where there are no more."""
-        return self._searched(queries, count, probes, mask)
-
-
 def likeliest(found: Sequence[Scored], count: int) -> Scored:
     """The first `count` of what several parts found, by how near they seem; of equals those of the earlier part."""
     if len(found) == 1:
@@ -198,7 +172,7 @@ def likeliest(found: Sequence[Scored], count: int) -> Scored:
 # -- building -----------------------------------------------------------------------------------------------
 
 
-def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _PartedIndex | None:
+def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | None:
     """None where there are too few rows; a folder then holds a layout and nothing else."""
     shape = shape.settled(len(rows), rows.dim)
     enough = len(rows) >= max(LEAST, _FEWEST)
@@ -271,22 +245,17 @@ def _width(dim: int, shape: FaissShape) -> int:
 # -- files --------------------------------------------------------------------------------------------------
 
 
-def _opened(folder: Path, rows: RowBlocks, held: Hold | None = None) -> Parts | _PartedIndex | None:
+def _opened(folder: Path, rows: RowBlocks) -> Parts | None:
     """The index in a folder; `UsageError` if it is of other rows than these, `EyespotError` if it is damaged."""
     layout = _layout(folder)
     if not layout.sizes:
         return None
     refuse_others(rows, layout.name, sum(layout.sizes))
-    return open_parts(folder) if held is None else _PartedIndex(layout, held(folder, layout.sizes))
-
-
-def open_parts(folder: Path, which: slice = slice(None)) -> Parts:
-    """Some parts of the index in a folder, their rows numbered from 0; `EyespotError` if it is damaged."""
-    layout, faiss = _layout(folder), _faiss()
+    faiss = _faiss()
     how = faiss.IO_FLAG_MMAP_IFC if layout.shape.kind == "hnsw" else 0
     with _whole(folder):
-        parts = [faiss.read_index(str(_file(folder, at)), how) for at in range(len(layout.sizes))[which]]
-        if [part.ntotal for part in parts] != layout.sizes[which]:
+        parts = [faiss.read_index(str(_file(folder, at)), how) for at in range(len(layout.sizes))]
+        if [part.ntotal for part in parts] != layout.sizes:
             raise ValueError("its files are not of one index")
     return Parts(parts, layout.shape, layout.width)
 

@@ -12,7 +12,6 @@ from typing import ClassVar, TypeAlias
 from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import CUT_OFF, MORE_TOKENS, SORRY, BadAnswer, Declined, Refused
-from eyespot.llms.protocols import image_message, text_message
 from eyespot.llms.replies import TOOL
 from eyespot.types import Message, Reply, Token, Verdict
 
@@ -82,23 +81,6 @@ def bare(word: str) -> str:
     return word.strip("▁Ġ \t\r\n\"'`*.,:;!()[]").casefold()
 
 
-@dataclass(frozen=True)
-class VisionPrompt:
-    """What a model is shown and asked: pictures as base64 JPEG, the photograph to judge last."""
-
-    system: str
-    question: str
-    pictures: tuple[str, ...]
-
-    @property
-    def messages(self) -> list[Message]:
-        """The same as a conversation."""
-        return [
-            *([text_message("system", self.system)] if self.system else []),
-            image_message(self.pictures, self.question),
-        ]
-
-
 VerdictAndFallback: TypeAlias = tuple[Verdict, str]
 """A verdict, and the fallback that it came by; "" where it came by the way itself."""
 
@@ -113,8 +95,8 @@ class Words:
     special: ClassVar[str] = "words"
     sentence: ClassVar[str] = "its words are taken instead: a verdict is 1 or 0, nothing between"
 
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        return in_words(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0), self.wording), ""
+    def __call__(self, endpoint: Endpoint, messages: Sequence[Message]) -> VerdictAndFallback:
+        return in_words(endpoint.chat(messages, max_tokens=self.tokens, temperature=0), self.wording), ""
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} is not asked for probabilities; {self.sentence}"]
@@ -128,8 +110,8 @@ class Grades:
     special: ClassVar[str] = "grades"
     fallbacks: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)
+    def __call__(self, endpoint: Endpoint, messages: Sequence[Message]) -> VerdictAndFallback:
+        reply = endpoint.chat(messages, max_tokens=self.tokens, temperature=0)
         grade = grade_of(reply_text(reply) + CUT * reply.cut)
         return Verdict(probability=grade / 10, reason=f"{grade:g} of 10"), ""
 
@@ -194,8 +176,8 @@ class FirstToken:
     _most: int = 1  # tokens of an answer
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
-        reply = self._reply(endpoint, sight)
+    def __call__(self, endpoint: Endpoint, messages: Sequence[Message]) -> VerdictAndFallback:
+        reply = self._reply(endpoint, messages)
         if reply.logprobs and (verdict := self._probable(reply.logprobs, reply.text)):
             return verdict, ""
         try:
@@ -236,10 +218,10 @@ class FirstToken:
             f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
         ]
 
-    def _reply(self, endpoint: Endpoint, sight: VisionPrompt) -> Reply:
+    def _reply(self, endpoint: Endpoint, messages: Sequence[Message]) -> Reply:
         options = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
         try:
-            reply = endpoint.chat(sight.messages, **options)
+            reply = endpoint.chat(messages, **options)
         except Refused as why:
             if self._most >= self.tokens or not CUT_OFF.search(str(why)):
                 raise

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from eyespot import llms
-from eyespot.judges._answers import GRADES, AnswerMode, FirstToken, Grades, VerdictAndFallback, VisionPrompt, Words
+from eyespot.judges._answers import GRADES, AnswerMode, FirstToken, Grades, VerdictAndFallback, Words
 from eyespot.judges._prompt import PLAIN, JudgePrompt, examples
 from eyespot.judges._rounds import ENDED
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
 from eyespot.llms.flow_control import LastResult, Underway
-from eyespot.llms.protocols import SIDE, JpegEncoder
+from eyespot.llms.protocols import SIDE, JpegEncoder, image_message, text_message
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.photos.places import picture_of
 from eyespot.storage.digests import text_digest
-from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Pair, UsageError, Verdict
+from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
 
 if TYPE_CHECKING:
     from eyespot.llms.protocols import Reader
@@ -85,10 +85,11 @@ class EndpointJudge:
 
     def _outcome(self, pair: Pair, meter: ItemMeter, exchanges: list[Exchange]) -> Answer:
         try:
-            pictures = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
+            pictures = [self.pictures(path) for path in (*examples(pair.query), pair.path)]
             which = EXAMPLES.format(pictures=len(pictures)) if len(pictures) > 1 else ""
-            sight = VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), pictures)
-            verdict, fallback = self._verdict_of(self.language_model.metered(meter, exchanges.append), sight)
+            messages = [text_message("system", self.wording.system)] if self.wording.system else []
+            messages.append(image_message(pictures, which + self.wording.ask(pair.query)))
+            verdict, fallback = self._verdict_of(self.language_model.metered(meter, exchanges.append), messages)
         except Declined as why:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True)
         except (BadAnswer, NoReply) as why:
@@ -107,11 +108,11 @@ class EndpointJudge:
             verdict = replace(verdict, reason="; ".join([*reasons, f"asked without {', '.join(fields)}"]))
         return Answer(pair, verdict, prompt=self._digest(fallback) if fallback else "")
 
-    def _verdict_of(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
+    def _verdict_of(self, endpoint: Endpoint, messages: Sequence[Message]) -> VerdictAndFallback:
         for _ in range(TRIES - 1):
             with suppress(BadAnswer):
-                return self.way(endpoint, sight)
-        return self.way(endpoint, sight)
+                return self.way(endpoint, messages)
+        return self.way(endpoint, messages)
 
 
 def _left_out(changes: Sequence[Adjustment]) -> list[str]:

@@ -57,10 +57,10 @@ def at_terminal(shown: str) -> str:
     """What is typed below what is shown, "" by Ctrl-C; `UsageError` where there is no terminal to show it on."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("a person is asked on a terminal, or on the page (eyespot serve); or choose another judge")
-    sys.stderr.write(shown)
-    sys.stderr.flush()
     typed = ""
-    with suppress(KeyboardInterrupt):  # who leaves by Ctrl-C loses nothing either
+    with suppress(KeyboardInterrupt):  # who leaves by Ctrl-C loses nothing, even while the question is being written
+        sys.stderr.write(shown)
+        sys.stderr.flush()
         typed = sys.stdin.readline()
     if not typed:
         sys.stderr.write("\n")

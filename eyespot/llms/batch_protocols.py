@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.llms.flow_control import CancellableSleep, RetryPolicy
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
@@ -17,27 +18,23 @@ UNANSWERED = 0  # in place of a status: the batch ended before the request was a
 SKEW = 300.0  # seconds between the clock of a server and this one
 
 
-class BatchEndpoint(Protocol):
-    """What batches need of a model at its address; see `eyespot.llms.client.Endpoint`."""
+@dataclass(frozen=True)
+class ServedModel:
+    """One model at one address, and how it is asked again."""
+
+    transport: Transport
+    model: str
+    dialect: Dialect
+    name: str = ""
+    price: Price | None = None  # None: no table has the model
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    sleep: CancellableSleep = field(default_factory=CancellableSleep)
+    unsupported: UnsupportedFields = field(default_factory=UnsupportedFields)
 
     @property
-    def transport(self) -> Transport: ...
-    @property
-    def dialect(self) -> Dialect: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def address(self) -> str: ...
-    @property
-    def price(self) -> Price | None: ...
-    @property
-    def retry(self) -> RetryPolicy: ...
-    @property
-    def sleep(self) -> CancellableSleep: ...
-    @property
-    def unsupported(self) -> UnsupportedFields: ...
+    def address(self) -> str:
+        """Where requests go."""
+        return self.transport.address
 
 
 class BatchState(NamedTuple):
@@ -57,26 +54,14 @@ class BatchResult(NamedTuple):
     reply: Any
 
 
-class BatchProtocol(Protocol):
-    """How a vendor takes batches. `requests` are bodies by names that hold the token of the batch."""
-
-    def create(self, endpoint: BatchEndpoint, token: str, requests: Mapping[str, Body]) -> str:
-        """Send a batch; its id."""
-
-    def find(self, endpoint: BatchEndpoint, token: str, since: float) -> str | None:
-        """The id of the batch with this token, which was perhaps created after this time; None if there is none."""
-
-    def state(self, endpoint: BatchEndpoint, id: str) -> BatchState:
-        """How far it is."""
-
-    def results(self, endpoint: BatchEndpoint, state: BatchState) -> Iterator[BatchResult]:
-        """What came of its requests, in any order."""
-
-
 class OpenAIBatches:
-    """A file of requests, a batch of it, and files of outputs and of errors."""
+    """A file of requests, a batch of it, and files of outputs and of errors.
 
-    def create(self, endpoint: BatchEndpoint, token: str, requests: Mapping[str, Body]) -> str:
+    Requests are bodies by names that begin with the token of their batch.
+    """
+
+    def create(self, endpoint: ServedModel, token: str, requests: Mapping[str, Body]) -> str:
+        """Send a batch; its id."""
         url = f"/v1{endpoint.dialect.path}"
         rows = ({"custom_id": name, "method": "POST", "url": url, "body": body} for name, body in requests.items())
         content = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -84,7 +69,8 @@ class OpenAIBatches:
         about = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
         return str(endpoint.transport.post("/batches", {**about, "metadata": {"eyespot": token}})["id"])
 
-    def find(self, endpoint: BatchEndpoint, token: str, since: float) -> str | None:
+    def find(self, endpoint: ServedModel, token: str, since: float) -> str | None:
+        """The id of the batch with this token, which was perhaps created after this time; None if there is none."""
         for batch in _pages(endpoint, "/batches?limit=100", "after"):
             if (batch.get("metadata") or {}).get("eyespot") == token:
                 return str(batch["id"])
@@ -92,7 +78,8 @@ class OpenAIBatches:
                 return None
         return None
 
-    def state(self, endpoint: BatchEndpoint, id: str) -> BatchState:
+    def state(self, endpoint: ServedModel, id: str) -> BatchState:
+        """How far it is."""
         batch = endpoint.transport.get(f"/batches/{id}")
         counts, errors = batch.get("request_counts") or {}, (batch.get("errors") or {}).get("data") or []
         failure = "; ".join(str(error.get("message")) for error in errors) or "without a reason"
@@ -104,7 +91,8 @@ class OpenAIBatches:
             files,
         )
 
-    def results(self, endpoint: BatchEndpoint, state: BatchState) -> Iterator[BatchResult]:
+    def results(self, endpoint: ServedModel, state: BatchState) -> Iterator[BatchResult]:
+        """What came of its requests, in any order."""
         for file in state.files:
             for row in endpoint.transport.lines(f"/files/{file}/content"):
                 response, error = row.get("response"), row.get("error") or {}
@@ -119,11 +107,11 @@ class AnthropicBatches:
 
     place = "/v1/messages/batches"
 
-    def create(self, endpoint: BatchEndpoint, token: str, requests: Mapping[str, Body]) -> str:
+    def create(self, endpoint: ServedModel, token: str, requests: Mapping[str, Body]) -> str:
         rows = [{"custom_id": name, "params": body} for name, body in requests.items()]
         return str(endpoint.transport.post(self.place, {"requests": rows})["id"])
 
-    def find(self, endpoint: BatchEndpoint, token: str, since: float) -> str | None:
+    def find(self, endpoint: ServedModel, token: str, since: float) -> str | None:
         from datetime import datetime
 
         for batch in _pages(endpoint, f"{self.place}?limit=100", "after_id"):
@@ -134,13 +122,13 @@ class AnthropicBatches:
                 return str(batch["id"])
         return None
 
-    def state(self, endpoint: BatchEndpoint, id: str) -> BatchState:
+    def state(self, endpoint: ServedModel, id: str) -> BatchState:
         batch = endpoint.transport.get(f"{self.place}/{id}")
         counts = batch.get("request_counts") or {}
         done = sum(count for name, count in counts.items() if name != "processing")
         return BatchState(batch["processing_status"] == "ended", done, files=(id,))
 
-    def results(self, endpoint: BatchEndpoint, state: BatchState) -> Iterator[BatchResult]:
+    def results(self, endpoint: ServedModel, state: BatchState) -> Iterator[BatchResult]:
         for row in endpoint.transport.lines(f"{self.place}/{state.files[0]}/results"):
             result = row["result"]
             if result["type"] == "succeeded":
@@ -164,13 +152,14 @@ STATUSES = {  # the HTTP status of each type of error, by Anthropic's documentat
 }
 
 
-PROTOCOLS: Mapping[str, BatchProtocol] = {
+BatchProtocol: TypeAlias = OpenAIBatches | AnthropicBatches
+PROTOCOLS: Mapping[str, BatchProtocol] = {  # by the path of a single request
     ChatCompletions.path: OpenAIBatches(),
     AnthropicMessages.path: AnthropicBatches(),
 }
 
 
-def _pages(endpoint: BatchEndpoint, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
+def _pages(endpoint: ServedModel, path: str, cursor: str) -> Iterator[Mapping[str, Any]]:
     """All that a server lists under a path, page after page."""
     after = ""
     while True:
@@ -182,7 +171,7 @@ def _pages(endpoint: BatchEndpoint, path: str, cursor: str) -> Iterator[Mapping[
 
 
 def await_end(
-    protocol: BatchProtocol, endpoint: BatchEndpoint, id: str, tell: Callable[[int], None] = lambda _done: None
+    protocol: BatchProtocol, endpoint: ServedModel, id: str, tell: Callable[[int], None] = lambda _done: None
 ) -> BatchState:
     """The state of a batch once it has ended; it is looked at ever more rarely, at last once a minute."""
     rest = endpoint.retry.first_delay

@@ -19,7 +19,7 @@ from secrets import token_hex
 from threading import RLock
 from typing import Any, Protocol, TypeVar
 
-from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchEndpoint, BatchResult, BatchState, await_end
+from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchResult, BatchState, ServedModel, await_end
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.llms.errors import Busy, NoReply, RetryableError, StatusError, Trouble, Unreachable, final, of_status
 from eyespot.llms.protocols import likely, usage_of
@@ -34,6 +34,9 @@ CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCRE
     status INTEGER, reply TEXT, UNIQUE(item, nth));
 CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, place TEXT NOT NULL, id TEXT, at REAL NOT NULL);
 """
+REQUEST = "INSERT INTO pending_requests(item, nth, model, body, reserved) VALUES (?, ?, ?, ?, ?)"
+FURTHER = """INSERT OR IGNORE INTO pending_requests(item, nth, model, body, sharing, status, reply)
+    VALUES (?, 0, ?, '', ?, ?, ?)"""
 ROWS, BYTES = 10_000, 100_000_000  # of one batch, which may have 50,000 and 200 MB at OpenAI, 100,000 and 256 MB else
 
 
@@ -70,79 +73,50 @@ class Requests:
     tell: Progress = no_progress
     _pending: dict[str, dict[int, Body]] = field(default_factory=dict)  # bodies by model and number
     _bytes: int = 0
-    _endpoints: dict[str, BatchEndpoint] = field(default_factory=dict)
+    _endpoints: dict[str, ServedModel] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock, repr=False)
 
     def __post_init__(self) -> None:
-        with self.database.writing() as sql:  # what was never sent costs nothing
-            sent = "SELECT number FROM pending_requests WHERE batch IS NOT NULL"
-            unsent = f"batch IS NULL AND reply IS NULL AND (sharing IS NULL OR sharing NOT IN ({sent}))"
-            sql.execute(f"DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE {unsent})")
-            sql.execute(f"DELETE FROM pending_requests WHERE {unsent}")
+        with self.database.writing() as sql:
+            self._forget_unsent(sql)
 
     def of(self, item: str, draws: Sequence[str] = ()) -> ItemRequests:
         """The requests of one item; `draws` are the items that equal it and may share its reply."""
         return ItemRequests(self, item, tuple(draws))
 
-    def row(self, item: str, nth: int) -> tuple[str, int | None, str | None] | None:
-        """The nth request of an item: its body but for the messages, the status of its reply and the reply."""
-        with self.database.reading() as sql:
-            query = "SELECT body, status, reply FROM pending_requests WHERE item = ? AND nth = ?"
-            found: tuple[str, int | None, str | None] | None = sql.execute(query, (item, nth)).fetchone()
-        return found
-
-    def finish(self, item: str) -> None:
-        """Forget an item whose answer is on the disk."""
-        with self.database.writing() as sql:
-            sql.execute("DELETE FROM pending_requests WHERE item = ?", (item,))
-
-    def register(self, endpoint: BatchEndpoint) -> None:
+    def register(self, endpoint: ServedModel) -> None:
         """Remember who answers for the batches of a model, those of an earlier run among them."""
         self._endpoints[_place(endpoint)] = endpoint
 
-    def enqueue(self, endpoint: BatchEndpoint, one: ItemRequests, body: Body) -> None:
-        """Put a request into the next batch, unless the budget has no room before others are answered.
+    def enqueue(self, endpoint: ServedModel, item: ItemRequests, body: Body) -> None:
+        """Put a request into the next batch, unless it is there or the budget has no room before others are answered.
 
         `BudgetSpent` if there are none.
         """
-        draws = int(body.get("n", 1))
-        price = endpoint.price.in_batch if endpoint.price else None
-        expected = likely(body, price)
-        if draws > 1:
-            tokens_out = expected.tokens_out * draws
-            money = price.of(expected.tokens_in, tokens_out) if price else 0.0
-            expected = Spent(1, expected.tokens_in, tokens_out, money)
+        choices = int(body.get("n", 1))
+        one = likely(body, None)
+        expected = one._replace(tokens_out=one.tokens_out * choices)
         with self._lock, self.database.writing() as sql:
+            if item.row()[0] is not None:
+                return
             try:
-                reserved = self.budget.reserve_batched(endpoint.name, expected)
+                reserved = self.budget.reserve_batched(endpoint.name, _cost(endpoint, expected))
             except BudgetSpent:
                 if self.waiting():
                     return
                 raise
-            row = one.item, one.sent, endpoint.name, _fields(body), reserved
-            insert = "INSERT INTO pending_requests(item, nth, model, body, reserved) VALUES (?, ?, ?, ?, ?)"
-            number = sql.execute(insert, row).lastrowid
+            fields = json.dumps({name: value for name, value in body.items() if name not in NEEDED})
+            row = item.item, item.sent, endpoint.name, fields, reserved
+            number = sql.execute(REQUEST, row).lastrowid
             assert number is not None
-            if draws > 1:
-                share = (
-                    "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, sharing) VALUES (?, 0, ?, '', ?)"
-                )
-                sql.executemany(share, [(item, endpoint.name, number) for item in one.draws])
+            if choices > 1:
+                sql.executemany(FURTHER, [(draw, endpoint.name, number, None, None) for draw in item.draws])
         with self._lock:
             pending = self._pending.setdefault(_place(endpoint), {})
             pending[number] = body
             self._bytes += len(json.dumps(body))
             if self._bytes > BYTES or len(pending) >= ROWS:
                 self._submit()
-
-    def share(self, endpoint: BatchEndpoint, one: ItemRequests, reply: Body) -> None:
-        """Keep the further choices of a reply for the draws that they are meant for."""
-        insert = (
-            "INSERT OR IGNORE INTO pending_requests(item, nth, model, body, status, reply) VALUES (?, 0, ?, '', 200, ?)"
-        )
-        with self.database.writing() as sql:
-            for item, choice in zip(one.draws, further_choices(reply), strict=False):
-                sql.execute(insert, (item, endpoint.name, json.dumps(choice)))
 
     def waiting(self) -> int:
         """How many requests have no reply yet."""
@@ -174,89 +148,76 @@ class Requests:
             )
 
     def _submit(self) -> None:
-        for place, bodies in self._pending.items():
+        # A thread that is still at work when a batch fails must not send the same requests once more
+        pending, self._pending, self._bytes = self._pending, {}, 0
+        for place, bodies in pending.items():
             token, endpoint = token_hex(8), self._endpoints[place]
             with self.database.writing() as sql:
                 sql.execute("INSERT INTO sent_batches(token, place, at) VALUES (?, ?, ?)", (token, place, time.time()))
-                sql.executemany(
-                    "UPDATE pending_requests SET batch = ? WHERE number = ?", [(token, one) for one in bodies]
-                )
+                sql.executemany("UPDATE pending_requests SET batch = ? WHERE number = ?", [(token, n) for n in bodies])
             named = {f"{token}-{number}": body for number, body in bodies.items()}
             id = self._call(endpoint, partial(_create_batch, endpoint, token, named))
             with self.database.writing() as sql:
                 sql.execute("UPDATE sent_batches SET id = ? WHERE token = ?", (id, token))
-        self._pending, self._bytes = {}, 0
 
-    def _take(self, token: str, endpoint: BatchEndpoint, id: str | None, at: float) -> None:
+    def _take(self, token: str, endpoint: ServedModel, id: str | None, at: float) -> None:
         """Wait for a batch and take its results, once; without an id it was perhaps never created."""
         protocol = PROTOCOLS[endpoint.dialect.path]
         id = id or self._call(endpoint, lambda: protocol.find(endpoint, token, at))
         with self.database.reading() as sql:
-            count = sql.execute("SELECT count(*) FROM pending_requests WHERE batch = ?", (token,)).fetchone()[0]
-        results: list[BatchResult] = []
-        state = BatchState(True, 0, "it never reached the server")
+            rows = sql.execute("SELECT number, reserved FROM pending_requests WHERE batch = ?", (token,)).fetchall()
+        waiting = {f"{token}-{number}": (number, reserved) for number, reserved in rows}
+        state, results = BatchState(True, 0, "it never reached the server"), list[BatchResult]()
         if id is not None:
             show = partial(self.tell, f"batch of {endpoint.model}")
-            state = self._call(endpoint, lambda: await_end(protocol, endpoint, id, lambda done: show(done, count)))
+            state = self._call(endpoint, lambda: await_end(protocol, endpoint, id, lambda done: show(done, len(rows))))
             results = self._call(endpoint, lambda: list(protocol.results(endpoint, state)))
         with self.database.writing() as sql:
-            if state.failure:
-                ours = "SELECT number FROM pending_requests WHERE batch = ?"
-                sql.execute(
-                    "DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE batch = ?)", (token,)
-                )
-                sql.execute(f"DELETE FROM pending_requests WHERE sharing IN ({ours}) OR batch = ?", (token, token))
-            for one in results:
-                self._store(sql, endpoint, token, one)
-            lost = sql.execute(
-                "SELECT number FROM pending_requests WHERE batch = ? AND reply IS NULL", (token,)
-            ).fetchall()
-            for (number,) in lost:
-                reason = BatchResult(f"{token}-{number}", UNANSWERED, "the batch ended without it")
-                self._store(sql, endpoint, token, reason)
             sql.execute("DELETE FROM sent_batches WHERE token = ?", (token,))
+            if state.failure:
+                sql.execute("UPDATE pending_requests SET batch = NULL WHERE batch = ?", (token,))
+                self._forget_unsent(sql)
+            else:
+                results += [BatchResult(name, UNANSWERED, "the batch ended without it") for name in waiting]
+            for one in results:
+                if row := waiting.pop(one.name, None):  # the first result of each
+                    self._store(sql, endpoint, *row, one)
         if state.failure and id is not None:
             raise EyespotError(
                 f"{endpoint.address} does not take the batch ({state.failure}); correct it and run again"
             )
 
-    def _call(self, endpoint: BatchEndpoint, request: Callable[[], Result]) -> Result:
+    def _forget_unsent(self, sql: sqlite3.Connection) -> None:
+        """What was never sent costs nothing."""
+        sent = "SELECT number FROM pending_requests WHERE batch IS NOT NULL"
+        unsent = f"batch IS NULL AND reply IS NULL AND (sharing IS NULL OR sharing NOT IN ({sent}))"
+        sql.execute(f"DELETE FROM unpaid WHERE id IN (SELECT reserved FROM pending_requests WHERE {unsent})")
+        sql.execute(f"DELETE FROM pending_requests WHERE {unsent}")
+
+    def _call(self, endpoint: ServedModel, request: Callable[[], Result]) -> Result:
         try:
             return endpoint.retry.send(request, endpoint.sleep, endpoint.model)
         except StatusError as trouble:
+            if trouble.status in (404, 405):  # results are there for a month
+                absent = f"{endpoint.address} takes no batches, or no longer has this one ({trouble.text})"
+                raise EyespotError(f"{absent}; leave out --batch") from None
             raise EyespotError(str(final(trouble, endpoint.address, endpoint.model))) from None
         except NoReply as trouble:
             raise EyespotError(f"{endpoint.address}: {trouble}; run the same line again, batches go on") from None
 
-    def _store(self, sql: sqlite3.Connection, endpoint: BatchEndpoint, token: str, one: BatchResult) -> None:
+    def _store(
+        self, sql: sqlite3.Connection, endpoint: ServedModel, number: int, reserved: int, one: BatchResult
+    ) -> None:
         """Keep what came of a request and count its cost, by one commit of the caller."""
-        number = int(one.name.rpartition("-")[2])
-        query = "SELECT reserved FROM pending_requests WHERE number = ? AND batch = ? AND reply IS NULL"
-        found = sql.execute(query, (number, token)).fetchone()
-        if found is None:  # another batch of this key, or a row that came twice
-            return
-        (reserved,) = found
-        paid = Spent(1)
-        if one.status == 200:
-            usage = usage_of(one.reply)
-            price = endpoint.price.in_batch if endpoint.price else None
-            paid = usage._replace(calls=1, money=price.of(usage.tokens_in, usage.tokens_out) if price else 0.0)
-        if one.status != 200 or paid.tokens:  # a server that does not count: what is reserved stays counted
-            self.budget.settle(reserved, endpoint.name, paid)
-        self._keep(sql, number, one.status, one.reply)
-        rest = [
-            row[0]
-            for row in sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
-        ]
+        usage = usage_of(one.reply) if one.status == 200 else Spent()
+        if one.status != 200 or usage.tokens:  # a server that does not count: what is reserved stays counted
+            self.budget.settle(reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1)))
+        further = sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
         choices = further_choices(one.reply) if one.status == 200 else []
-        for sibling, choice in zip(rest, choices, strict=False):
-            self._keep(sql, sibling, 200, choice)
+        replies = [(number, one.reply), *zip([row[0] for row in further], choices, strict=False)]
+        update = "UPDATE pending_requests SET status = ?, reply = ? WHERE number = ?"
+        sql.executemany(update, [(one.status, json.dumps(reply), n) for n, reply in replies])
         sql.execute("DELETE FROM pending_requests WHERE sharing = ? AND reply IS NULL", (number,))
-
-    def _keep(self, sql: sqlite3.Connection, number: int, status: int, reply: Any) -> None:
-        sql.execute(
-            "UPDATE pending_requests SET status = ?, reply = ? WHERE number = ?", (status, json.dumps(reply), number)
-        )
 
 
 @dataclass
@@ -270,29 +231,31 @@ class ItemRequests:
 
     def body(self, wanted: Body, adapted: Callable[[Body], Body], choices: bool) -> Body:
         """The next request: as it was sent in an earlier run, or as the server takes it, for all draws if it may."""
-        row = self.store.row(self.item, self.sent)
-        if row and row[0]:
-            return {**json.loads(row[0]), **{name: wanted[name] for name in NEEDED if name in wanted}}
-        draws = {"n": 1 + len(self.draws)} if choices and self.draws and not (row or self.sent) else {}
+        body, _, _ = self.row()
+        if body:
+            return {**json.loads(body), **{name: wanted[name] for name in NEEDED if name in wanted}}
+        draws = {"n": 1 + len(self.draws)} if choices and self.draws and body is None and not self.sent else {}
         return adapted({**wanted, **draws})
 
-    def reply(self, endpoint: BatchEndpoint, body: Body, send: Callable[[], Body]) -> Body:
+    def reply(self, endpoint: ServedModel, body: Body, send: Callable[[], Body]) -> Body:
         """The reply to the next request, from an earlier run or a batch, or else from the server now.
 
         Raises `Waiting` while it is not there, and what the server answered instead of a reply.
         """
-        row = self.store.row(self.item, self.sent)
+        reply: Body
+        _, found, stored = self.row()
         self.store.register(endpoint)
-        if row is None and self.store.batched:
+        if stored is not None:
+            status, reply = found or UNANSWERED, json.loads(stored)
+        elif self.store.batched:
             self.store.enqueue(endpoint, self, body)
-        if row is None and not self.store.batched:
-            status, reply = 200, send()
-            if body.get("n", 1) > 1:
-                self.store.share(endpoint, self, reply)
-        elif row is None or row[2] is None:
             raise Waiting("the reply comes with a batch")
         else:
-            status, reply = row[1] or UNANSWERED, json.loads(row[2])
+            status, reply = 200, send()
+            further = zip(self.draws, further_choices(reply), strict=False)
+            rows = [(item, endpoint.name, None, 200, json.dumps(choice)) for item, choice in further]
+            with self.store.database.writing() as sql:
+                sql.executemany(FURTHER, rows)
         self.sent += 1
         if status == UNANSWERED:
             raise RetryableError(str(reply))
@@ -302,6 +265,24 @@ class ItemRequests:
         if body.get("n", 1) > 1 and not further_choices(reply):
             endpoint.unsupported.learn(without("n"))  # the server gives one choice, whatever the request says
         return reply
+
+    def finish(self) -> None:
+        """Forget what led to an answer that is on the disk; what is at work in a batch is counted when it comes."""
+        delete = "DELETE FROM pending_requests WHERE item = ? AND (batch IS NULL OR reply IS NOT NULL)"
+        with self.store.database.writing() as sql:
+            sql.execute(delete, (self.item,))
+
+    def forget_error(self) -> None:
+        """Forget the last reply if it is an error, which ended the run: its request is to be sent again."""
+        with self.store.database.writing() as sql:
+            delete = "DELETE FROM pending_requests WHERE item = ? AND nth = ? AND status <> 200"
+            sql.execute(delete, (self.item, self.sent - 1))
+
+    def row(self) -> tuple[str | None, int | None, str | None]:
+        """The next request: its body but for the messages, the status of its reply, and the reply; each may lack."""
+        query = "SELECT body, status, reply FROM pending_requests WHERE item = ? AND nth = ?"
+        with self.store.database.reading() as sql:
+            return sql.execute(query, (self.item, self.sent)).fetchone() or (None, None, None)
 
 
 def further_choices(reply: Body) -> list[Body]:
@@ -314,14 +295,10 @@ def further_choices(reply: Body) -> list[Body]:
     ]
 
 
-def _create_batch(endpoint: BatchEndpoint, token: str, named: Mapping[str, Body]) -> str:
+def _create_batch(endpoint: ServedModel, token: str, named: Mapping[str, Body]) -> str:
     """The id of a new batch; a server that is busy gets it again, any other trouble may have come after it began."""
     try:
         return PROTOCOLS[endpoint.dialect.path].create(endpoint, token, named)
-    except StatusError as trouble:
-        if trouble.status in (404, 405):
-            raise EyespotError(f"{endpoint.address} takes no batches ({trouble.text}); leave out --batch") from None
-        raise
     except RetryableError as trouble:
         if isinstance(trouble, Busy | Unreachable):
             raise
@@ -329,10 +306,12 @@ def _create_batch(endpoint: BatchEndpoint, token: str, named: Mapping[str, Body]
         raise EyespotError(f"{why}; run the same line again, which looks for it") from None
 
 
-def _place(endpoint: BatchEndpoint) -> str:
+def _cost(endpoint: ServedModel, spent: Spent) -> Spent:
+    """These tokens with their price in a batch."""
+    price = endpoint.price.in_batch if endpoint.price else None
+    return spent._replace(money=price.of(spent.tokens_in, spent.tokens_out) if price else 0.0)
+
+
+def _place(endpoint: ServedModel) -> str:
     """Two judges may be one model behind two addresses."""
     return f"{endpoint.name} at {endpoint.address}"
-
-
-def _fields(body: Body) -> str:
-    return json.dumps({name: value for name, value in body.items() if name not in NEEDED})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from eyespot.llms.batch_protocols import ServedModel
 from eyespot.llms.batches import ItemRequests
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.errors import (
@@ -26,15 +27,13 @@ from eyespot.llms.errors import (
     Unreachable,
     final,
 )
-from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy
+from eyespot.llms.flow_control import CircuitBreaker, RateLimiter
 from eyespot.llms.prices import own_table
-from eyespot.llms.protocols import Dialect, cache_of, counted, likely, text_message, usage_of, without_pictures
+from eyespot.llms.protocols import cache_of, counted, likely, text_message, usage_of, without_pictures
 from eyespot.llms.replies import objects_in
-from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import (
     LIMITS,
     NO_THOUGHT,
-    UnsupportedFields,
     amendment,
     changes,
     left_out,
@@ -43,7 +42,7 @@ from eyespot.llms.unsupported_fields import (
     without,
     without_thought,
 )
-from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply, Spent
+from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Reply, Spent
 from eyespot.types.language_models import ignore_exchange
 
 if TYPE_CHECKING:
@@ -59,25 +58,17 @@ FORM = "Answer with one JSON object alone, of this JSON schema: {schema}"
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class Endpoint(ServedModel):
     """One model at one address, an `eyespot.types.LanguageModel`; any number of threads may use it.
 
     `meter` counts every request before it is sent, and its cost afterwards. Copies share what was learned of the
     server. `on_exchange` gets each request with what came of it, also one that has no reply.
     """
 
-    transport: Transport
-    model: str
-    dialect: Dialect
-    name: str = ""
     meter: BudgetMeter | Budget = field(default_factory=Budget)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
-    price: Price | None = None  # None: no table has the model
     free: bool = True  # requests cost nothing
-    sleep: CancellableSleep = field(default_factory=CancellableSleep)
-    unsupported: UnsupportedFields = field(default_factory=UnsupportedFields)
     on_exchange: Callable[[Exchange], None] = ignore_exchange
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
     raise_token_limit: bool = False  # for a model that thinks and reaches the limit before its answer
@@ -85,11 +76,6 @@ class Endpoint:
     thinks: bool = True  # False: a model that is seen to think is asked not to
     notes: list[str] = field(default_factory=list)  # what users should know of its counts and its price
     requests: ItemRequests | None = None  # where requests wait for a batch, and replies for their turn
-
-    @property
-    def address(self) -> str:
-        """Where requests go."""
-        return self.transport.address
 
     def metered(
         self,
@@ -149,11 +135,6 @@ class Endpoint:
                 raise NoReply(f"the model ended before its answer began{MORE_TOKENS}")
             self.unsupported.record(reply.changes)
             return reply
-
-    def _adapted(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request as it was sent before, or without what this server refuses of it."""
-        adapted = self.unsupported.adapted
-        return self.requests.body(wanted, adapted, self.dialect.takes_n) if self.requests else adapted(wanted)
 
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is sent back once.

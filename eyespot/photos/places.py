@@ -105,14 +105,13 @@ class NotReread:
 
     reason: str
     passing: bool
-    is_away: bool
 
 
 def reread(id: str, places: Sequence[str], min_side: int | None) -> Image | NotReread:
     """The picture, upright in RGB."""
     from eyespot.photos.pictures import BadPicture, open_picture
 
-    whys, is_away, has_changed = [], False, False
+    whys, passing = [], False
     for place in places:
         try:
             data = read_again(place)
@@ -120,15 +119,15 @@ def reread(id: str, places: Sequence[str], min_side: int | None) -> Image | NotR
             if re.fullmatch("[0-9a-f]{32}", id) is None or id_at(place, data) == id:
                 return open_picture(data, min_side).image
             whys.append("changed since it was indexed; run eyespot index first")
-            has_changed = True
+            passing = True
         except BadPicture as bad:
             whys.append(bad.reason)
         except OSError as error:
             whys.append(reason(error))
-            is_away = True
+            passing = True
         except MemoryError:
             whys.append("too large for this machine's memory")
-    return NotReread(whys[0], is_away or has_changed, is_away)
+    return NotReread(whys[0], passing)
 
 
 def archive_of(place: str) -> str | None:

@@ -346,19 +346,19 @@ class _Asking:
             )
         draws = [digest_of_json({**sent, "draw": draw}) for draw in prompt.get("_draws", ()) if draw != sent["draw"]]
         draws = [draw for draw in draws if self.memory.answer(draw) is None]
-        shared = self.requests.batched or bool(prompt.get("_draws"))
-        with self.budget.opened(self.requests.of(key, draws) if shared else None) as meter:
+        requests = self.requests.of(key, draws) if self.requests.batched or prompt.get("_draws") else None
+        with self.budget.opened(requests) as meter:
             try:
                 answer = dict(self.client(prompt, meter))
             except Waiting as why:
                 self.waits.append(key)
                 raise NoAnswer(str(why)) from None
-            except EyespotError:  # an answer that cannot be used is on the disk, too
+            except EyespotError as error:  # an answer that cannot be used is on the disk, too
                 self.memory.keep_exchanges(key, meter.exchanges)
-                if shared:
-                    self.requests.finish(key)
+                if requests:
+                    requests.finish() if isinstance(error, NoAnswer) else requests.forget_error()
                 raise
         self.memory.keep_answer(key, sent, answer, provenance=meter.provenance, exchanges=meter.exchanges)
-        if shared:
-            self.requests.finish(key)
+        if requests:
+            requests.finish()
         return answer

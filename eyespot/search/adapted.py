@@ -69,9 +69,6 @@ class SearchBackend(Protocol):
     def scan(self, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None) -> Scan:
         """Exact search under adapted queries."""
 
-    def parts(self, folder: Path, sizes: Sequence[int]) -> Any:
-        """Who searches the parts, of so many rows each, of an approximate index that lies in a folder."""
-
 
 def scan_of(view: View) -> Scan:
     """The exact scan of this process over the mapped vectors."""

@@ -262,7 +262,7 @@ def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], row
     sources = collection.words.sources(words, [key for key, counts in zip(keys, counted, strict=True) if counts])
     look = [] if by == "words" else [Note("look", "it looks like the query")]
     if query.id in header.get("taught", {}):
-        look += [Note("taught", "it looks like photos that bear these words")]
+        look += [Note("taught", "it looks like photos with these words")]
     what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
     return [
         [*(Note(name, f"{what} stand in its {name}") for name in dict.fromkeys(sources.get(key, ()))), *look, *judged]

@@ -148,30 +148,25 @@ def of_file(view: View, path: Path) -> CaptionRows:
     any. Raises `UsageError` if there is no such file, or a column is missing.
     """
     column, rows = _read(path)
-    matching = matched(view, [row.name for row in rows], "id" if column == "id" else None)
+    matching = matched(view, [name for name, *_ in rows], "id" if column == "id" else None)
     clear = _clear(matching)
-    pairs = [row for row in rows if row.name in clear]
+    pairs = [row for row in rows if row[0] in clear]
     notes = [_match_text(path, len(rows), len(pairs), matching)]
     # Of texts that ask with a picture, those stay whose picture is there too
-    named = [pair.asked_with for pair in pairs if pair.asked_with]
+    named = [other for *_, other in pairs if other]
     asked_with = _clear(matched(view, named)) if named else {}
-    count, pairs = len(pairs), [pair for pair in pairs if not pair.asked_with or pair.asked_with in asked_with]
-    asking = [asked_with.get(pair.asked_with, -1) for pair in pairs]
+    count, pairs = len(pairs), [pair for pair in pairs if not pair[2] or pair[2] in asked_with]
+    asking = [asked_with.get(other, -1) for *_, other in pairs]
     if lost := count - len(pairs):
         notes.append(f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone")
-    return CaptionRows([clear[pair.name] for pair in pairs], [pair.text for pair in pairs], asking, notes)
+    return CaptionRows([clear[name] for name, *_ in pairs], [text for _, text, _ in pairs], asking, notes)
 
 
-class _CaptionRow(NamedTuple):
-    """A row of a file: what the picture is called, what is said, and what the picture is called that it asks with."""
+def _read(path: Path) -> tuple[str, list[tuple[str, str, str]]]:
+    """The column that names pictures; of each row the picture's name, what is said, and which picture it asks with.
 
-    name: str
-    text: str
-    asked_with: str
-
-
-def _read(path: Path) -> tuple[str, list[_CaptionRow]]:
-    """The column that names pictures, and the rows; what has neither caption nor picture is passed over."""
+    What has neither caption nor picture is passed over.
+    """
     by, read = "id", []
     for line, row in rows_of(path, ("id", *FILE_COLUMNS, CAPTION, ASKED_WITH)):
         if CAPTION not in row and ASKED_WITH not in row:
@@ -179,7 +174,7 @@ def _read(path: Path) -> tuple[str, list[_CaptionRow]]:
         text, asked_with = " ".join(str(row.get(CAPTION) or "").split()), str(row.get(ASKED_WITH) or "")
         if text or asked_with:
             by = next((name for name in ("id", *FILE_COLUMNS) if name in row), "id")
-            read.append(_CaptionRow(required(path, line, row, by), text, asked_with))
+            read.append((required(path, line, row, by), text, asked_with))
     return by, read
 
 

@@ -96,18 +96,16 @@ class RankingStages:
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """The k best hits."""
-        return self.chain(queries, run)
+        deepest = max(self.k, self.least)
+        ranks = () if self.ranks is None else (replace(self.ranks, k=deepest),)
+        for stage in (*self.before, *ranks, *self.after):
+            run = stage(queries, run)
+        assert run is not None
+        return TopK(self.k)(queries, run) if deepest > self.k else run
 
     def to(self, k: int) -> RankingStages:
         """The same with k hits."""
         return replace(self, k=k)
-
-    @property
-    def chain(self) -> Chain:
-        """The stages in their order."""
-        deepest = max(self.k, self.least)
-        ranks = () if self.ranks is None else (replace(self.ranks, k=deepest),)
-        return Chain(*self.before, *ranks, *self.after, *([TopK(self.k)] if deepest > self.k else []))
 
 
 def chain_of(

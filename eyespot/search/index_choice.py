@@ -22,12 +22,11 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.gallery.files import refuse_damaged, whole
-from eyespot.gallery.remote import complete
 from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
-from eyespot.storage.digests import DIGESTS, GONE, add_digests, damaged_at_a_glance, damaged_files, sound_digests
+from eyespot.storage.digests import GONE, add_digests, damaged_at_a_glance, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.storage.text_files import json_of
 from eyespot.types import EyespotError, Index, UsageError, Vectors
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from eyespot.search.adapted import SearchBackend
 
 EXACT = "exact"
-SETTINGS, SECOND = "settings.json", "settings.second.json"
+SETTINGS = "settings.json"
 FORMAT = 1
-IN_PARTS = "faiss"  # the index whose parts several processes can search
+FAISS = "faiss"  # the index of several kinds
 _COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
 
 
@@ -106,8 +105,8 @@ def folder_of(view: View, name: str) -> Path:
     if not (beside / name).is_dir():
         # What cannot be read is said when the index is opened
         with suppress(EyespotError, OSError, ValueError, KeyError, TypeError):
-            if name == json_of(beside / IN_PARTS / SETTINGS)["settings"]["kind"]:
-                return beside / IN_PARTS
+            if name == json_of(beside / FAISS / SETTINGS)["settings"]["kind"]:
+                return beside / FAISS
     return beside / name
 
 
@@ -127,6 +126,8 @@ def open_index(view: View, name: str = EXACT, backend: SearchBackend | None = No
             return backend.index(view.blocks, view.codes)
         index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
         return index
+    if backend is not None:
+        raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
     record, folder = read_stored(view, name), folder_of(view, name)
     # `EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search
     damaged = {part: GONE for part in record.files if not (folder / part).is_file()}
@@ -136,29 +137,20 @@ def open_index(view: View, name: str = EXACT, backend: SearchBackend | None = No
     refuse_damaged(folder, damaged, lambda _: _repair_line(view))
     use: dict[str, Any] = {"recall": record.measured.recall, "covered": _places(view, record, name), "live": view.live}
     use["exact"] = partial(open_index, view)  # only when it is needed: it maps every file of codes
-    if backend is not None:
-        if record.index != IN_PARTS:
-            raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
-        use["held"] = backend.parts
     index = rooms.load("indexes", record.index, view.blocks, folder=folder, **record.settings, **use)
     return index
 
 
 def _repair_line(view: View) -> str:
-    return f"repair it with: eyespot index --repair -g {quote(str(view.gallery.path))}"
+    return f"make it again with: eyespot tune -g {quote(str(view.gallery.path))} -e {view.space.encoder}"
 
 
 def read_stored(view: View, name: str) -> StoredIndex:
     """What is known of an index; `UsageError` if there is none of this name."""
-    complete(view.gallery.path, f"indexes/{view.stem}")
     place = folder_of(view, name) / SETTINGS
     if not place.is_file():
         have = ", ".join([EXACT, *names_in(view)])
         raise UsageError(f"this gallery has no index {name!r} (it has: {have}); make one with: eyespot tune")
-    return _parsed(place, view)
-
-
-def _parsed(place: Path, view: View) -> StoredIndex:
     with whole(place, _repair_line(view)):
         found = json.loads(place.read_text(encoding="utf-8"))
         if found["format"] > FORMAT:
@@ -192,23 +184,6 @@ def _digest(block: Vectors, missing: Sequence[int]) -> str:
     return hasher.hexdigest()
 
 
-def rebuild_index(view: View, name: str) -> None:
-    """Build an index again as it was, from the copy of its settings that is whole.
-
-    `EyespotError` if none is, `UsageError` if the vectors that it was built of have changed since.
-    """
-    folder, places = folder_of(view, name), (SETTINGS, SECOND)
-    damaged = damaged_files(folder)
-    sound = [folder / place for place in places if place not in damaged and (folder / place).is_file()]
-    if not sound or (DIGESTS in damaged and len({place.read_bytes() for place in sound}) > 1):
-        raise EyespotError(f"the settings of the index {folder} are lost; make a new one with: eyespot tune")
-    record = _parsed(sound[0], view)
-    covered = _places(view, record, name)
-    with building(view) as place:
-        rooms.load("indexes", record.index, view.blocks, folder=place / name, covered=covered, **record.settings)
-        store_index(view, name, record, place / name)
-
-
 # -- keeping ------------------------------------------------------------------------------------------------
 
 
@@ -234,7 +209,6 @@ def store_index(view: View, name: str, record: StoredIndex, built: Path) -> Path
     files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
     with new_file(built / SETTINGS) as file:
         file.write((json.dumps(replace(record, files=files).as_json(), indent=2) + "\n").encode())
-    shutil.copyfile(built / SETTINGS, built / SECOND)  # an index can be built again, but not what was measured of it
     places = [place for place in built.rglob("*") if place.is_file()]
     add_digests(built, [place.relative_to(built).as_posix() for place in places])
     final = folder_of(view, name)

@@ -7,7 +7,7 @@ the name is told as ambiguous. One row may have several names: a gallery keeps t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -80,8 +80,11 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> RowM
     "17". Raises `UsageError` for a column that the gallery has not.
     """
     distinct = list(dict.fromkeys(names))
-    lookup = _NameLookup(view, distinct)
-    way = lookup.by(column) if column else lookup.best()
+    texts = pa.array([name if is_utf8(name) else None for name in distinct], pa.string())
+    if column:  # whatever its case
+        way = _way_by(view, texts, _stored_name(view, column) or column, _keys_of(view, column))
+    else:
+        way = _best(view, texts)
     there = way.rows >= 0
     ids = np.full(len(distinct), None, dtype=object)
     ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()
@@ -166,49 +169,40 @@ class _Keys(NamedTuple):
     rows: NDArray[np.int64]  # (keys,), ascending
 
 
-class _NameLookup:
-    """Names on their way to rows."""
+def _best(view: View, names: Any) -> _Way:
+    """The way under which most names are found; the first of equals."""
+    paths = _paths(view)
+    ways = [_way_by(view, names, "id", _stored(view, "id"))]
+    ways += [_way_by(view, names, way, _shortened(paths, way)) for way in WAYS[1:]]
+    lacking = pa.array(np.all([way.rows < 0 for way in ways], axis=0))
+    if _pc.any(_pc.match_substring(names.filter(lacking), "/")).as_py():
+        ways.append(_by_end(view, names.to_pylist(), _shortened(paths, "file_name")))
+    return max(ways, key=lambda way: int((way.rows >= 0).sum()))
 
-    def __init__(self, view: View, names: list[str]) -> None:
-        self.view = view
-        self.names = pa.array([name if is_utf8(name) else None for name in names], pa.string())
 
-    def by(self, column: str) -> _Way:
-        """By a column of the gallery, whatever its case, or by one of `WAYS`."""
-        return self._way(_stored_name(self.view, column) or column, _keys_of(self.view, column))
+def _by_end(view: View, given: Sequence[str | None], files: _Keys) -> _Way:
+    """By what whole paths end in, the folder that was indexed included: `photos/a.jpg` is a.jpg in photos."""
+    names = [name or "" for name in given]
+    ends = pa.array({folded(name.rpartition("/")[2]) for name in names}, pa.string())
+    alike = _pc.is_in(_pc.utf8_lower(_pc.utf8_normalize(files.texts, "NFC")), value_set=ends).to_numpy()
+    near = np.unique(files.rows[alike & view.live[files.rows]]).tolist()
+    row_of = {place: row for row, facts in zip(near, view.facts(near), strict=True) for place in facts["paths"]}
+    paths = NamedFiles(row_of)
+    found = [sorted({row_of[place] for place in paths.called(name, at_end=True)}) for name in names]
+    several = np.array([len(rows) > 1 for rows in found], bool)
+    return _Way("path_end", np.array([rows[0] if rows else -1 for rows in found], np.int64), several)
 
-    def best(self) -> _Way:
-        """The way under which most names are found; the first of equals."""
-        paths = _paths(self.view)
-        ways = [self._way("id", _stored(self.view, "id"))]
-        ways += [self._way(way, _shortened(paths, way)) for way in WAYS[1:]]
-        lacking = pa.array(np.all([way.rows < 0 for way in ways], axis=0))
-        if _pc.any(_pc.match_substring(self.names.filter(lacking), "/")).as_py():
-            ways.append(self._by_end(_shortened(paths, "file_name")))
-        return max(ways, key=lambda way: int((way.rows >= 0).sum()))
 
-    def _by_end(self, files: _Keys) -> _Way:
-        """By what whole paths end in, the folder that was indexed included: `photos/a.jpg` is a.jpg in photos."""
-        names = [name or "" for name in self.names.to_pylist()]
-        ends = pa.array({folded(name.rpartition("/")[2]) for name in names}, pa.string())
-        alike = _pc.is_in(_pc.utf8_lower(_pc.utf8_normalize(files.texts, "NFC")), value_set=ends).to_numpy()
-        near = np.unique(files.rows[alike & self.view.live[files.rows]]).tolist()
-        known = zip(near, self.view.facts(near), strict=True)
-        row_of = {place: row for row, facts in known for place in facts["paths"]}
-        paths = NamedFiles(row_of)
-        found = [sorted({row_of[place] for place in paths.called(name, at_end=True)}) for name in names]
-        several = np.array([len(rows) > 1 for rows in found], bool)
-        return _Way("path_end", np.array([rows[0] if rows else -1 for rows in found], np.int64), several)
-
-    def _way(self, name: str, keys: _Keys) -> _Way:
-        at = _pc.fill_null(_pc.index_in(keys.texts, value_set=self.names, skip_nulls=True), -1).to_numpy()
-        hit = (at >= 0) & self.view.live[keys.rows]
-        total = max(len(self.view.live), 1)
-        pairs = np.unique(at[hit].astype(np.int64) * total + keys.rows[hit])  # (matches,), each row of a name once
-        found, first, count = np.unique(pairs // total, return_index=True, return_counts=True)
-        rows, ambiguous = np.full(len(self.names), -1, np.int64), np.zeros(len(self.names), bool)
-        rows[found], ambiguous[found] = pairs[first] % total, count > 1
-        return _Way(name, rows, ambiguous)
+def _way_by(view: View, names: Any, way: str, keys: _Keys) -> _Way:
+    """What these names (an Arrow array) mean by keys."""
+    at = _pc.fill_null(_pc.index_in(keys.texts, value_set=names, skip_nulls=True), -1).to_numpy()
+    hit = (at >= 0) & view.live[keys.rows]
+    total = max(len(view.live), 1)
+    pairs = np.unique(at[hit].astype(np.int64) * total + keys.rows[hit])  # (matches,), each row of a name once
+    found, first, count = np.unique(pairs // total, return_index=True, return_counts=True)
+    rows, ambiguous = np.full(len(names), -1, np.int64), np.zeros(len(names), bool)
+    rows[found], ambiguous[found] = pairs[first] % total, count > 1
+    return _Way(way, rows, ambiguous)
 
 
 # -- what rows are called -----------------------------------------------------------------------------------

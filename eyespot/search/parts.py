@@ -113,11 +113,11 @@ def _near(place: str, columns: Sequence[str]) -> Condition:
 
 def rewriter(spec: str, ledger: Path) -> Reworded:
     """Adds wordings to queries: by a JSON file of terms, or by a language model whose answers the ledger keeps."""
-    from eyespot.search.query_rewriting import Remembered, Reworded, RewritingModel, chat_with, read_glossary
+    from eyespot.search.query_rewriting import Reworded, RewritingModel, chat_with, read_glossary
 
     if Path(spec).expanduser().is_file():
         return Reworded(read_glossary(Path(spec).expanduser()))
-    return Reworded(Remembered(spec, RewritingModel(chat_with(spec, None)), ledger))
+    return Reworded(RewritingModel(spec, chat_with(spec), ledger))
 
 
 def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> Feedback | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot import llms
-from eyespot.llms import Budget, Declined, NoReply, text_message
+from eyespot.llms import Declined, NoReply, text_message
 from eyespot.llms.fences import DATA, filled, one_line
 from eyespot.storage import sqlite
 from eyespot.storage.text_files import json_of, refuse
@@ -42,20 +42,30 @@ _MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):])\s+")
 
 @dataclass(frozen=True)
 class RewritingModel:
-    """A language model that is asked for `count` wordings: `chat` sends it a prompt and gives its reply."""
+    """A language model that is asked once for `count` wordings of each text.
 
+    `chat` sends it a prompt and gives its reply; the wordings are kept in the ledger at `path`, under its name.
+    """
+
+    name: str
     chat: Chat
+    path: Path
     count: int = COUNT
 
     def __call__(self, words: str) -> list[str]:
-        """The wordings in the reply, each once and none that is the query itself."""
-        reply = self.chat(filled(PROMPT, {"words": words}, count=self.count))
-        return phrases(reply, words)[: self.count]
-
-    @property
-    def prompt(self) -> str:
-        """A digest of how it is asked: sixteen hex digits."""
-        return hashlib.sha256(f"{DATA}{PROMPT}\x1f{self.count}".encode()).hexdigest()[:16]
+        """Each wording once and none that is the query itself; an answer is on the disk before it is used."""
+        # With a digest of how it is asked
+        prompt = hashlib.sha256(f"{DATA}{PROMPT}\x1f{self.count}".encode()).hexdigest()[:16]
+        key = (self.name, prompt, words)
+        with closing(sqlite.connect(self.path, SCHEMA, settles=False)) as sql:
+            row = sql.execute("SELECT told FROM wordings WHERE model = ? AND prompt = ? AND words = ?", key).fetchone()
+            if row is None:
+                reply = self.chat(filled(PROMPT, {"words": words}, count=self.count))
+                wordings = phrases(reply, words)[: self.count]
+                values = (*key, json.dumps(wordings), time.time())
+                sql.execute("INSERT OR REPLACE INTO wordings VALUES (?, ?, ?, ?, ?)", values)
+                return wordings
+        return list(json.loads(row[0]))
 
 
 def phrases(reply: str, words: str = "") -> list[str]:
@@ -66,36 +76,15 @@ def phrases(reply: str, words: str = "") -> list[str]:
     return list(wordings.values())
 
 
-@dataclass(frozen=True)
-class Remembered:
-    """A model that is asked once for each text: its wordings are kept in the ledger at `path`, under its name."""
-
-    name: str
-    model: RewritingModel
-    path: Path
-
-    def __call__(self, words: str) -> list[str]:
-        """The wordings, from the ledger if it has them; an answer is on the disk before it is used."""
-        key = (self.name, self.model.prompt, words)
-        with closing(sqlite.connect(self.path, SCHEMA, settles=False)) as sql:
-            row = sql.execute("SELECT told FROM wordings WHERE model = ? AND prompt = ? AND words = ?", key).fetchone()
-            if row is None:
-                wordings = self.model(words)
-                values = (*key, json.dumps(wordings), time.time())
-                sql.execute("INSERT OR REPLACE INTO wordings VALUES (?, ?, ?, ?, ?)", values)
-                return wordings
-        return list(json.loads(row[0]))
-
-
-def chat_with(spec: str, budget: Budget | None = None) -> Chat:
-    """A chat with the language model of this name (`openai:MODEL`), paid from the budget.
+def chat_with(spec: str) -> Chat:
+    """A chat with the language model of this name (`openai:MODEL`).
 
     Raises `UsageError` for any other name. The chat raises `EyespotError` where there is no answer; it is empty where
     the model declines.
     """
     if not llms.is_language_model(spec):
         raise UsageError(f"{spec!r} is neither a file of terms nor a model that answers; name one, as in openai:MODEL")
-    model = llms.load(spec, budget=budget)
+    model = llms.load(spec)
 
     def chat(prompt: str) -> str:
         try:

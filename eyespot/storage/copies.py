@@ -254,14 +254,13 @@ def restore(sql: sqlite3.Connection, path: Path, tables: Iterable[str]) -> None:
 # -- after damage -------------------------------------------------------------------------------------------
 
 
-def rescue(path: Path) -> tuple[list[str], bool, bool]:
-    """Copies of all that is left of a damaged ledger's tables; in words what is lost.
+def rescue(path: Path) -> bool:
+    """Copies of all that is left of a damaged ledger's tables; whether that is sure to be all that it held.
 
-    Then whether pages held rows that the copies did not, and whether some that cannot be read may have. A ledger that
-    was closed, and that nobody wrote since, has copies of all: its pages may lie, and are not read. Else pages count
-    before copies, for they may be newer.
+    A ledger that was closed, and that nobody wrote since, has copies of all: its pages may lie, and are not read. Else
+    pages count before copies, for they may be newer.
     """
-    folder, lost, newer, unread = path.parent / FOLDER, [], False, False
+    folder, all_there = path.parent / FOLDER, True
     digests = sound_digests(folder)
     copied = {place.stem for place in folder.glob("*.parquet")}
     named = {name for (name,) in _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -271,20 +270,14 @@ def rescue(path: Path) -> tuple[list[str], bool, bool]:
         sound = place.exists() and _is_sound(place)
         if not re.fullmatch(r"\w+", table) or (sound and closed and _behind(table) not in digests):
             continue
+        all_there = False
         rows = [row for batch in _batches(place) for row in batch] if sound else []
         found, columns, at = _readable(path, table)
-        distinct = {tuple(row[key] for key in at): row for row in [*rows, *found]} if columns else {}
-        newer = newer or len({*found} - {*rows}) > 0
-        if distinct:
+        if distinct := {tuple(row[key] for key in at): row for row in [*rows, *found]} if columns else {}:
             _write_rows(place, columns, iter(distinct.values()))
         elif not sound:
             place.unlink(missing_ok=True)
-        if not columns and sound and name_of(path) in digests and _behind(table) not in digests:
-            unread = True  # a cut changes its date, as a write does
-        elif not columns:
-            lost.append(f"what was recorded in {table}" + (" since its last copy" if sound else ""))
-        lost += [f"{table} {what}" for what in _lost_rows(path, table, {key[0] for key in distinct})]
-    return lost, newer, unread
+    return all_there
 
 
 def _is_newer(path: Path, digests: Path) -> bool:
@@ -302,22 +295,6 @@ def _readable(path: Path, table: str) -> tuple[list[tuple[Any, ...]], dict[str, 
     rows = _both_ways(path, f"SELECT * FROM {table}", keys) if columns else []
     typed = (all(v is None or isinstance(v, kind) for v, kind in zip(row, kinds, strict=True)) for row in rows)
     return [row for row, is_typed in zip(rows, typed, strict=True) if is_typed], columns, at
-
-
-def _lost_rows(path: Path, table: str, there: set[Any]) -> list[str]:
-    """Rows that have numbers and are gone, each with what an index still says of it; no number is ever given up."""
-    if not any(name == "number" for (name,) in _rows(path, f"SELECT name FROM pragma_table_info('{table}') WHERE pk")):
-        return []
-    lost = {number: f"{number}" for number in range(1, max(there, default=0)) if number not in there}
-    for (index,) in _rows(path, f"SELECT name FROM pragma_index_list('{table}') WHERE NOT partial"):
-        columns = [name for (name,) in _rows(path, f"SELECT name FROM pragma_index_info('{index}')")]
-        for number, *values in _both_ways(
-            path, f"SELECT number, {', '.join(columns)} FROM {table} INDEXED BY {index}", columns
-        ):
-            if number not in there:
-                words = ", ".join(f"{name} {value}" for name, value in zip(columns, values, strict=True))
-                lost[number] = f"{number} ({words})"
-    return [lost[number] for number in sorted(lost)]
 
 
 def _is_sound(place: Path) -> bool:

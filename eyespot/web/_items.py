@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,9 @@ from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import CalibrationSummary
 from eyespot.web.found.results import RankedResult, Slice
 from eyespot.web.found.snapshot import Snapshot
+
+UNSAID = "id path thumbnail video taken taken_from position_from camera title author owner verdict"
+UNSAID += " licence license source url"
 
 
 def items_of(result: RankedResult, found: Slice) -> list[dict[str, Any]]:
@@ -80,6 +84,17 @@ def thumbnail_address(id: str, size: int = 320) -> str:
 def title_of(item: Mapping[str, Any]) -> str:
     """What an item is called: its title, else its file's name."""
     return str(item.get("title") or title_of_path(item["path"] or "") or item["id"])
+
+
+def known_words(item: Mapping[str, Any], title: str) -> str:
+    """What is known of a photo, for whoever does not see it; nothing of its file, its owner and its licence."""
+    words = [title, *filter(None, [str(item.get("taken") or "")[:10]])]
+    if item.get("latitude") is not None and item.get("longitude") is not None:
+        words.append(f"at {item['latitude']:.2f}, {item['longitude']:.2f}")
+    unsaid = UNSAID.split()
+    labels = ((name, value) for name, value in item.items() if name not in unsaid and isinstance(value, str))
+    words += islice((f"{name.replace('_', ' ')}: {value}" for name, value in labels if 0 < len(value) < 60), 4)
+    return ", ".join(words)
 
 
 def cursor_of(result: RankedResult, found: Slice) -> str | None:

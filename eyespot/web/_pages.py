@@ -18,6 +18,7 @@ from starlette.routing import Match
 from eyespot.html import WORLD, environment, tidy
 from eyespot.storage.digests import text_digest
 from eyespot.types import EyespotError, NothingFound, UsageError
+from eyespot.web._items import known_words
 from eyespot.web._problems import Problem, faults_text, phrase, problem_json, wants_page
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
@@ -60,6 +61,7 @@ def _static(name: str) -> tuple[bytes, str]:
 TEMPLATES = environment(HERE / "templates")
 # Where a browser finds a file of `static/`: another content has another address and may be kept for ever
 TEMPLATES.globals["static"] = lambda name: f"/static/{name}?v={_static(name)[1]}"
+TEMPLATES.globals["known_words"] = known_words
 TEMPLATES.filters["breakable"] = breakable
 
 

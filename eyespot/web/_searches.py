@@ -17,7 +17,7 @@ from eyespot.ledger.judgements import query_digest
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback, feedback_of
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
+from eyespot.types import EyespotError, Judgement, Mask, UsageError
 from eyespot.web._judges import Judges, refuse_misfit
 from eyespot.web._judging import verdicts_by
 from eyespot.web._ledgers import ServedLedger
@@ -155,16 +155,12 @@ class Searches:
         query = query_of(params, self.cache.uploads)
         if judge_key is None or query is None:
             raise UsageError("verdicts are on words or a picture, by whoever may judge; search without feedback")
-        if params.feedback == "mine":
-            return self.recorded(query, judge_key[0], judge_key[0])
-        return self.recorded(query, None if params.feedback == "everybody" else params.feedback)
-
-    def recorded(self, query: Query, whose: str | None, unknown: str | None = None) -> Feedback:
-        """Verdicts and clicks on a query, of all people or of one; those of `unknown` may be none."""
+        mine = judge_key[0] if params.feedback == "mine" else None  # who may have said nothing so far
+        whose = mine or (None if params.feedback == "everybody" else params.feedback)
         tables, digest = self.ledger.readable, query_digest(query)
-        key = (digest, whose, unknown, tables.judgements.last(digest), tables.clicks.latest(digest))
-        # Of 25,000 verdicts this takes 0.4 s, and every page of a search shows how many there are
-        return self._recorded.get(key, lambda: feedback_of(tables.judgements, tables.clicks, query, whose, unknown))
+        key = (digest, whose, mine, tables.judgements.last(digest), tables.clicks.latest(digest))
+        # Of 25,000 verdicts this takes 0.4 s
+        return self._recorded.get(key, lambda: feedback_of(tables.judgements, tables.clicks, query, whose, mine))
 
     def judged_rows(
         self, result: RankedResult, params: SearchParams, judge_key: JudgeKey | None

@@ -28,7 +28,7 @@ from eyespot.web.pictures import is_digest, keep, upload_jpeg, video_response
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
-Cursor = Annotated[str | None, Query(max_length=60, description="What `next` held; leave it out to begin.")]
+Cursor = Annotated[str | None, Query(max_length=60, description="What “next” held; leave it out to begin.")]
 Reader = Annotated[User, Depends(needs(Role.READER))]
 Annotator = Annotated[User, Depends(needs(Role.ANNOTATOR))]
 ThumbnailSize = Literal["128", "200", "320", "640", "1600"]
@@ -265,7 +265,7 @@ class JudgementFilter(BaseModel):
     picture: Digest = Field(default=None, description="Only on this picture, alone or with the words.")
     query: Name = Field(default=None, description="Only of this query, by its digest.")
     by: Name = Field(default=None, description="Only of this judge, such as person:ada.")
-    cursor: Name = Field(default=None, description="What `next` held; leave it out to begin.")
+    cursor: Name = Field(default=None, description="What “next” held; leave it out to begin.")
     limit: int = Field(default=100, ge=1, le=500, description="How many.")
 
 

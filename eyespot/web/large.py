@@ -91,10 +91,8 @@ def _reasons(state: AppState, given: SearchParams, id: str, judge_key: JudgeKey 
         result = state.searches.run(given.plain, judge_key)
         if (row := result.snapshot.row_of(id)) is None:
             return []
-        cosine = float(result.snapshot.vector(row) @ result.vector[0])
-        similarity = f"it looks like the query: {cosine:.3f} of 1"
         notes = reasons(result.snapshot.collection, result.query or Query("q", ()), result.header, [row])[0]
-        return [similarity if note.code == "look" else str(note) for note in notes] or [similarity]
+        return [str(note) for note in notes] or ["it looks like the query"]
     return []
 
 

@@ -42,10 +42,13 @@ class Thumbnails:
         self.folder = folder
         self._decoding, self._making = BoundedSemaphore(AT_ONCE), [Lock() for _ in range(64)]
 
-    def jpeg(self, snapshot: Snapshot, id: str, size: int) -> bytes:
-        """A photo at most `size` pixels wide and high; `Problem` where there is none to show."""
-        row = snapshot.row_of(id)
-        if row is None or size not in SIZES:
+    def jpeg(self, snapshot: Snapshot, id: str, size: int, *, row: int | None = None) -> bytes:
+        """A photo at most `size` pixels wide and high; `Problem` where there is none to show.
+
+        `row`: where the snapshot has it (-1: nowhere), if that is known.
+        """
+        row = snapshot.row_of(id) if row is None else row
+        if row is None or row < 0 or size not in SIZES:
             raise Problem(404, "there is no such picture, or not in this size")
         place = self.place(id, size)
         with suppress(FileNotFoundError):

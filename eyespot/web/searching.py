@@ -11,7 +11,6 @@ from urllib.parse import quote, quote_plus
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from eyespot.ledger.judgements import PERSON
 from eyespot.search.nearest import recall_of
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import (
@@ -71,10 +70,9 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
     try:
         snapshot = state.snapshots.current(given.encoder)
         # The state of the judge in whose order the hits stand; before the hits, so that it is never ahead of them
-        judged = given.rerank is not None and given.something
-        judging = (
-            judging_of(state, state.searches.run(given.plain, judge_key_of(person)), given, person) if judged else None
-        )
+        judging = None
+        if given.rerank is not None and given.something:
+            judging = judging_of(state, state.searches.run(given.plain, judge_key_of(person)), given, person)
         hits = _hits(state, given, cursor, person)
         more = _about(state, given, hits.result, person) | {"judging": judging}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
@@ -124,8 +122,7 @@ def alike(request: Request, state: State, given: Given, id: str) -> Response:
     rows = list(dict.fromkeys(rows))[:ALIKE]
     items = judged_items(state, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
     template = "hits.html" if request.headers.get("hx-request") else "alike.html"
-    shown = PageHits(items, None)
-    return page(request, template, params=given, hits=shown, result=None, member=True, **helpers(given))
+    return page(request, template, params=given, hits=PageHits(items, None), result=None, member=True, **helpers(given))
 
 
 @router.get("/photo/{id:path}")
@@ -163,7 +160,6 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
     kind, seen = read_cursor(cursor) if cursor else ("", 0)
     if not given.something:
         snapshot = state.snapshots.current(given.encoder)
-        # The gallery's own order, under the filter
         mask = state.searches.mask(given, snapshot)
         rows = (seen + np.flatnonzero(mask[seen:])[: PAGE + 1]).tolist()
         if not rows and not seen:
@@ -209,18 +205,17 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
     """How many hits are relevant, who could re-rank them, their tabs by verdict, and what could move the search."""
     judge_key = judge_key_of(person)
     about: dict[str, Any] = {"judging": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
-    about |= {"tabs": None, "moves": None, "auditable": False}
+    about |= {"tabs": None, "moves": None, "auditable": False, "countable": False}
     if result is None:
         return about
-    if not result.judged:  # a judge's order has no calibration
-        about["known"] = state.searches.calibration(result, judge_key)
+    plain = not result.judged  # a judge's order has no calibration
+    about["known"] = state.searches.calibration(result, judge_key) if plain else None
     if result.query is None:
         return about
-    if not result.judged:
-        about |= {"can_spread": judge_key is not None, "judges": list(state.judges.named)}
-        about["countable"] = judge_key is not None and can_count(given)
+    about["judges"] = list(state.judges.named) if plain else []
     if judge_key is None:
         return about
+    about |= {"can_spread": plain, "countable": plain and can_count(given)}
     whole = result if given.verdict is None else result.origin or result
     about["tabs"] = counted(whole, state.searches.judged_rows(whole, given, judge_key))
     # The same words taken in by the annotators' pages have the same verdicts
@@ -228,11 +223,7 @@ def _about(state: AppState, given: SearchParams, result: RankedResult | None, pe
     about["auditable"] = not others and term.weight == 1 and term.text == " ".join((given.q or "").split())
     if result.options.by == "words":
         return about
-    known = state.searches.recorded(result.query, judge_key[0], judge_key[0])
-    whose = {None: None, "mine": "your", "everybody": "everybody’s"}.get(given.feedback, "")
-    whose = f"{str(given.feedback).removeprefix(PERSON)}’s" if whose == "" else whose
-    sentence = str(result.moved.note) if result.moved else ""
-    return about | {"moves": {"yes": len(known.yes), "no": len(known.no), "whose": whose, "sentence": sentence}}
+    return about | {"moves": {"whose": given.feedback, "sentence": str(result.moved.note) if result.moved else ""}}
 
 
 def judged_items(
@@ -257,9 +248,8 @@ def helpers(given: SearchParams) -> dict[str, Any]:
     def drawn_by(id: str, which: str) -> str:
         if id not in drawn:
             return f"/?{addresses[which]}&{which}={quote_plus(id)}"
-        like, unlike = _without(given.like, id), _without(given.unlike, id)
-        both = {"like": like, "unlike": unlike}
-        both |= {which: (*both[which], id)}
+        both = {"like": _without(given.like, id), "unlike": _without(given.unlike, id)}
+        both[which] = (*both[which], id)
         return "/?" + given.address(**both, by=by_look if both["like"] else given.by)
 
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -109,7 +110,8 @@ def test_a_folder_has_version_citation_and_checksums_that_sha256sum_takes(built:
 
     assert (report["at"], report["version"]) == (str(out), "1.2.0") and report["red"] >= 1  # seven queries are too few
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert json.loads((out / "croissant.json").read_text())["version"] == "1.2.0"
+    described = json.loads((out / "croissant.json").read_text())
+    assert described["version"] == "1.2.0" and re.fullmatch(r"\d{4}-\d\d-\d\d", described["datePublished"])
     cited = yaml.safe_load((out / "CITATION.cff").read_text())
     assert (cited["version"], cited["license"], cited["authors"]) == (
         "1.2.0",

@@ -109,14 +109,9 @@ def places(data: Path, run: Path, own: Path, few_gallery: Path, tmp_path: Path) 
     return {"data": data, "run": run, "own": own, "gallery": few_gallery, **named}
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_is_wrong_is_one_sentence(words: str, places: dict[str, Path]) -> None:
-    refuses("eval", *shlex.split(words.format(**places)))
-
-
-@pytest.mark.parametrize("words", NOT_FOUND)
-def test_where_nothing_is_left_to_score_the_code_is_4(words: str, places: dict[str, Path]) -> None:
-    refuses("eval", *shlex.split(words.format(**places)), code=4)
+@pytest.mark.parametrize(("words", "code"), [*((words, 2) for words in REFUSED), *((words, 4) for words in NOT_FOUND)])
+def test_what_is_wrong_is_one_sentence(words: str, code: int, places: dict[str, Path]) -> None:
+    refuses("eval", *shlex.split(words.format(**places)), code=code)
 
 
 def test_list_names_every_benchmark() -> None:

@@ -20,7 +20,7 @@ from eyespot.adapters import linear, quari
 from tests import tiny_models
 from tests.cli.conftest import done, run_json
 from tests.lazy_import import requires, without
-from tests.search.test_onnx_ranker import ranker
+from tests.search.test_local import ranker
 from tests.worlds import mini_ilias
 
 pytestmark = [

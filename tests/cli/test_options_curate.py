@@ -87,21 +87,50 @@ def test_which_observations_are_wanted(export: Path, words: str, dropped: dict[s
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ("--clusters 0", 2),
-        ("--space-km 0", 2),
-        ("--time-days 0", 2),
-        ("--face 1.5", 2),
-        ("--threads 0", 2),
-        ("--groups families", 2),
-        ("--mapping nowhere.csv", 1),
+        ("", 2),
+        *((f"--out set {option} 0", 2) for option in ("--clusters", "--space-km", "--time-days", "--threads")),
+        *((f"--out set {wrong}", 2) for wrong in ("--face 1.5", "--groups families", "--years last", "--memory nan")),
+        ("--out set --mapping nowhere.csv", 1),
+        ("--out set --photos nowhere", 2),
+        ("--out set --years 1999", 4),
+        ("--out photos", 2),
+        ("--dry-run --sample 0", 2),
+        ("--dry-run --licence CC0", 4),
     ],
 )
 def test_what_makes_no_collection_is_refused(export: Path, words: str, code: int) -> None:
-    refuses("build", "inat", export, "--out", export.parent / "set", *words.split(), code=code)
+    refuses("build", "inat", "export", *words.split(), code=code, cwd=export.parent)
 
 
-def test_a_licence_that_leaves_nothing_is_named(export: Path) -> None:
-    refuses("build", "inat", export, "--dry-run", "--licence", "CC0", code=4)
+CHECKS = ("--check", "decode", "--check", "empty")
+
+
+@pytest.mark.long
+def test_a_collection_that_opens_in_index(export: Path) -> None:
+    world = export.parent
+    report = run_json("build", "inat", "export", "--out", "set", "--photos", "photos", *CHECKS, cwd=world)
+    assert (report["pictures"], report["failed"]) == (3, 0)
+    assert report["steps"][1]["dropped"] == {"another quality grade": 1}
+    done("index", "set/train.json", "-g", "gallery", cwd=world)
+    (item,) = run_json("search", "bird", "-g", "gallery", "--label", "category=Parus major", cwd=world)["items"]
+    assert (item["license"], item["class"], item["latitude"]) == ("CC BY 4.0", "Aves", 50.0)
+
+
+@pytest.mark.long
+def test_without_photos_it_says_what_to_fetch_and_a_missing_one_is_a_failure(export: Path) -> None:
+    world = export.parent
+    shown = done("build", "inat", "export", "--out", "set", cwd=world)
+    (world / "photos" / "1.jpg").unlink()
+    done("build", "inat", "export", "--out", "set", "--photos", "photos", *CHECKS, cwd=world, code=3)
+    assert "download.csv" in shown.stderr
+    assert shown.stdout.splitlines()[1] == "filtered     4 in, 3 kept; 1 another quality grade"
+
+
+@pytest.mark.long
+def test_a_trial_counts_only(export: Path) -> None:
+    report = run_json("build", "inat", "export", "--dry-run", "--sample", "2", cwd=export.parent)
+    assert (report["steps"][0]["came"], report["first"]) == (2, 2)
+    assert sorted(path.name for path in export.parent.iterdir()) == ["export", "photos"]
 
 
 def captions(out: Path) -> list[str]:
@@ -199,6 +228,27 @@ def test_a_trial_of_rmir_asks_about_few_photos(rmir_photos: Path, tmp_path: Path
     assert b"JFIF" not in b"".join(path.read_bytes() for path in (tmp_path / "trial/set/mteb").rglob("*.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("verb", "photos"), [("rmir", 1), *(pytest.param("recos", photos, marks=pytest.mark.long) for photos in (1, 3))]
+)
+def test_a_preview_shows_its_photos_and_is_paid_for_once(
+    verb: str, photos: int, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with Double(then=script_of(verb)) as server:
+        line = line_of(verb, tmp_path, request.getfixturevalue(f"{verb}_photos"), server.url)
+        preview = run_json(*line, "--preview", photos)
+        paid = len(server.seen)
+        whole = run_json(*line)
+
+    assert len(preview["records"]) == photos and preview["spent"]["calls"] == paid > 0
+    assert preview["spent"]["money"] is None  # at a price that nobody knows
+    made = sum(map(len, whole["queries"].values())) if verb == "rmir" else whole["versions"]["v0"]["captions"]
+    assert (tmp_path / "out" / "preview.html").is_file() and made > 0
+    assert sum(step["calls"] for step in whole["steps"]) == len(server.seen)
+
+
 COLLECT = '[steps.subtasks.colour]\ncount = 4\nwords = ["red", "blue", "green", "white"]'
 
 
@@ -208,6 +258,7 @@ def line_of(verb: str, place: Path, photos: Path, url: str) -> Sequence[object]:
         few = {"inputs": "count = 3", "questions": "workers = 1"}
         return "build", "rmir", rmir.recipe(place, photos, rmir.behind(url), **few), "--out", place / "out"
     settings = {"draw": "subtasks = {}", "collect": COLLECT, "caption": 'model = "writer"\nworkers = 1'}
+    settings["discriminate"] = 'model = "writer"\nk = 2\ntemperature = 0.01\neta = 0.9\nrounds = 2\nat_limit = "keep"'
     named = recos.recipe(place, photos, recos.behind(url), **settings)
     return "build", "recos", named, "-g", f"own={photos}", "--out", place / "out"
 
@@ -249,7 +300,6 @@ def test_a_lossy_run_leaves_the_set(verb: str, table: str, tmp_path: Path, reque
     with Double(then=script_of(verb)) as server:
         line = line_of(verb, tmp_path, request.getfixturevalue(f"{verb}_photos"), server.url)
         recipe = Path(str(line[2]))
-        recipe.write_text(recipe.read_text().replace("k = 4", "k = 2"))
         done(*line)
         found.append((out / "set" / f"{table}.parquet").read_bytes())
         recipe.write_text(recipe.read_text().replace("seed = 3", "seed = 4"))

@@ -1,4 +1,4 @@
-"""`eyespot publish`, and the other verbs with the address of a published gallery: what each brings from there."""
+"""`eyespot publish`, and the other verbs with the address of a published gallery, each over a whole copy of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.gallery import disk
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.made_once import made_once
@@ -53,7 +52,6 @@ def test_a_plain_folder_is_an_address_too(tmp_path: Path) -> None:
 
 
 OTHER = second_encoder()
-BOTH = {"starter", OTHER}
 
 
 def make_two_spaces(folder: Path) -> None:
@@ -74,36 +72,25 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         assert place.read_bytes() == originals[place.relative_to(place.parents[2])].read_bytes()
 
 
-def spaces_there(tmp_path: Path) -> set[str]:
-    """The encoders whose vectors and codes have come, each of both shards; the facts have come in any case."""
-    (copy,) = (tmp_path / "cache" / "eyespot" / "galleries").iterdir()
-    assert len(list(copy.glob("shards/*/items.parquet"))) == 2
-    stems = {stem: space.encoder for stem, space in disk.read_header(copy).spaces.items()}
-    there = {encoder: len(list(copy.glob(f"shards/*/{stem}.*"))) for stem, encoder in stems.items()}
-    assert set(there.values()) <= {0, 14}  # vectors, note and five files of codes of two shards
-    return {encoder for encoder, files in there.items() if files}
-
-
 @pytest.mark.parametrize(
-    ("words", "code", "spaces"),
+    ("words", "code"),
     [
-        ("search stripes", 0, {"starter"}),
-        ("search stripes -e OTHER", 0, {OTHER}),
-        ("search stripes -e starter --where width>100", 0, {"starter"}),
-        ("search stripes -e nowhere", 2, set()),
-        ("duplicates", 4, {"starter"}),
-        ("export npy {folder}/out", 0, {"starter"}),
-        ("export npy {folder}/out -e OTHER", 0, {OTHER}),
-        ("tune", 4, {"starter"}),  # six pictures are too few
-        ("tune -e OTHER", 4, {OTHER}),
-        ("failures", 2, set()),
-        ("doctor", 0, BOTH),
+        ("search stripes -e OTHER", 0),
+        ("search stripes -e starter --where width>100", 0),
+        ("search stripes -e nowhere", 2),
+        ("duplicates", 4),
+        ("export npy {folder}/out -e OTHER", 0),
+        ("tune", 4),  # six pictures are too few
+        ("failures", 2),
+        ("doctor", 0),
     ],
 )
-def test_a_verb_brings_its_space(store: str, tmp_path: Path, words: str, code: int, spaces: set[str]) -> None:
+def test_a_verb_works_on_a_whole_copy(store: str, tmp_path: Path, words: str, code: int) -> None:
     done(*words.format(folder=tmp_path).replace("OTHER", OTHER).split(), "-g", store, code=code)
 
-    assert spaces_there(tmp_path) == spaces
+    (copy,) = (tmp_path / "cache" / "eyespot" / "galleries").iterdir()
+    there = {place.relative_to(copy) for place in copy.glob("shards/*/[!.]*")}
+    assert there == {place.relative_to(tmp_path / "gallery") for place in (tmp_path / "gallery").glob("shards/*/*")}
 
 
 @pytest.mark.parametrize("words", ["index --repair", "compact"])
@@ -113,16 +100,14 @@ def test_a_verb_that_writes_brings_nothing(store: str, tmp_path: Path, words: st
     assert not (tmp_path / "cache" / "eyespot").exists()
 
 
-def test_an_evaluation_brings_the_space_of_its_encoder(store: str, tmp_path: Path) -> None:
+def test_an_evaluation_takes_an_address(store: str, tmp_path: Path) -> None:
     items = run_json("search", "stripes", "-g", tmp_path / "gallery")["items"]
     worlds.own_set(tmp_path / "own", [{"id": "q1", "text": "stripes"}], {"q1": [items[0]["id"]]})
 
     done("eval", "own", "--data", tmp_path / "own", "-g", store, "-e", OTHER)
 
-    assert spaces_there(tmp_path) == {OTHER}
 
-
-def test_a_server_brings_the_space_of_its_encoder(store: str, tmp_path: Path) -> None:
+def test_a_server_takes_an_address(store: str, tmp_path: Path) -> None:
     pytest.importorskip("fastapi")
     testclient = pytest.importorskip("fastapi.testclient")
     from eyespot.cli.settings import gallery_here
@@ -131,7 +116,6 @@ def test_a_server_brings_the_space_of_its_encoder(store: str, tmp_path: Path) ->
     settings = ServerSettings(gallery_here(Path(store)), "starter", hosts=None, cache=tmp_path / "pages")
     with testclient.TestClient(application(settings), base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
         assert len(client.get("/v1/search", params={"q": "stripes"}).json()["items"]) == 6
-    assert spaces_there(tmp_path) == {"starter"}
 
 
 def test_a_second_search_needs_no_more_files(store: str, tmp_path: Path) -> None:
@@ -140,5 +124,4 @@ def test_a_second_search_needs_no_more_files(store: str, tmp_path: Path) -> None
         shutil.rmtree(shard)
 
     assert run_json("search", "stripes", "-g", store)["items"] == first["items"]
-    refused = done("search", "stripes", "-g", store, "-e", OTHER, code=1)
-    assert f"eyespot publish {store} --check" in refused.stderr
+    done("search", "stripes", "-g", store, "-e", OTHER)

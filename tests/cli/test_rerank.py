@@ -79,11 +79,21 @@ def test_a_dry_run_asks_nothing(few_gallery: Path, ledger: Path) -> None:
         "--rerank person:ada --judge batch=2",
         "--rerank encoder:starter --judge batch=2",
         "--expand no-such-file.json",
+        "--rerank openai:tiny --likely 0.5",
+        "--rerank openai:tiny --accuracy 1,1",
+        "--rerank openai:tiny --calibrate 5 --accuracy 0.9",
+        "--rerank openai:tiny --calibrate 5 --accuracy 0.9,0.8,5",
+        "--rerank openai:tiny --calibrate 5 --accuracy 0.5,0.5",
+        "--rerank openai:tiny --calibrate 5 --blend 0.5",
+        *(f"--rerank openai:tiny --calibrate 5 --likely 0.5{more}" for more in ("", " --dry-run", " --accuracy 1,1")),
+        *(f"--rerank openai:tiny --judge {how}" for how in ("key=secret", "workers=many", "workers=0", "answer=songs")),
+        "--rerank openai:tiny --judge requests_per_minute=0",
     ],
 )
-def test_what_is_wrong_is_one_sentence(words: str, few_gallery: Path, ledger: Path) -> None:
-    pytest.importorskip("openai")
+def test_what_is_wrong_is_one_sentence(words: str, few_gallery: Path, ledger: Path, server: Double) -> None:
     refuses("search", "a tower", "-g", few_gallery, "--ledger", ledger, *words.split())
+
+    assert not server.seen
 
 
 @pytest.mark.long
@@ -278,35 +288,6 @@ def test_a_model_alone_has_an_opinion_and_no_count(thirty: Path, ledger: Path, t
     assert shown.stdout == run_search("a tower", "-g", thirty, "-k", 30).stdout
     for text in (shown.stderr, (tmp_path / "hits.html").read_text()):
         assert "12 of the 12 pictures" in text and "are expected" not in text and "is a probability" not in text
-
-
-@pytest.mark.parametrize("more", ["", "--dry-run", "--accuracy 1,1"])
-def test_likely_needs_a_verified_model(more: str, thirty: Path, ledger: Path, towers: Double) -> None:
-    refuses("search", *unverified("a tower", thirty, ledger), "--likely", 0.5, *more.split())
-
-    assert not towers.seen
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        "--likely 0.5",
-        "--accuracy 1,1",
-        "--calibrate 5 --accuracy 0.9",
-        "--calibrate 5 --accuracy 0.9,0.8,5",
-        "--calibrate 5 --accuracy 0.5,0.5",
-        "--calibrate 5 --blend 0.5",
-        "--judge key=secret",
-        "--judge workers=many",
-        "--judge workers=0",
-        "--judge answer=songs",
-        "--judge requests_per_minute=0",
-    ],
-)
-def test_what_is_wrong_with_a_calibration_is_one_sentence(more: str, thirty: Path, towers: Double) -> None:
-    refuses("search", "a tower", "-g", thirty, "--rerank", "openai:tiny", *more.split())
-
-    assert not towers.seen
 
 
 def test_a_judge_can_be_told_how_to_answer_and_where(thirty: Path, ledger: Path, towers: Double) -> None:

@@ -24,17 +24,6 @@ def test_every_format_has_help_with_the_filters_of_a_search() -> None:
         assert all(option in output for option in filters), name
 
 
-def test_what_fits_the_filters_and_ids_is_written(sample_gallery: Path, tmp_path: Path) -> None:
-    ids = [item["id"] for item in run_json("search", "a fish", "-g", sample_gallery, "-k", 20)["items"]]
-    (tmp_path / "ids.txt").write_text("\n".join([*ids[:5], ""]))
-
-    line = ("export", "coco", "out", "-g", sample_gallery, "--ids", "ids.txt", "--where", "width > 10")
-    rows = run_json(*line, cwd=tmp_path)["rows"]
-
-    dataset = json.loads((tmp_path / "out" / "annotations.json").read_text())
-    assert {image["eyespot_id"] for image in dataset["images"]} == set(ids[:5]) and rows == 5
-
-
 @pytest.mark.long
 def test_licences_travel_with_the_names_that_they_ask_for(sample_gallery: Path, tmp_path: Path) -> None:
     shown = done("export", "webdataset", "out", "-g", sample_gallery, "--shard-rows", 100, cwd=tmp_path)
@@ -119,7 +108,14 @@ def filters(place: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("option", "numbers"),
-    [("--where", "01235"), ("--after", "12345"), ("--before", "01234"), ("--near", "01234"), ("--label", "024")],
+    [
+        ("--where", "01235"),
+        ("--after", "12345"),
+        ("--before", "01234"),
+        ("--near", "01234"),
+        ("--label", "024"),
+        ("--ids", "024"),
+    ],
 )
 def test_each_filter_chooses_alone(place: Path, tmp_path: Path, option: str, numbers: str) -> None:
     line = ("export", "parquet", tmp_path / "out", "-g", place / "gallery", option, filters(place)[option])
@@ -169,11 +165,13 @@ def test_vectors_are_halved_and_pictures_are_put_into_tables(place: Path, tmp_pa
 
 def test_columns_become_categories_and_splits(place: Path, tmp_path: Path) -> None:
     gallery = place / "gallery"
-    run_json("export", "coco", tmp_path / "coco", "-g", gallery, "--category", "species")
+    line = ("export", "coco", tmp_path / "coco", "-g", gallery, "--ids", place / "ids.txt", "--category", "species")
+    run_json(*line)
     run_json("export", "imagefolder", tmp_path / "split", "-g", gallery, "--category", "kind", "--split", "kind")
-    categories = json.loads((tmp_path / "coco" / "annotations.json").read_text())["categories"]
+    dataset = json.loads((tmp_path / "coco" / "annotations.json").read_text())
 
-    assert [category["name"] for category in categories] == ["Turdus merula"]
+    assert [category["name"] for category in dataset["categories"]] == ["Turdus merula"]
+    assert {image["eyespot_id"] for image in dataset["images"]} == set((place / "ids.txt").read_text().split())
     assert {path.parent.name for path in (tmp_path / "split").rglob("metadata.parquet")} == {"bird", "mammal"}
 
 

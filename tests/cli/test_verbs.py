@@ -227,6 +227,7 @@ def test_what_nobody_foresaw_is_one_sentence_too(tmp_path: Path) -> None:
 
 def test_doctor_knows_versions_encoders_and_a_pinned_blas(sample_gallery: Path) -> None:
     report = run_json("doctor", "-g", sample_gallery, OPENBLAS_CORETYPE="Haswell")
+    assert f'next: eyespot search "a heron" -g "{sample_gallery}"' in done("doctor", "-g", sample_gallery).stdout
 
     assert {"eyespot", "python", "numpy", "onnxruntime", "torch"} <= report["versions"].keys()
     assert {"starter", "open_clip", "hf", "onnx"} <= report["encoders"].keys()

@@ -16,7 +16,7 @@ from eyespot.curate.recos.captions import (
     FINE,
     OVER_DETAILED,
     UNDER_DETAILED,
-    Discriminability,
+    Rewriting,
     entropies,
     histogram,
 )
@@ -226,13 +226,13 @@ def test_at_temperature_1_no_caption_passes_the_band_and_at_a_lower_one_they_par
     nearest = np.sort(images @ images.T, axis=1)[:, -11:-1]  # an image's own caption is left out
     raw, sharp = (entropies(nearest, temperature) for temperature in (1.0, 0.03))
 
-    criterion = Discriminability(10, eta=0.9)
+    criterion = Rewriting(10, eta=0.9)
     assert {criterion.verdict(value) for value in raw} == {UNDER_DETAILED}
     assert {criterion.verdict(value) for value in sharp} >= {FINE, UNDER_DETAILED}
 
 
 def test_the_band_is_the_papers_and_holds_its_ends() -> None:
-    how = Discriminability(k=4, eta=0.5)
+    how = Rewriting(k=4, eta=0.5)
     low, high = how.band
     assert (low, high) == pytest.approx((math.log(4) / 4, 3 * math.log(4) / 4))
     verdicts = [how.verdict(value) for value in (0.0, low, 0.7, high, math.log(4))]
@@ -241,7 +241,7 @@ def test_the_band_is_the_papers_and_holds_its_ends() -> None:
 
 @given(st.lists(st.floats(0, math.log(10)), max_size=50))
 def test_the_histogram_loses_no_caption(values: list[float]) -> None:
-    rows = histogram(values, values[:3], Discriminability(k=10)).rows
+    rows = histogram(values, values[:3], Rewriting(k=10)).rows
     assert [sum(row[at] for row in rows) for at in (1, 2)] == [len(values), len(values[:3])]
 
 
@@ -250,7 +250,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         entropies(np.array([[0.5, np.nan]]), 1.0)
     for wrong in ({"k": 1}, {"temperature": 0.0}, {"eta": 0.0}, {"eta": 1.5}):
         with pytest.raises(UsageError):
-            Discriminability(**wrong)
+            Rewriting(**wrong)
 
 
 def test_licences_that_are_unclear_are_none_and_those_that_forbid_something_are_counted() -> None:

@@ -22,12 +22,11 @@ from eyespot.formats.imports.registered import take_in
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.reading import reading
-from eyespot.gallery.view import Gallery
 from eyespot.ledger.judgements import Judgements
-from eyespot.search.index_choice import Measured, building, open_index, rebuild_index, store_index, stored_of
+from eyespot.search.index_choice import Measured, building, open_index, store_index, stored_of
 from eyespot.storage.digests import CHANGED
 from eyespot.storage.sqlite import DamagedLedger
-from eyespot.types import Encoder, Exchange, EyespotError, Judgement, Query, Term, UsageError, Verdict, no_progress
+from eyespot.types import Encoder, Exchange, EyespotError, Judgement, Query, Term, Verdict, no_progress
 from tests.command import run_eyespot
 from tests.lazy_import import requires
 from tests.wording import raises
@@ -169,13 +168,13 @@ def test_what_a_killed_run_added_survives(gallery: Path, later: bool) -> None:
     assert not [note for note in summary.notes if "lost" in note]
 
 
-def test_a_lost_verdict_is_named(gallery: Path) -> None:
-    """Its page is damaged, and there was no copy of it yet; the index of the table still knows it."""
+def test_what_may_be_lost_is_stated_with_the_old_file(gallery: Path) -> None:
+    """Its page is damaged, and there was no copy of it yet."""
     killed_after(gallery, range(20, 23), log=False)
     overwrite_first_page(gallery, "judgements")
-    (sentence,) = [note for note in repaired(gallery).notes if "lost for good" in note]
-    for number in (21, 22, 23):
-        assert f"judgements {number} (" in sentence and f"image {number - 1:03d}" in sentence
+    assert [
+        note for note in repaired(gallery).notes if "since its last copy" in note and "ledger.sqlite.damaged" in note
+    ]
     assert len(judged(gallery)) == 20 and (gallery / "ledger.sqlite.damaged").exists()
 
 
@@ -189,7 +188,7 @@ def test_a_cut_of_a_closed_ledger_is_called_no_loss(gallery: Path, size: int) ->
 
 
 def test_what_another_program_wrote_before_a_cut_is_told_of(gallery: Path) -> None:
-    """Nothing can tell such a ledger from one that was only cut, so the old file stays, and the note says why."""
+    """Nothing tells such a ledger from one that was only cut, so the old file stays, and the note says why."""
     with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql, sql:
         sql.execute("UPDATE judgements SET reason = 'by hand'")
     os.truncate(gallery / "ledger.sqlite", 20_000)
@@ -255,15 +254,16 @@ def test_a_cut_of_a_ledger_that_was_never_closed_is_called_a_loss(gallery: Path)
     os.truncate(gallery / "ledger.sqlite", 20_000)
     notes = repaired(gallery).notes
     assert len(judged(gallery)) == 20 and (gallery / "ledger.sqlite.damaged").exists()
-    assert [note for note in notes if "lost for good" in note and "last copy" in note]
+    assert [note for note in notes if "since its last copy" in note]
 
 
 def test_a_damaged_log_is_noticed(gallery: Path) -> None:
     killed_after(gallery, range(20, 30))
     flip(gallery / "ledger.sqlite-wal", 32 + 24 + 100)
     (fault,) = faults(gallery, no_progress)
-    repaired(gallery)
+    notes = repaired(gallery).notes
     assert fault.file == "ledger.sqlite" and "log" in fault.reason
+    assert [note for note in notes if "since its last copy" in note]
     assert judged(gallery)[:20] == [f"{image:03d}" for image in range(20)]
     assert faults(gallery, no_progress) == []
 
@@ -368,34 +368,22 @@ def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "gallery"
 
 
-def test_an_index_is_built_again_to_the_bit(indexed: Path) -> None:
-    view = opened(indexed)
-    folder = indexed / "indexes" / view.stem / "faiss"
-    before = contents(folder)
+def test_a_damaged_index_is_removed_with_the_line_that_builds_it_again(indexed: Path, tmp_path: Path) -> None:
+    sound = shutil.copytree(indexed, tmp_path / "sound")
     for name in ("part-00000.faiss", "layout.json", "settings.json", "digests.txt"):
+        shutil.rmtree(indexed)
+        shutil.copytree(sound, indexed)
+        view = opened(indexed)
+        folder = indexed / "indexes" / view.stem / "faiss"
         flip(folder / name, 60)
 
         assert [fault.file for fault in faults(indexed, no_progress)] == [f"indexes/{view.stem}/faiss/{name}"]
         if name == "part-00000.faiss":
-            with pytest.raises(EyespotError, match=f"{name}.*eyespot index --repair -g"):
+            with pytest.raises(EyespotError, match=f"{name}.*eyespot tune -g"):
                 open_index(view, "faiss")
-        rebuild_index(view, "faiss")
-        assert contents(folder) == before and faults(indexed, no_progress) == []
-
-
-def test_an_index_of_changed_vectors_or_without_settings_says_what_is_lost(indexed: Path) -> None:
-    view, other = opened(indexed), indexed.with_name("other")
-    shutil.copytree(indexed, other)
-    for name in ("settings.json", "settings.second.json"):
-        (indexed / "indexes" / view.stem / "faiss" / name).write_text("{}")
-    with raises(EyespotError):
-        rebuild_index(view, "faiss")
-
-    np.save(other / "shards/00000" / f"{view.stem}.npy", np.eye(2000, 16, dtype=np.float32))
-    for place in (other / "shards").rglob("digests.txt"):
-        place.unlink()
-    with raises(UsageError):
-        rebuild_index(Gallery(other).view(view.stem), "faiss")
+        summary = index_gallery(indexed, encoders=(), repair=True)
+        removed = [note for note in summary.notes if f"eyespot tune -e {view.stem} -g" in note]
+        assert folder.exists() == (name == "digests.txt") != bool(removed) and summary.damaged == []
 
 
 @pytest.mark.parametrize("pattern", ["shards/00000/items.parquet", "shards/00000/starter-????????.npy", "gallery.toml"])

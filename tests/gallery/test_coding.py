@@ -49,10 +49,25 @@ def test_half_vectors_are_those_of_the_encoder_rounded_and_stay_so(tmp_path: Pat
     assert np.array_equal(half, whole.astype(np.float16)) and half.dtype == more.dtype == np.float16
 
 
-def test_codes_come_with_every_shard_once_they_are_wanted(coded: Path, photos: Path) -> None:
+def test_codes_come_with_every_shard_and_alike_where_they_were_lost_or_vectors_are_new(
+    coded: Path, photos: Path
+) -> None:
+    place = next(coded.rglob("*.codes.npy"))
+    before = place.read_bytes()
+    place.unlink()
+    assert opened(coded).codes is None  # a gallery whose codes are not whole is searched without
+    index_gallery(coded)
+    assert place.read_bytes() == before
+
     draw(photos / "new.jpg", 77)
     index_gallery(coded)
-    assert [codes and len(codes.codes) for codes in opened(coded).codes or ()] == [9, 1]
+    view = opened(coded)
+    assert [codes and len(codes.codes) for codes in view.codes or ()] == [9, 1]
+
+    note = disk.read_note(view.shards[0], view.stem)
+    assert note is not None
+    disk.write_vectors(view.shards[0], np.array(view.blocks[0])[::-1], note)
+    assert not has_codes(view.shards[0] / view.stem)
 
 
 @pytest.mark.parametrize("lost", [".codes.npy", ".match.npy", ".bounds.npy", "another form"])
@@ -74,15 +89,6 @@ def test_a_shard_without_codes_is_scanned_alone(tmp_path: Path, photos: Path, lo
     assert np.array_equal(found.rows, true.rows) and np.array_equal(found.scores, true.scores)
 
 
-def test_codes_that_were_lost_are_made_again_alike(coded: Path) -> None:
-    place = next(coded.rglob("*.codes.npy"))
-    before = place.read_bytes()
-    place.unlink()
-    assert opened(coded).codes is None  # a gallery whose codes are not whole is searched without
-    index_gallery(coded)
-    assert place.read_bytes() == before
-
-
 def test_a_coded_import_whose_vectors_are_away_stops_nothing(tmp_path: Path, photos: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(4, dtype=np.float32))
     take_in(tmp_path / "g", npy.source([tmp_path / "vectors.npy"]), "open_clip:a/b")
@@ -90,14 +96,6 @@ def test_a_coded_import_whose_vectors_are_away_stops_nothing(tmp_path: Path, pho
     (tmp_path / "vectors.npy").unlink()
     done = index_gallery(tmp_path / "g", photos)
     assert done.pictures >= 9 and "no codes" in done.notes[-1]
-
-
-def test_vectors_written_anew_lose_their_codes(coded: Path) -> None:
-    view = opened(coded)
-    note = disk.read_note(view.shards[0], view.stem)
-    assert note is not None
-    disk.write_vectors(view.shards[0], np.array(view.blocks[0])[::-1], note)
-    assert not has_codes(view.shards[0] / view.stem)
 
 
 def test_answers_with_codes_are_those_of_the_stored_half_vectors(tmp_path: Path, photos: Path) -> None:

@@ -14,17 +14,16 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.cli.index import update
 from eyespot.gallery import disk
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.disk import shard_paths
 from eyespot.gallery.filters import checked, columns_of, mask
-from eyespot.gallery.indexing import Options, Summary
+from eyespot.gallery.indexing import Summary
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.local import Described, DescribedShard, LocalNote, local_sets, new_local, read_local_note
 from eyespot.gallery.texts import TextSummary, reading_order, text_facts
 from eyespot.photos.places import Root
-from eyespot.types import Encoder, EyespotError, LocalFeatures, NothingFound, TextBox, UsageError
+from eyespot.types import EyespotError, LocalFeatures, NothingFound, TextBox, UsageError
 from tests.lazy_import import requires
 from tests.wording import check_wording, raises
 from tests.worlds import draw, index_gallery, make_gallery
@@ -203,26 +202,20 @@ def test_a_damaged_set_and_a_gallery_without_pictures_are_told(gallery: Path, tm
 
 
 @requires("cv2")
-def test_a_damaged_set_stays_while_the_photos_are_out_of_reach(photos: Path, tmp_path: Path, starter: Encoder) -> None:
-    gallery = tmp_path / "own"
+def test_a_damaged_set_is_removed_and_made_again_by_its_verb(photos: Path, tmp_path: Path) -> None:
+    gallery, sift = tmp_path / "own", rooms.load("descriptors", "sift")
     index_gallery(gallery, photos, shard_rows=4)
-    describe(gallery, rooms.load("descriptors", "sift"))
-    (photos / "1.jpg").unlink()  # gone for good, and its row with it
-    index_gallery(gallery)
+    describe(gallery, sift)
     before = local_files(gallery)
-    damaged = flipped(gallery, "shards/0000[01]/local/*/descriptors.npy")
-    photos.rename(photos.with_name("away"))
-    away = update(gallery, [], [starter], Options(repair=True))
-    after = local_files(gallery)
-    photos.with_name("away").rename(photos)
-    back = update(gallery, [], [starter], Options(repair=True))
+    flipped(gallery, "shards/00000/local/*/descriptors.npy")
 
-    assert after == damaged != before and len(away.damaged) == 2
-    waiting = [note for note in away.notes if "stay damaged" in note]
-    assert ["00000" in waiting[0] and ": 3 photos" in waiting[0], ": 4 photos" in waiting[1]] == [True, True]
-    assert back.damaged == [] and any("2 shards" in note for note in back.notes)
-    mended = local_files(gallery)
-    assert all(mended[name] == before[name] for name in before if "00001" in name)
+    repair = index_gallery(gallery, repair=True)
+    left = local_files(gallery)
+    again = describe(gallery, sift)
+
+    assert repair.damaged == [] and any("make it again with: eyespot describe -g" in note for note in repair.notes)
+    assert {*left} == {name for name in before if "00000" not in name} and again.described == 4
+    assert local_files(gallery) == before
 
 
 @pytest.fixture

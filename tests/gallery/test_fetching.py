@@ -1,4 +1,4 @@
-"""A copy in parts: what comes first, what a view brings, large files in ranges, full disks, and kills in between."""
+"""A local copy: what a view finds in it, large files in ranges, a lost address, and kills in between."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 import eyespot
 from eyespot.gallery import disk
 from eyespot.gallery.integrity import faults
-from eyespot.gallery.remote import FACTS, OURS, complete, fetch, publish
+from eyespot.gallery.remote import OURS, fetch, publish
 from eyespot.gallery.remote.stores import PIECE
 from eyespot.gallery.segments import compact
-from eyespot.gallery.view import Gallery
-from eyespot.search.index_choice import read_stored
 from eyespot.storage.digests import DIGESTS, damaged_at_a_glance
 from eyespot.types import EyespotError, UsageError, no_progress
 from tests.command import run_eyespot
+from tests.gallery.test_remote import at, cache as cache
 from tests.made_once import made_once
 from tests.wording import raises
 from tests.worlds import draw, galleries, index_gallery, make_gallery, second_encoder
@@ -37,16 +36,11 @@ def make(folder: Path) -> None:
 
 
 @pytest.fixture
-def gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def gallery(tmp_path: Path) -> Path:
     """Six photos in two shards, with vectors and codes of two encoders."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = made_once("two spaces", make)
     shutil.copytree(made / "photos", tmp_path / "photos")
     return Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
-
-
-def url_of(tmp_path: Path) -> str:
-    return f"file://{tmp_path}/store"
 
 
 def contents(gallery: Path) -> dict[str, bytes]:
@@ -60,114 +54,54 @@ def grow(gallery: Path, tmp_path: Path, *encoders: str) -> None:
     index_gallery(gallery, tmp_path / "photos", encoders=encoders or BOTH, shard_rows=3)
 
 
-def spaces_in(copy: Path) -> set[str]:
-    """The encoders whose vectors have come to a copy, wholly or in part."""
-    spaces = disk.read_header(copy).spaces
-    return {space.encoder for stem, space in spaces.items() if list(copy.glob(f"shards/*/{stem}.*"))}
-
-
-@pytest.mark.long
-def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Path) -> None:
-    publish(gallery, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path), part=FACTS)
-    assert spaces_in(copy) == set() and len(list(copy.glob("shards/*/items.parquet"))) == 2
-    assert (copy / ".origin.json").stat().st_mode & 0o777 == 0o600  # the address is for the owner alone
-
-    first = eyespot.open(url_of(tmp_path)).search("stripes", k=9).run
-    assert spaces_in(copy) == {"starter"}
-    second = eyespot.open(url_of(tmp_path), OTHER).search("stripes", k=9).run
-
-    assert spaces_in(copy) == {"starter", OTHER} and contents(copy) == contents(gallery)
-    for found, encoder in ((first, None), (second, OTHER)):
+def test_a_copy_finds_in_each_space_what_the_gallery_finds(gallery: Path, tmp_path: Path) -> None:
+    publish(str(gallery), at(tmp_path))
+    for encoder in (None, OTHER):
+        found = eyespot.open(at(tmp_path), encoder).search("stripes", k=9).run
         assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9).run["q"]
 
 
-def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gallery: Path, tmp_path: Path) -> None:
-    """Though another state is published by then."""
-    publish(gallery, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path), part=FACTS)
-    before = contents(gallery)
-    grow(gallery, tmp_path, "starter")
-    publish(gallery, url_of(tmp_path))
-
-    assert len(eyespot.open(copy, OTHER).search("stripes", k=9).run["q"]) == 6
-    complete(copy, disk.read_header(copy).default)
-    assert contents(copy) == before
-
-
-@pytest.mark.long
-def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path, tmp_path: Path) -> None:
-    publish(gallery, url_of(tmp_path))
-    copy = eyespot.open(url_of(tmp_path)).gallery.path
-    grow(gallery, tmp_path)
-    publish(gallery, url_of(tmp_path))
-
-    fetch(url_of(tmp_path), part=FACTS)
-
-    assert spaces_in(copy) == {"starter"}
-    (tmp_path / "store").rename(tmp_path / "away")
-    assert len(eyespot.open(copy).search("stripes", k=9).run["q"]) == 7
-    with pytest.raises(EyespotError, match="is missing"):
-        eyespot.open(copy, OTHER)
+def test_a_copy_has_the_folder_that_is_named(gallery: Path, tmp_path: Path) -> None:
+    """As a text too; its address, which may hold a password, is for the owner alone."""
+    publish(gallery, at(tmp_path))
+    copy = fetch(at(tmp_path), into=str(tmp_path / "named"))
+    assert copy == tmp_path / "named" and contents(copy) == contents(gallery)
+    assert (copy / ".fetched.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_whole_copy_answers_while_its_address_is_away_and_says_of_when_it_is(gallery: Path, tmp_path: Path) -> None:
-    publish(gallery, url_of(tmp_path))
-    before = run_eyespot("search", "stripes", "-g", url_of(tmp_path))
-    copy = fetch(url_of(tmp_path), part=FACTS)
+    publish(gallery, at(tmp_path))
+    before = run_eyespot("search", "stripes", "-g", at(tmp_path))
+    copy = fetch(at(tmp_path))
     (tmp_path / "store").rename(tmp_path / "away")
-    after, checked = (run_eyespot(*words, "-g", url_of(tmp_path)) for words in (["search", "stripes"], ["doctor"]))
+    after, checked = (run_eyespot(*words, "-g", at(tmp_path)) for words in (["search", "stripes"], ["doctor"]))
 
     assert (after.returncode, after.stdout) == (0, before.stdout) and "the copy here answers as of 20" in after.stderr
-    assert "here: facts, starter-" in checked.stdout
+    assert f"copy of {at(tmp_path)} as of 20" in checked.stdout
     (copy / "shards" / "00000" / "items.parquet").unlink()
-    assert "no gallery is published" in run_eyespot("search", "stripes", "-g", url_of(tmp_path)).stderr
+    assert "no gallery is published" in run_eyespot("search", "stripes", "-g", at(tmp_path)).stderr
 
 
-def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: Path) -> None:
-    publish(gallery, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path))
-    (copy / ".origin.json").unlink()
+@pytest.mark.parametrize("state", ["cut", "of an older eyespot"])
+def test_a_copy_that_does_not_know_what_it_has_keeps_it(gallery: Path, tmp_path: Path, state: str) -> None:
+    publish(gallery, at(tmp_path))
+    copy = fetch(at(tmp_path))
+    place = copy / ".fetched.json"
+    files = json.dumps(json.loads(place.read_text("utf-8"))["files"])
+    place.write_text(files[:-9] if state == "cut" else files, "utf-8")
+
+    (tmp_path / "store").rename(tmp_path / "away")
     assert len(eyespot.open(copy, OTHER).search("stripes", k=9).run["q"]) == 6
-    fetch(url_of(tmp_path), part=FACTS)
-    assert contents(copy) == contents(gallery)
-
-
-@pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_a_copy_without_its_list_is_mended_by_its_address(gallery: Path, tmp_path: Path, damage: str) -> None:
-    publish(gallery, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path), part=FACTS)
-    (place,) = copy.glob(".published-*.json")
-    place.write_bytes(place.read_bytes()[:-9])
-    if damage == "gone":
-        place.unlink()
-
-    with pytest.raises(EyespotError, match=f"-g {url_of(tmp_path)}"):
-        eyespot.open(copy)
-    assert len(eyespot.open(url_of(tmp_path)).search("stripes", k=9).run["q"]) == 6
-    assert len(eyespot.open(copy, OTHER).search("stripes", k=9).run["q"]) == 6
-
-
-def test_a_stored_index_comes_with_the_search_that_uses_it(gallery: Path, tmp_path: Path) -> None:
-    stem = Gallery(gallery).stem()
-    place = gallery / "indexes" / stem / "flat"
-    place.mkdir(parents=True)
-    (place / "settings.json").write_text("{}")
-    (place / "lists.bin").write_bytes(b"lists")
-    publish(gallery, url_of(tmp_path))
-    view = eyespot.open(url_of(tmp_path)).view
-    assert not (view.gallery.path / "indexes").exists()
-
-    with pytest.raises(EyespotError):  # these settings are none
-        read_stored(view, "flat")
-
-    assert (view.gallery.path / "indexes" / stem / "flat" / "lists.bin").read_bytes() == b"lists"
+    with raises(UsageError):
+        fetch(at(tmp_path))
+    (tmp_path / "away").rename(tmp_path / "store")
+    assert contents(fetch(at(tmp_path))) == contents(gallery)
 
 
 def test_a_new_copy_is_not_read_again_when_it_is_opened(gallery: Path, tmp_path: Path) -> None:
     """Its files are newer than the digests that were published; each was compared when it came."""
-    publish(gallery, url_of(tmp_path))
-    copy = eyespot.open(url_of(tmp_path)).gallery.path
+    publish(gallery, at(tmp_path))
+    copy = eyespot.open(at(tmp_path)).gallery.path
     shard = disk.shard_paths(copy)[0]
     read = (shard / DIGESTS).stat().st_mtime_ns
     files = [file for file in shard.iterdir() if file.name != DIGESTS]
@@ -178,12 +112,12 @@ def test_a_new_copy_is_not_read_again_when_it_is_opened(gallery: Path, tmp_path:
 
 
 def test_damage_from_before_the_publication_still_shows_in_a_copy(gallery: Path, tmp_path: Path) -> None:
-    place = disk.shard_path(gallery, 1) / f"{Gallery(gallery).stem()}.npy"
+    place = disk.shard_path(gallery, 1) / f"{disk.read_header(gallery).default}.npy"
     flip(place)
-    publish(gallery, url_of(tmp_path))
+    publish(gallery, at(tmp_path))
     with pytest.raises(EyespotError, match=place.name):
-        eyespot.open(url_of(tmp_path))
-    assert [fault.file for fault in faults(fetch(url_of(tmp_path)), no_progress)] == [place.name]
+        eyespot.open(at(tmp_path)).search("stripes")
+    assert [fault.file for fault in faults(fetch(at(tmp_path)), no_progress)] == [place.name]
 
 
 @pytest.fixture
@@ -196,20 +130,19 @@ def large(gallery: Path) -> Path:
 
 @pytest.mark.parametrize("size", [5 * PIECE, 1 << 62])
 def test_a_file_that_is_shorter_than_its_publication_states_ends(gallery: Path, tmp_path: Path, size: int) -> None:
-    publish(gallery, url_of(tmp_path))
+    publish(gallery, at(tmp_path))
     place = tmp_path / "store" / "gallery.json"
     published = json.loads(place.read_text("utf-8"))
     next(entry for name, entry in published["files"].items() if name.endswith("items.arrow"))[1] = size
     place.write_text(json.dumps(published), "utf-8")
-    with pytest.raises(EyespotError, match="is not what was published"):
-        fetch(url_of(tmp_path), tmp_path / "copy")
+    assert contents(fetch(at(tmp_path), tmp_path / "copy")) == contents(gallery)  # by their digests
 
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: Path, damaged: bool) -> None:
     """In the middle of a piece; if what came was damaged since, the file comes again."""
-    publish(large, url_of(tmp_path))
-    copy = fetch(url_of(tmp_path), tmp_path / "copy")
+    publish(large, at(tmp_path))
+    copy = fetch(at(tmp_path), tmp_path / "copy")
     (sent,) = (tmp_path / "store").glob("shards/00001/large.*")
     place = copy / "shards" / "00001" / "large.bin"
     part = place.with_name(f".large.bin.{sent.name.split('.')[1]}.part")
@@ -218,14 +151,14 @@ def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: 
     place.unlink()
     inode, told = part.stat().st_ino, list[int]()
 
-    fetch(url_of(tmp_path), copy, lambda _what, done, _total: told.append(done))
+    fetch(at(tmp_path), copy, lambda _what, done, _total: told.append(done))
 
     assert contents(copy) == contents(large) and not part.exists()
     assert damaged or (place.stat().st_ino == inode and told == sorted(told))
 
 
-def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gallery: Path, tmp_path: Path) -> None:
-    url, copy = url_of(tmp_path), tmp_path / "copy"
+def test_stopped_at_any_file_a_copy_ends_in_what_is_published(gallery: Path, tmp_path: Path) -> None:
+    url, copy = at(tmp_path), tmp_path / "copy"
     other = Path(shutil.copytree(gallery, tmp_path / "other"))
     grow(other, tmp_path, "starter")
     compact(other, grace=0)
@@ -238,15 +171,9 @@ def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gall
                 raise KeyboardInterrupt
 
         with suppress(KeyboardInterrupt):
-            fetch(url, copy, stop, FACTS)
-            complete(copy, Gallery(copy).stem(), stop)
-    fetch(url, copy, part=FACTS)
-    complete(copy, Gallery(copy).stem())
-
-    (tmp_path / "store").rename(tmp_path / "away")
-    assert eyespot.open(copy).search("stripes", k=9).run["q"] == eyespot.open(other).search("stripes", k=9).run["q"]
-    (tmp_path / "away").rename(tmp_path / "store")
+            fetch(url, copy, stop)
     assert contents(fetch(url, copy)) == contents(other)
+    assert eyespot.open(copy).search("stripes", k=9).run["q"] == eyespot.open(other).search("stripes", k=9).run["q"]
 
 
 @pytest.mark.parametrize("number", ["1", "64"])
@@ -254,7 +181,7 @@ def test_transfers_are_a_setting(large: Path, tmp_path: Path, monkeypatch: pytes
     for wrong in ("0", "65", "many", "-1", "2.5"):
         monkeypatch.setenv("EYESPOT_TRANSFERS", wrong)
         with raises(UsageError):
-            publish(large, url_of(tmp_path))
+            publish(large, at(tmp_path))
     monkeypatch.setenv("EYESPOT_TRANSFERS", number)
-    publish(large, url_of(tmp_path))
-    assert contents(fetch(url_of(tmp_path))) == contents(large)
+    publish(large, at(tmp_path))
+    assert contents(fetch(at(tmp_path))) == contents(large)

@@ -84,25 +84,34 @@ def contents(gallery: Path, photos: Path) -> dict[str, Any]:
     }
 
 
-def draw_all(photos: Path) -> Path:
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four photos, and in `kept` what was made of them in `made`."""
+    folder = tmp_path_factory.mktemp("world")
     for at, seed in enumerate((80, 81, 0, 1)):
-        draw(photos / f"{at}.jpg", seed)
-    return photos
+        draw(folder / "photos" / f"{at}.jpg", seed)
+    make(folder / "made" / "g", folder / "photos")
+    (folder / "made").rename(folder / "kept")
+    return folder
+
+
+def where_it_was_made(world: Path) -> Path:
+    """That gallery as it was before all corrections."""
+    shutil.rmtree(world / "made", ignore_errors=True)
+    return Path(shutil.copytree(world / "kept", world / "made")) / "g"
 
 
 @pytest.fixture(scope="module")
-def stayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def stayed(world: Path) -> dict[str, Any]:
     """What is said after corrections by a gallery that stayed where it was."""
-    folder = tmp_path_factory.mktemp("stayed")
-    photos = draw_all(folder / "photos")
-    return contents(correct(make(folder / "g", photos), photos), photos)
+    return contents(correct(where_it_was_made(world), world / "photos"), world / "photos")
 
 
 @pytest.mark.parametrize("way", ["moved", "copied", "restored", "by an older eyespot"])
-def test_corrections_count_as_in_a_gallery_that_stayed(tmp_path: Path, stayed: dict[str, Any], way: str) -> None:
-    photos = draw_all(tmp_path / "photos")
-    made, there = tmp_path / "made" / "g", tmp_path / "there" / "g"
-    make(made, photos)
+def test_corrections_count_as_in_a_gallery_that_stayed(
+    world: Path, tmp_path: Path, stayed: dict[str, Any], way: str
+) -> None:
+    photos, made, there = world / "photos", where_it_was_made(world), tmp_path / "there" / "g"
     if way == "by an older eyespot":
         with closing(PictureIndex(made)) as known:
             known.sql.execute(

@@ -21,7 +21,6 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.layout.stored import shard_keys
 from eyespot.gallery.picture_index import PictureIndex
-from eyespot.gallery.remote.manifest import FACTS, File, Manifest
 from eyespot.gallery.segments import compact, members_of
 from eyespot.gallery.view import Gallery
 from eyespot.photos.places import Root
@@ -116,12 +115,14 @@ def test_a_segment_has_all_rows_and_every_answer_stays(gallery: Path) -> None:
     assert faults(gallery, no_progress) == [] and not compact(gallery, grace=0).segments
 
 
-def test_a_fresh_segment_is_not_read_whole_to_see_that_it_is_sound(gallery: Path) -> None:
-    (name,) = compact(gallery, grace=0.0).segments
+def test_a_fresh_segment_is_not_read_whole_to_see_that_it_is_sound_and_a_copy_of_it_is_none(gallery: Path) -> None:
+    compact(gallery, grace=0.0)
 
-    folder = gallery / "shards" / name
-    digests = (folder / DIGESTS).stat().st_mtime_ns
-    assert all(file.stat().st_ctime_ns <= digests for file in folder.iterdir() if file.name != DIGESTS)
+    (segment,) = disk.shard_paths(gallery)
+    digests = (segment / DIGESTS).stat().st_mtime_ns
+    assert all(file.stat().st_ctime_ns <= digests for file in segment.iterdir() if file.name != DIGESTS)
+    shutil.copytree(segment, segment.with_name("00000-old"))
+    assert disk.shard_path(gallery, 0) == segment
 
 
 def test_links_of_copies_lead_to_the_rows_where_they_are_now(gallery: Path, tmp_path: Path) -> None:
@@ -402,15 +403,3 @@ def test_damaged_facts_of_an_import_end_no_index_run(tmp_path: Path) -> None:
     facts.write_bytes(facts.read_bytes()[:-9])
     index_gallery(place, photos_of(tmp_path / "photos", 0, 3))
     assert items_table.count_items(disk.shard_paths(place)[1]) == 4
-
-
-def test_a_copy_of_a_segment_under_another_name_is_no_segment(gallery: Path) -> None:
-    compact(gallery, grace=0)
-    (segment,) = disk.shard_paths(gallery)
-    shutil.copytree(segment, segment.with_name("00000-old"))
-    assert disk.shard_path(gallery, 0) == segment
-
-
-def test_a_file_that_is_called_like_a_space_is_one_of_the_facts() -> None:
-    files = {f"shards/00000/{name}": File("", 0, "", 0) for name in ("starter-1", "starter-1.toml")}
-    assert Manifest(files).part_of("shards/00000/starter-1") == FACTS

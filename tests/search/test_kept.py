@@ -158,7 +158,7 @@ def test_an_index_that_is_not_there(view: View, name: str) -> None:
 def test_a_damaged_file_is_one_sentence(view: View, file: str, content: bytes) -> None:
     (folder_of(view, "faiss") / file).write_bytes(content)
 
-    with pytest.raises(EyespotError, match=r"--repair|upgrade"):
+    with pytest.raises(EyespotError, match=r"eyespot tune|upgrade"):
         open_index(view, "faiss")
 
 
@@ -170,7 +170,7 @@ def test_damaged_settings_make_no_answer_exact(view: View, files: object, recall
     for changed in (config | {"files": files}, config | {"measured": config["measured"] | {"recall": recall}}):
         place.write_text(json.dumps(changed))
 
-        with pytest.raises(EyespotError, match=r"--repair"):
+        with pytest.raises(EyespotError, match="eyespot tune"):
             open_index(view, "faiss")
 
 
@@ -199,7 +199,7 @@ def test_a_search_builds_no_index_anew_where_a_file_is_gone_or_cut(view: View, f
     else:
         place.unlink()
 
-    with pytest.raises(EyespotError, match=rf"{file} .*--repair"):
+    with pytest.raises(EyespotError, match=rf"{file} .*eyespot tune"):
         open_index(view, "faiss")
     assert place.exists() == cut
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 
 from eyespot.search.query_rewriting import (
     Glossary,
-    Remembered,
     RewritingModel,
     in_one,
     phrases,
@@ -30,9 +29,10 @@ def test_lines_are_wordings_without_their_bullets() -> None:
     assert phrases("I cannot help with that. " * 20 + "\na blue frog") == ["a blue frog"]
 
 
-def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
+def test_a_model_is_asked_with_the_words_and_gives_so_many(tmp_path: Path) -> None:
     prompts = []
-    model = RewritingModel(lambda prompt: prompts.append(prompt) or "a\nb\nc", count=2)
+    chat = lambda prompt: prompts.append(prompt) or "a\nb\nc"  # noqa: E731
+    model = RewritingModel("chat:x", chat, tmp_path / "ledger.sqlite", count=2)
 
     assert model("axanthism in\na frog") == ["a", "b"]
     assert "axanthism in a frog" in prompts[0] and "2 other ways" in prompts[0]
@@ -40,7 +40,7 @@ def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
 
 def test_a_text_is_asked_for_once_also_where_nothing_was_told(tmp_path: Path) -> None:
     replies = iter(["a blue frog", ""])
-    remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+    remembered = RewritingModel("chat:x", lambda _: next(replies), tmp_path / "ledger.sqlite")
 
     assert remembered("axanthism") == remembered("axanthism") == ["a blue frog"]
     assert remembered("eft") == remembered("eft") == []
@@ -48,11 +48,11 @@ def test_a_text_is_asked_for_once_also_where_nothing_was_told(tmp_path: Path) ->
 
 def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
     replies = iter(["one", "two", "three"])
-    remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+    remembered = RewritingModel("chat:x", lambda _: next(replies), tmp_path / "ledger.sqlite")
     remembered("axanthism")
 
     assert replace(remembered, name="chat:y")("axanthism") == ["two"]
-    assert replace(remembered, model=replace(remembered.model, count=9))("axanthism") == ["three"]
+    assert replace(remembered, count=9)("axanthism") == ["three"]
 
 
 def test_a_term_of_a_glossary_is_replaced_where_it_stands_alone(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 FACTS = dict.fromkeys(("visible", "feasible", "of_interest"), "yes")
 HOSTILE = '"><img src=x onerror=alert(1)>'
 TOKENS = {role: f"{role.name.lower()}-token-0123456789" for role in Role}
+ACCESS = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
 BO = "annotator-token-of-bo-0123456789"
 Ask = Callable[..., Any]
 
@@ -70,8 +71,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def settings(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> ServerSettings:
     """A server for this machine, with tokens for everybody else."""
-    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
-    return ServerSettings(gallery, access=access, hosts=None, cache=tmp_path_factory.mktemp("cache"))
+    return ServerSettings(gallery, access=ACCESS, hosts=None, cache=tmp_path_factory.mktemp("cache"))
 
 
 def patient(settings: ServerSettings) -> ServerSettings:

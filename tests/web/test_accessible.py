@@ -128,7 +128,8 @@ def reranked(page: Any) -> None:
 
 
 def calibrated(page: Any) -> None:
-    page.locator(".cuts, .relevant b").first.wait_for()
+    page.get_by_text("What next?").click()
+    page.locator(".steps p:visible").first.wait_for()
 
 
 def chosen(page: Any) -> None:

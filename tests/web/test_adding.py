@@ -16,12 +16,12 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from eyespot.web import Access, Role, ServerSettings
+from eyespot.web import Role, ServerSettings
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.indexing import list_folders, write_photo
 from eyespot.web.pictures import KEPT, keep, upload_jpeg
-from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.web.conftest import ACCESS, TOKENS, at_this_machine, from_afar
 from tests.wording import raises
 from tests.worlds import draw_photos, index_gallery, make_gallery
 
@@ -30,8 +30,7 @@ from tests.worlds import draw_photos, index_gallery, make_gallery
 def empty(tmp_path: Path) -> ServerSettings:
     """A gallery without photos, for this machine and an owner from afar."""
     index_gallery(tmp_path / "gallery")
-    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
-    return ServerSettings(tmp_path / "gallery", access=access, hosts=None, upload_bytes=1 << 20)
+    return ServerSettings(tmp_path / "gallery", access=ACCESS, hosts=None, upload_bytes=1 << 20)
 
 
 @pytest.fixture

@@ -1,21 +1,29 @@
-"""The annotators' pages as programs and strangers meet them: who may mark what, and what is refused."""
+"""The annotators' pages as programs meet them: who may mark what, what is refused, and what two people share."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
-from eyespot.web import Access, Role, ServerSettings
+from eyespot.web import Role, ServerSettings
 from eyespot.web.annotate._overview import TOLD
-from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.made_once import made_once
+from tests.web.conftest import ACCESS, TOKENS, Team, at_this_machine, copy_team_gallery, from_afar
 from tests.worlds import annotation as world
+
+Q = {"query": "a heron"}
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +34,8 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def settings(gallery: Path, tmp_path: Path) -> ServerSettings:
-    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
     return ServerSettings(
-        gallery, access=access, hosts=("photos.example",), cache=tmp_path / "cache", refused=("secret nest",)
+        gallery, access=ACCESS, hosts=("photos.example",), cache=tmp_path / "cache", refused=("secret nest",)
     )
 
 
@@ -42,21 +49,21 @@ def ada(settings: ServerSettings) -> Iterator[TestClient]:
 
 
 def images(client: TestClient, count: int = 5) -> list[str]:
-    payload = client.get("/annotate/photos", params={"query": "a heron", "count": count}).json()
+    payload = client.get("/annotate/photos", params={**Q, "count": count}).json()
     return [one["image"] for one in payload["photos"]]
 
 
 def mark(client: TestClient, marks: dict[str, str | None]) -> int:
-    return client.post("/annotate/marks", params={"query": "a heron"}, json={"marks": marks}).status_code
+    return client.post("/annotate/marks", params=Q, json={"marks": marks}).status_code
 
 
 def test_a_mark_is_on_the_disk_when_the_answer_comes_and_shown_on_its_photo(ada: TestClient, gallery: Path) -> None:
     third = images(ada)[2]
     for _ in range(2):  # the same click again changes nothing
-        last = ada.post("/annotate/marks", params={"query": "a heron"}, json={"marks": {third: "d"}}).json()
+        last = ada.post("/annotate/marks", params=Q, json={"marks": {third: "d"}}).json()
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
         assert mark_of(desk.last_judgements("a heron", "Ada")[third]) == "d"
-    payload = ada.get("/annotate/photos", params={"query": "a heron", "first": 2, "count": 1}).json()
+    payload = ada.get("/annotate/photos", params={**Q, "first": 2, "count": 1}).json()
     assert (payload["photos"][0]["mark"], payload["total"], last["changed"]) == ("d", 60, 0)
 
 
@@ -70,7 +77,7 @@ def test_unknown_photos_marks_and_queries_are_refused(ada: TestClient) -> None:
 
 def test_who_said_no_name_marks_nothing(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
-        answer = client.get("/annotate/standing", params={"query": "a heron"})
+        answer = client.get("/annotate/standing", params=Q)
     assert answer.status_code == 422 and "your name" in answer.json()["detail"]
 
 
@@ -87,7 +94,7 @@ def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: ServerSe
 
 
 def test_the_first_marks_of_a_page_take_the_time_since_it_was_opened(ada: TestClient) -> None:
-    request = {"params": {"query": "a heron"}}
+    request = {"params": Q}
     marks = dict.fromkeys(images(ada)[:10], "n")
     payload = ada.post("/annotate/marks", json={"marks": marks, "opened": 45.5}, **request).json()
     assert payload["seconds"] >= 45.5
@@ -99,7 +106,7 @@ def test_the_first_marks_of_a_page_take_the_time_since_it_was_opened(ada: TestCl
 def test_likely_and_telling_first_show_what_is_not_labelled(ada: TestClient, what: str) -> None:
     listed = images(ada, 60)
     mark(ada, {listed[0]: "y", listed[-1]: "n"})
-    payload = ada.get("/annotate/photos", params={"query": "a heron", "what": what, "count": 60}).json()
+    payload = ada.get("/annotate/photos", params={**Q, "what": what, "count": 60}).json()
     assert not {listed[0], listed[-1]} & {one["image"] for one in payload["photos"]}
 
 
@@ -195,3 +202,113 @@ def test_a_query_without_marks_is_removed_and_one_with_marks_is_not(ada: TestCli
     assert (gone.status_code, refusal.status_code) == (303, 422)
     assert "a heron" in shown and "a bittern" not in shown
     assert 'action="/annotate/about"' in about and 'action="/annotate/remove"' not in about
+
+
+# -- an audit that two people share: one plan, no photo for both, one result, at two servers of one ledger ------------
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[tuple[TestClient, TestClient]]:
+    """Ada and Bo, each at a server of their own over one gallery of 60 pictures; Ada labelled the first ten."""
+    made = made_once("web-audit", world.gallery)
+    settings = ServerSettings(Path(shutil.copytree(made / "gallery", tmp_path / "gallery")), cache=tmp_path / "cache")
+    with at_this_machine(settings) as ada, at_this_machine(settings) as bo:
+        ada.post("/name", data={"name": "Ada"})
+        bo.post("/name", data={"name": "Bo"})
+        ada.post("/annotate/queries", data={"text": "a heron"})
+        label(ada, images(ada, 10), "y")
+        yield ada, bo
+
+
+def label(client: TestClient, images: list[str], verdict: str = "n") -> None:
+    assert mark(client, dict.fromkeys(images, verdict)) == 200
+
+
+def held(client: TestClient) -> list[str]:
+    """The photos of the audit that somebody was handed and has not marked."""
+    payload = client.get("/annotate/photos", params={**Q, "what": "audit", "count": 500}).json()
+    return [one["image"] for one in payload["photos"] if one["mark"] is None]
+
+
+def stands(client: TestClient) -> Any:
+    return client.get("/annotate/standing", params=Q).json()
+
+
+def work(client: TestClient) -> list[str]:
+    """Mark what is handed out until there is no more; gives the photos."""
+    marked: list[str] = []
+    while True:
+        while handed := held(client):
+            label(client, handed[:4])  # page by page, so that both are at it
+            marked += handed[:4]
+        if not client.post("/annotate/grow", params={**Q, "what": "audit"}).json()["new"]:
+            return marked
+
+
+def draw(client: TestClient, **more: float) -> int:
+    return client.post("/annotate/audit", params={**Q, **more}).status_code
+
+
+def join(client: TestClient) -> int:
+    return client.post("/annotate/audit/join", params=Q).status_code
+
+
+@pytest.mark.long
+def test_two_people_finish_one_audit_and_no_photo_is_drawn_twice(people: tuple[TestClient, TestClient]) -> None:
+    """What either finds counts for both, and their next audit leaves out what either has labelled."""
+    ada, bo = people
+    wrong = [join(bo), draw(ada, size=0)]
+    assert draw(ada, size=45) == 201
+    before = stands(bo)["joinable"]
+    wrong.append(draw(bo))
+    assert join(bo) == 200
+    label(bo, held(bo)[:3], "y")
+
+    with ThreadPoolExecutor(2) as pool:
+        hers, his = pool.map(work, people)
+
+    assert wrong == [422] * 3
+    assert before == {"people": ["Ada"], "size": 45, "done": 0} and stands(bo)["joinable"] is None
+    assert len(hers) + len(his) == 42 == len({*hers, *his}) and hers and his
+    both = [stands(client) for client in people]
+    audit = both[0]["audit"]
+    assert audit == both[1]["audit"] and (audit["done"], audit["people"]) == (45, ["Ada", "Bo"])
+    assert audit["together"] == 13 and audit["left"]["high"] <= 5
+    assert [one["found_at_least"] for one in both] == [pytest.approx(both[0]["found_at_least"])] * 2
+    assert (both[1]["relevant"], draw(ada, size=5)) == (3, 201)
+    assert not {*hers, *his}.intersection(held(ada)) and stands(bo)["audit"]["size"] == 5
+
+
+# -- a list that several share ---------------------------------------------------------------------------------------
+
+PEOPLE = 4
+TEAM = {"query": "1", "what": "team"}
+
+
+def person(client: TestClient, name: str) -> TestClient:
+    """Another browser at the same server, of somebody who has said their name."""
+    opened = TestClient(client.app, base_url="http://127.0.0.1", client=("127.0.0.1", 4000))
+    opened.post("/name", data={"name": name})
+    return opened
+
+
+@pytest.mark.long
+def test_all_who_come_to_the_end_of_a_list_at_once_get_photos_of_what_it_grows_by(tmp_path: Path) -> None:
+    """The list holds 24 photos, which the first of them has; it grows once, for all who wait for it."""
+    place = copy_team_gallery(tmp_path)
+    with closing(Team(place, "")) as team:
+        team.take_in(("1", world.WORDS), photos=24)
+    with at_this_machine(ServerSettings(place, cache=None)) as client:
+        first, *others = [person(client, f"person {number}") for number in range(PEOPLE)]
+        first.post("/annotate/grow", params=TEAM)
+        gate = Barrier(len(others))
+
+        def ask(who: TestClient) -> int:
+            gate.wait()
+            return int(who.post("/annotate/grow", params=TEAM).json()["new"])
+
+        with ThreadPoolExecutor(len(others)) as pool:
+            handed = list(pool.map(ask, others))
+        shown = [len(one.get("/annotate/photos", params=TEAM).json()["photos"]) for one in others]
+
+    assert shown == handed and 0 not in handed

@@ -154,8 +154,11 @@ def test_two_people_share_an_audit_of_the_size_that_one_of_them_chose(browser: A
         bo.wait_for_selector(".shot.here")
         press(bo, "n" * 16)
         saved(bo)
-        press(ada, "n" * 24)
+        press(ada, "n" * 23)
+        assert ada.locator("#onward").is_hidden()  # while a photo waits
+        press(ada, "n")
         saved(ada)
+        expect(ada.locator("#over")).to_have_text("The audit is done.")
         assert "at least" in text_of(ada, "interval") and ada.locator(".shot").count() == 24
         bo.reload()
         expect(bo.locator("#interval")).to_contain_text("95 %")

@@ -179,6 +179,7 @@ def test_clusters_are_named_by_the_column_that_tells_them_apart_and_no_name_stan
 
         assert shown.columns == ["species", "set", "day"]
         assert {one["name"] for one in shown.clusters("species")} == {f"species {at}" for at in range(6)}
+        assert {one["name"] for one in shown.clusters("day")} == {f"species {at}" for at in range(6)}
         by_set = [one["name"] for one in shown.clusters("set")]
     assert len({*by_set}) == len(by_set) == 6 and {"sample", "birds"} < {*by_set}
 

@@ -14,12 +14,9 @@ import pytest
 pytest.importorskip("ray")
 
 import eyespot
-from eyespot.cluster.linked import LinkedBackend
-from eyespot.types import UsageError
 from tests.command import refuses
 from tests.web.conftest import copy_gallery
 from tests.web.server_process import ServerProcess, started, until
-from tests.wording import raises
 from tests.worlds import draw, index_gallery
 from tests.worlds.adapters import checkpoint
 
@@ -145,11 +142,3 @@ def test_a_server_outlives_the_head_of_its_cluster(pair: Pair) -> None:
 )
 def test_what_cannot_be_searched_with_is_said_at_the_start(world: Path, words: tuple[str, ...], code: int) -> None:
     refuses("serve", "-g", world / "gallery", "--port", "0", *words, code=code)
-
-
-def test_parts_of_an_index_are_not_for_a_servers_workers() -> None:
-    class Link:
-        on_connect = None
-
-    with raises(UsageError):
-        LinkedBackend(Link()).parts(Path("x"), [1])  # type: ignore[arg-type]

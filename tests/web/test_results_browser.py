@@ -123,6 +123,29 @@ def test_thirty_whole_photos_at_once_and_the_first_above_the_fold_of_a_phone(pag
         assert page.locator(".tile").first.bounding_box()["y"] < 0.55 * 844
 
 
+def test_two_rows_of_controls_stand_above_the_photos_also_after_marks(page: Any) -> None:
+    page.goto("/?q=zebra+stripes&grouped=false")
+    page.locator(".tile .picture").first.focus()
+    press(page, "yyny")
+    expect(page.locator("#moves summary")).to_contain_text("3 yes of 4")
+    expect(page.locator(".unsaved")).to_have_count(0)
+    for where in (page.url, f"{page.url}&feedback=mine"):
+        page.goto(where)
+        assert page.locator("#grid").bounding_box()["y"] < 260  # a row of tools and one of tabs
+    page.locator("#moves summary").click()
+    expect(page.locator("#so-far")).to_have_text("3 yes of 4 looked at. 56 without a verdict.")
+
+
+def test_pages_of_photos_use_the_width_of_a_large_screen_and_the_bar_that_of_a_phone(page: Any) -> None:
+    page.set_viewport_size({"width": 3840, "height": 2160})
+    for where in ("/?q=stripes", "/spread?q=stripes", "/count?q=stripes&looks=60"):
+        page.goto(where)
+        assert page.locator("#grid").bounding_box()["width"] > 3400
+    page.set_viewport_size(PHONE)
+    links = [one.bounding_box() for one in page.locator(".bar nav a").all()]
+    assert len({round(one["y"]) for one in links}) == 1 and links[-1]["x"] + links[-1]["width"] <= PHONE["width"]
+
+
 @pytest.mark.parametrize(("dense", "fit"), [(1, {"128"}), (2, {"200", "320"})])
 def test_a_photo_weighs_as_much_as_its_place_needs(browser: Any, place: str, dense: int, fit: set[str]) -> None:
     with opened(browser, place, viewport=DESK, device_scale_factor=dense) as page:
@@ -255,7 +278,6 @@ def test_an_empty_gallery_is_filled_and_searched(browser: Any, tmp_path: Path) -
 
         page.goto("/add")
         page.locator("#photos").set_input_files([more / "3.jpg", more / "4.jpg", more / "broken.jpg"])
-        page.get_by_role("button", name="Add them").click()
         expect(page.locator("#brought .failures")).to_contain_text("broken.jpg: ")
         page.get_by_text("2 photos added").wait_for()
         page.goto("/?q=stripes")

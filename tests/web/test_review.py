@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, write_panel
 from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.types import UsageError
-from eyespot.web import Access, Judging, ServerSettings, application
-from tests.web.conftest import TOKENS, at_this_machine, copy_gallery
+from eyespot.web import Judging, ServerSettings, application
+from tests.web.conftest import ACCESS, at_this_machine, copy_gallery
 from tests.wording import raises
 from tests.worlds import annotation as world
 
@@ -46,10 +46,9 @@ def queue(folder: Path) -> Queue:
 
 @pytest.fixture
 def settings(gallery: Path, folder: Path) -> ServerSettings:
-    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
     paths = (folder / "queue.jsonl", folder / "audit" / VERDICTS, folder / "audit" / LAST)
     made = tuple(path for path in paths if path.exists())
-    return ServerSettings(gallery, access=access, hosts=("photos.example",), cache=folder / "cache", reviews=made)
+    return ServerSettings(gallery, access=ACCESS, hosts=("photos.example",), cache=folder / "cache", reviews=made)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.inat.settings import PHOTOS, listed
 from eyespot.web import Access, Role, ServerSettings
 from tests.made_once import made_once
-from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.web.conftest import ACCESS, TOKENS, at_this_machine, from_afar
 from tests.worlds import draw, index_gallery
 
 Q = {"query": "stripes"}
@@ -46,8 +46,7 @@ def settings(tmp_path: Path) -> ServerSettings:
     made = made_once("web-team", make_gallery)
     shutil.copytree(made / "photos", tmp_path / "photos")
     gallery = Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
-    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
-    return ServerSettings(gallery, access=access, hosts=("photos.example",), cache=tmp_path / "cache")
+    return ServerSettings(gallery, access=ACCESS, hosts=("photos.example",), cache=tmp_path / "cache")
 
 
 @pytest.fixture
@@ -161,6 +160,15 @@ def test_a_query_that_came_without_photos_is_filled_on_its_page(table: TestClien
     several = table.post("/annotate/assign", data={"query": ["3", "4"], "act": "list"})
     assert several.url.params["did"] == "list" and "2 queries with their photos listed" in several.text
     assert len(table.get("/annotate/photos", params={"query": "3", "count": 500}).json()["photos"]) == 30
+
+
+def test_a_list_for_several_counts_at_once_what_somebody_labelled_before(lea: TestClient) -> None:
+    first, second, *_ = lea.get("/annotate/photos", params={**Q, "count": 4}).json()["photos"]
+    marks = {first["image"]: "y", second["image"]: "n"}
+    assert lea.post("/annotate/marks", params=Q, json={"marks": marks}).status_code == 200
+    stands = lea.get("/annotate/standing", params={**Q, "what": "team"}).json()
+
+    assert (stands["labelled"], stands["relevant"]) == (2, 1)
 
 
 def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: TestClient) -> None:

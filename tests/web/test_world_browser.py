@@ -92,7 +92,12 @@ def test_each_photo_lies_in_the_outline_of_its_country_and_countries_have_names(
     assert all(one.startswith((page.url.split("/?")[0], "blob:", "data:")) for one in asked)
 
 
-def test_a_box_drawn_around_a_country_finds_its_photos_and_stands_there_in_degrees(page: Any) -> None:
+def test_a_date_and_a_box_drawn_around_a_country_find_its_photos_and_stand_there_in_degrees(page: Any) -> None:
+    page.goto("/?q=stripes")
+    page.get_by_label("from").fill("2024-03-01")
+    page.get_by_label("from").blur()
+    page.wait_for_url("**after=2024-03-01**")
+    expect(page.locator("#total")).to_have_text("6")
     page.goto("/")
     map = page.locator("#map")
     map.scroll_into_view_if_needed()

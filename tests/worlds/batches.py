@@ -17,7 +17,7 @@ from typing import Any
 from tests.command import environment
 from tests.worlds.servers import Act, Body, Response, Seen, error
 
-EXPIRED = Response(-1)  # what the script gives for a request that a batch ends without
+EXPIRED, CANCELLED = Response(-1), Response(-2)  # what the script gives for a request that a batch ends without
 
 
 @dataclass
@@ -36,6 +36,7 @@ class BatchServer(dict[str, Act]):
     kill_at: int = 0
     after: bool = False
     failing: str = ""  # why no batch is taken
+    gone: str = ""  # what the server has deleted
 
     def get(self, path: str, default: Any = None) -> Any:
         return self._call
@@ -45,6 +46,8 @@ class BatchServer(dict[str, Act]):
         if self.kill_at == 0 and self.victim and not self.after:
             self.victim.kill()
             return error(500)
+        if self.gone and self.gone in seen.path and not seen.body:
+            return error(404)
         response = self._anthropic(seen) if "/messages/batches" in seen.path else self._openai(seen)
         if self.kill_at == 0 and self.victim:
             self.victim.kill()
@@ -80,7 +83,7 @@ class BatchServer(dict[str, Act]):
         return Response(data=batch)
 
     def _work(self, batch: dict[str, Any]) -> None:
-        good, bad = b"", b""
+        good, bad, batch["status"] = b"", b"", "completed"
         for line in self.files[int(batch["input"].partition("-")[2])].splitlines():
             row = json.loads(line)
             assert row["method"] == "POST" and row["url"] == "/v1/chat/completions"
@@ -88,6 +91,9 @@ class BatchServer(dict[str, Act]):
             about: dict[str, Any] = {"custom_id": row["custom_id"], "response": None, "error": None}
             if response == EXPIRED:
                 about["error"] = {"code": "batch_expired", "message": "This request could not be executed in time."}
+            elif response == CANCELLED:
+                about["error"] = {"code": "batch_cancelled", "message": "This request was cancelled with its batch."}
+                batch["status"] = "cancelled"
             else:
                 about["response"] = {"status_code": response.status, "body": response.data}
             kept = json.dumps(about).encode() + b"\n"
@@ -96,7 +102,6 @@ class BatchServer(dict[str, Act]):
             if content:
                 self.files.append(content)
                 batch[name] = f"file-{len(self.files) - 1}"
-        batch["status"] = "completed"
 
     def _anthropic(self, seen: Seen) -> Response:
         parts = seen.path.partition("?")[0].split("/messages/batches")[1].split("/")[1:]
@@ -123,8 +128,8 @@ class BatchServer(dict[str, Act]):
         assert "n" not in row["params"]
         response = self._answer(row["params"])
         result: dict[str, Any] = {"type": "succeeded", "message": response.data}
-        if response == EXPIRED:
-            result = {"type": "expired"}
+        if response in (EXPIRED, CANCELLED):
+            result = {"type": "expired" if response == EXPIRED else "canceled"}
         elif response.status != 200:
             result = {"type": "errored", "error": {"type": "error", "error": {"type": "invalid_request_error"}}}
         return json.dumps({"custom_id": row["custom_id"], "result": result}).encode() + b"\n"

@@ -85,10 +85,9 @@ def models(cache: Path, home: Path) -> None:
     for make, names in MODELS.items():
         for name in names:
             commit = tiny_models.published(cache, name, make(home / name.replace("/", "--")))
-            (request := cache / f"models--{name.replace('/', '--')}" / "refs" / "refs" / "pr" / "70").parent.mkdir(
-                parents=True
-            )
-            request.write_text(commit)
+            requests = cache / f"models--{name.replace('/', '--')}" / "refs" / "refs" / "pr"
+            requests.mkdir(parents=True, exist_ok=True)  # a worker may come to a module twice
+            (requests / "70").write_text(commit)
     for name, dim in QUARI.items():
         tiny_models.published(cache, f"EricX003/QuARI-{name}", checkpoint(home / name, dim))
     configs = tiny_models.open_clip_configs(home / "open_clip")

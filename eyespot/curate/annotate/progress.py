@@ -243,7 +243,7 @@ def faults(
     share = stands.found_at_least
     checks = [
         (bool(wanted.failing), f"the query does not fit: it is not {_criteria(wanted.failing, 'or')}"),
-        (bool(wanted.open), f"nobody has said whether it is {_criteria(wanted.open, 'and')}"),
+        (bool(wanted.open), f"still to answer: is it {_criteria(wanted.open, 'and')}?"),
         (not stands.relevant, "nothing relevant was found"),
         (not stands.stopped, "not labelled to the end"),
         (ranked and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),

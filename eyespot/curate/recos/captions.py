@@ -27,18 +27,22 @@ from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, prom
 from eyespot.storage.text_files import toml_of
 from eyespot.types import UsageError, Vectors
 
-Reals = NDArray[np.float64]
-
 OVER_DETAILED, FINE, UNDER_DETAILED = "over-detailed", "fine", "under-detailed"
 
 
 @dataclass(frozen=True)
-class Discriminability:
-    """What dis(t) is taken over, and what is accepted: values within η/2 · log k of the middle, ½ log k."""
+class Rewriting:
+    """What dis(t) is taken over, and what is accepted: values within η/2 · log k of the middle, ½ log k.
+
+    After at most `rounds` rewritings a caption is dropped, or kept and marked for the person who checks (`at_limit`).
+    """
 
     k: int = 10
     temperature: float = 0.01
     eta: float = 0.9
+    rounds: int = 3
+    at_limit: Literal["drop", "keep"] = "drop"
+    workers: int = 4
 
     def __post_init__(self) -> None:
         if self.k < 2:
@@ -57,7 +61,7 @@ class Discriminability:
         return OVER_DETAILED if value < low else UNDER_DETAILED if value > high else FINE
 
 
-def entropies(similarities: NDArray[np.floating[Any]], temperature: float) -> Reals:
+def entropies(similarities: NDArray[np.floating[Any]], temperature: float) -> NDArray[np.float64]:
     """The entropy of the softmax of each row (captions, k) over the temperature, in nats, (captions,)."""
     scaled = np.asarray(similarities, np.float64) / temperature
     if not np.isfinite(scaled).all():
@@ -80,7 +84,7 @@ def choices(nearest: Sequence[Sequence[float]], k: int) -> CardTable:
     rows = []
     for temperature in TEMPERATURES if len(cosines) else ():
         values = entropies(cosines, temperature)  # (captions,)
-        bands = [Discriminability(k, temperature, eta).band for eta in ETAS]
+        bands = [Rewriting(k, temperature, eta).band for eta in ETAS]
         shares = [f"{np.mean((values >= low) & (values <= high)):.0%}" for low, high in bands]
         rows.append([f"{temperature:g}", f"{np.median(values):.3f}", *shares])
     columns = ["temperature", "median dis(t)", *(f"η = {eta:g}" for eta in ETAS)]
@@ -88,7 +92,7 @@ def choices(nearest: Sequence[Sequence[float]], k: int) -> CardTable:
     return CardTable("What would be accepted", columns, rows, note)
 
 
-def histogram(first: Sequence[float], rewritten: Sequence[float], how: Discriminability) -> CardTable:
+def histogram(first: Sequence[float], rewritten: Sequence[float], how: Rewriting) -> CardTable:
     """How dis(t) lies between 0 and log k, as first written and as accepted, in bins of equal width to choose η by."""
     edges = np.linspace(0, math.log(how.k), BINS + 1)
     counts = [np.histogram(np.clip(values, 0, edges[-1]), edges)[0].tolist() for values in (first, rewritten)]
@@ -184,18 +188,6 @@ def _caption_outcomes(record: Record, texts: list[str]) -> Iterator[Outcome]:
 
 
 DIGITS = 6  # of a cosine that is written down
-
-
-@dataclass(frozen=True)
-class Rewriting(Discriminability):
-    """dis(t) over the nearest pictures and what of it is accepted; at most `rounds` rewritings.
-
-    A caption that is not accepted then is dropped, or kept and marked for the person who checks (`at_limit`).
-    """
-
-    rounds: int = 3
-    at_limit: Literal["drop", "keep"] = "drop"
-    workers: int = 4
 
 
 class Rewritten(AnswerForm):

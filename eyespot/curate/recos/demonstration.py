@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from eyespot.curate.recos.confusing import changed
 from eyespot.curate.recos.subtasks import CAPTIONS
 from eyespot.pipelines import CallMeter, Prompt
+from eyespot.storage.text_files import toml_of
 
+PHRASES: Mapping[str, Mapping[str, str]] = toml_of(Path(__file__).with_suffix(".toml"))  # by attribute and title
 _TEMPLATES, _QUOTING = CAPTIONS["titled"]["usual"], CAPTIONS["quoting"]["usual"]
-_ENDINGS = (", seen from nearby", ", in the middle of the picture", ", against its background")  # true of any picture
+_ENDINGS = (", as the photo shows", ", in the middle of the picture", ", against its background")  # true of any picture
 
 
 def writer(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
@@ -24,7 +27,7 @@ def writer(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
 
 
 def _captions(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    texts, title = _captions_by_people(known["facts"]), _title(known["facts"])
+    texts, (_, title) = _captions_by_people(known["facts"]), _title(known["facts"])
     if lines := known["writing"].splitlines():
         texts = [template.format(line=max(lines, key=len).replace('"', "")) for template in _QUOTING]
     if not texts and title:
@@ -59,9 +62,10 @@ def _swaps(known: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _changes(text: str, known: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Attributes, a text in the caption, and that of the new picture."""
-    before, after = _title(known["before"]), _title(known["facts"])
-    if before and after and before.casefold() != after.casefold() and before.casefold() in text.casefold():
-        yield ("object", "name", "scene"), before, after
+    (names, before), (others, after) = _title(known["before"]), _title(known["facts"])
+    differ = names == others and before and after and before.casefold() != after.casefold()
+    if differ and before.casefold() in text.casefold():
+        yield names, before, after
     quoted, lines = re.search('"(.+)"', text), known["writing"].replace('"', "").splitlines()
     if quoted and lines and quoted[1] not in lines:
         yield ("words",), quoted[1], max(lines, key=len)
@@ -83,10 +87,17 @@ def _captions_by_people(facts: Mapping[str, Any]) -> list[str]:
     return [_sentence(str(facts[name])) for name in sorted(facts) if re.fullmatch(r"caption_\d+", name)]
 
 
-def _title(facts: Mapping[str, Any]) -> str:
-    """The title without numbers, brackets and what follows a comma or a dash: those describe the file."""
-    bare = re.sub(r"\(.*?\)|\d+|_", " ", re.split(r" - |, ", str(facts.get("title", "")))[0])
-    return " ".join(bare.strip(" -.,").split())
+def _title(facts: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    """What the picture shows, and the attributes that another text in its place changes.
+
+    That is the phrase for the title; else the title without numbers, brackets and what follows a comma or a dash.
+    """
+    title = str(facts.get("title", "")).strip()
+    for attribute, phrases in PHRASES.items():
+        if title in phrases:
+            return (attribute,), phrases[title]
+    bare = re.sub(r"\(.*?\)|[\d-]*\d[\d-]*|_", " ", re.split(r" - |, ", title)[0])
+    return ("object", "name", "scene"), " ".join(bare.strip(" -.,").split())
 
 
 def _sentence(text: str) -> str:

@@ -173,10 +173,8 @@ class RecosSteps:
 
     def card_content(self) -> CardContent:
         """The parts of its card that cannot be counted from the steps."""
-        tables, goals = (
-            (_subtasks(self), _reviews(self), _changes(self), *_measurements(self)),
-            self.pipe.collecting.goals(),
-        )
+        tables = (_subtasks(self), _reviews(self), _changes(self), *_measurements(self))
+        goals = self.pipe.collecting.goals()
         return content_of(
             self.pipe.recipe,
             answers(self),
@@ -243,16 +241,11 @@ SETTINGS = {
 
 def _writing_notes(pipe: RecosPipeline, records: Iterable[Record]) -> Iterator[str]:
     """By which program the writing in photos was read, which misreads at times."""
-    readers: dict[tuple[str, str], set[str]] = {}
-    for record in records:
-        if (
-            pipe.sources.subtask(record["subtask"]).of_writing
-            and record["version"] == VERSIONS[0]
-            and record.get("writing")
-        ):
-            readers.setdefault((record["subtask"], record["read_by"]), set()).add(record["image"])
-    for (name, reader), images in sorted(readers.items()):
-        yield f"Sub-task {name}: the text of {len(images):,} photos was read by OCR ({reader}), which misreads some."
+    first = (one for one in records if one["version"] == VERSIONS[0] and one.get("writing"))
+    found = {(one["subtask"], one["read_by"], one["image"]) for one in first}
+    for (name, reader), count in sorted(Counter(it[:2] for it in found).items()):
+        if pipe.sources.subtask(name).of_writing:
+            yield f"Sub-task {name}: the text of {count:,} photos was read by OCR ({reader}), which misreads some."
 
 
 # -- tables -----------------------------------------------------------------------------------------------------
@@ -338,6 +331,7 @@ def _measurements(made: RecosSteps) -> Iterator[CardTable]:
     for declared in made.pipe.recipe.steps:
         if declared.step == "discriminate":
             how, step = declared.fitted(Rewriting), made.result(declared.name)
+            how = replace(how, k=step.step.settings.get("k", how.k))  # a small trial has fewer to compare
             # Captions as first written, also those that were dropped then
             first = [r for r in chain(step.records, (drop.record for drop in drops(step.folder))) if "nearest" in r]
             yield choices([record["nearest"] for record in first], how.k)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -22,10 +22,7 @@ NONE = {"abstain": "no rule of the demonstration fits the labels", "question": "
 
 @dataclass(frozen=True)
 class Rule:
-    """Labels that call for a question unless one of `never` is there, and labels that answer it.
-
-    `fails` names what is wrong with a bad question.
-    """
+    """Labels that call for a question, and labels that answer it; `fails` is the rule that a bad question breaks."""
 
     kind: str
     given: tuple[str, ...]
@@ -34,7 +31,6 @@ class Rule:
     answers: tuple[str, ...]
     reasoning: str
     fails: str = ""
-    never: tuple[str, ...] = ()
 
 
 def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
@@ -49,19 +45,11 @@ def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
 
 
 def _questions(photo: Record, kinds: Sequence[str]) -> Mapping[str, Any]:
-    labels, (unsuitable, rules) = _labels(photo), _rules()
-    rules = tuple(one for one in rules if _has_label(labels, one.given) and not _has_label(labels, one.never))
-    if _has_label(labels, unsuitable):
-        empty = dict.fromkeys(kinds, NONE | {"abstain": ""})
-        return {"description": labels, "unsuitable": "the labels tell of an unsuitable picture", **empty}
-    proposed = {}
+    labels, proposed = _labels(photo), dict[str, Mapping[str, str]]()
+    rules = tuple(one for one in _rules() if _has_label(labels, one.given))
     for kind in kinds:
-        rule = next((rule for rule in rules if rule.kind == kind), None)
-        if rule is None:
-            proposed[kind] = NONE
-        else:
-            texts = {"question": rule.question, "target": rule.target, "reasoning": rule.reasoning}
-            proposed[kind] = {"abstain": "", **texts}
+        texts = (asdict(rule) for rule in rules if rule.kind == kind)
+        proposed[kind] = next(({name: one.get(name, "") for name in NONE} for one in texts), NONE)
     return {"description": labels, "unsuitable": "", **proposed}
 
 
@@ -83,16 +71,17 @@ def _vote(triplet: Record) -> Mapping[str, str]:
 
 
 @cache
-def _rules() -> tuple[tuple[str, ...], tuple[Rule, ...]]:
+def _rules() -> tuple[Rule, ...]:
     table = tomllib.loads((files(__package__) / "demonstration.toml").read_text(encoding="utf-8"))
     rules: Iterator[dict[str, Any]] = (
         {key: tuple(it) if isinstance(it, list) else it for key, it in rule.items()} for rule in table["rules"]
     )
-    return tuple(table["unsuitable"]), tuple(Rule(**rule) for rule in rules)
+    return tuple(Rule(**rule) for rule in rules)
 
 
 def _rule_of(record: Record) -> Rule:
-    return next(rule for rule in _rules()[1] if rule.question == record["question"])
+    same = (rule for rule in _rules() if rule.question == record["question"])
+    return next(rule for rule in same if _has_label(_labels(record), rule.given))
 
 
 def _labels(record: Record) -> str:

@@ -23,7 +23,7 @@ from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, 
 from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
 from eyespot.pipelines import StepResult, drops
 from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, card_of, content_of, write_head
-from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
+from eyespot.runs.agreement import Ratings, krippendorff_alpha
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
 
 AUDIT = "audit"
@@ -104,32 +104,27 @@ def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
         texts=texts,
         samples=_samples(made),
         tables=[*audit_tables(audit), *tables(made, found)],
-        notes=notes(made),
+        notes=list(notes(made)),
         checks=list(quality_checks(made, found, audit)),
     )
 
 
-def notes(made: FinishedSteps) -> list[str]:
+def notes(made: FinishedSteps) -> Iterator[str]:
     """What somebody should know before they use it."""
     uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.recipe.models.values()}
-    failed = sum(one.counts.failed for one in made.done)
-    few = "a demonstration: rules over labels stood where a model would look at pictures; this set tests nothing"
-    if made.in_split(TEST):
-        without_a_test = []
-    elif made.queries:
-        without_a_test = ["No query reaches the threshold of reliability, so there is no test set."]
-    else:
-        without_a_test = ["No query is left, so the set is empty; the losses below say where they went."]
-    return [
-        *([f"This is {few}."] if demonstration.NAME in uses else []),
-        *([f"{failed:,} records failed and are left out; --retry-failed tries them again."] if failed else []),
-        *without_a_test,
-        *(
+    if demonstration.NAME in uses:
+        yield "This is a demonstration: rules over labels took the place of a model that sees; this set tests nothing."
+    if failed := sum(one.counts.failed for one in made.done):
+        yield f"{failed:,} records failed and are left out; --retry-failed tries them again."
+    if not made.queries:
+        yield "No query is left, so the set is empty; the losses below say where they went."
+    elif not made.in_split(TEST):
+        yield "No query reaches the threshold of reliability, so there is no test set."
+    for split, kind, wanted, there, owed in shortfalls(made):
+        yield (
             f"Split {split}, {kind}: {there:,} of {wanted:,} wanted queries, and no photo is left to ask about; "
             f"most were lost by {owed}. More photos (clusters, each of seeds) give more."
-            for split, kind, wanted, there, owed in shortfalls(made)
-        ),
-    ]
+        )
 
 
 # -- samples ------------------------------------------------------------------------------------------------------
@@ -194,8 +189,7 @@ def _rules(made: FinishedSteps) -> CardTable:
     checked = counts.came - counts.failed - counts.dropped.get(questions.DECLINED, 0)
     rows = [[name, failing[name], _share(failing[name], checked)] for name in made.pipe.settings("checked").rules]
     at_odds = counts.dropped.get(questions.AT_ODDS, 0)
-    more = f"one may break several rules. In {at_odds:,} the check contradicted itself."
-    note = f"Of {checked:,} questions that were checked; {more}"
+    note = f"Of {checked:,} questions; one may break several rules. In {at_odds:,} the check contradicted itself."
     return CardTable("Rules that questions break", ["rule", "questions", "share"], rows, note)
 
 
@@ -212,28 +206,15 @@ def _judges(made: FinishedSteps) -> CardTable:
         counts = Counter(verdict for _, verdict in given)
         same = sum(majority[id] is (verdict == TRUE) for id, verdict in given if verdict != ABSTAIN)
         shares = [_share(counts[verdict], len(given)) for verdict in (TRUE, FALSE, ABSTAIN)]
-        others = [vote for name in votes if name != seat for vote in votes[name]]
-        with_majority = _share(same, len(given) - counts[ABSTAIN])
-        rows.append([seat, f"{len(given):,}", *shares, f"{100 * (_true(given) - _true(others)):+z.1f}", with_majority])
-    columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
+        rows.append([seat, f"{len(given):,}", *shares, _share(same, len(given) - counts[ABSTAIN])])
+    columns = ["judge", "votes", "true", "false", "abstain", "with the majority"]
     return CardTable("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
-
-
-def _true(votes: Sequence[tuple[str, str]]) -> float:
-    return sum(verdict == TRUE for _, verdict in votes) / max(1, len(votes))
 
 
 def _agreement(made: FinishedSteps) -> CardTable:
     """How far the panel agrees beyond chance, an abstention as a vote of its own and left out."""
     ratings = Ratings.of((one["triplet"], one["judge"], one["verdict"]) for one in made.votes())
-    whole = Ratings.of(
-        (one["id"], vote["judge"], vote["verdict"])
-        for one in made.triplets
-        if len(one["votes"]) == len(made.seats)
-        for vote in one["votes"]
-    )
     found = {
-        "Fleiss's kappa, abstentions a vote of their own": fleiss_kappa(whole),
         "Krippendorff's alpha, abstentions a vote of their own": krippendorff_alpha(ratings),
         "Krippendorff's alpha, abstentions left out": krippendorff_alpha(ratings.without(ABSTAIN)),
     }

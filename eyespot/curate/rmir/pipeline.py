@@ -161,12 +161,10 @@ def judged_step(pipe: RmirPipeline, declared: Declared, settings: PanelSettings)
 
 
 def confident_step(pipe: RmirPipeline, declared: Declared, settings: panel.ConfidentSettings) -> Step:
-    """Keeps triplets on which the panel is of one mind."""
+    """Keeps triplets on which the panel is of one mind; `doubt` says what becomes of the photos of others."""
     judges = len(pipe.seats)
     work = BatchStep(lambda records, context: panel.confident(records, context, judges, settings))
-    nowhere = "Keeps triplets on which the panel is of one mind, and none whose photo is in doubt anywhere."
-    about = nowhere if settings.doubt == "everywhere" else ""
-    return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
+    return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",))
 
 
 def pooled_step(pipe: RmirPipeline, declared: Declared, settings: candidates.PoolSettings) -> Step:

@@ -1,7 +1,6 @@
-"""Fetching: a local copy of what is published, of which only what is needed and has changed comes over the network.
+"""Fetching: a local copy of what is published, to which only what is new or has changed comes over the network.
 
-A copy has parts: the facts, which come first, each space with its vectors and codes, and the indexes of each space.
-What has come whole is kept up to date; `complete` brings a part when a command comes to need it.
+Files come several at once, and of a large one several ranges; each is checked. What has come stays after a kill.
 """
 
 from __future__ import annotations
@@ -13,29 +12,25 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
-from typing import IO, NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.downloads import ByteProgress, Downloads, part_of
-from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, OURS, DamagedManifest, File, Manifest
-from eyespot.gallery.remote.stores import Store, store_at
-from eyespot.models.web import public
-from eyespot.storage.atomic import FULL, new_file, put_folder
-from eyespot.storage.digests import BLAKE2B, DIGESTS, sound_digests
+from eyespot.gallery.remote.manifest import MANIFEST, OURS, File, Manifest, mended
+from eyespot.gallery.remote.stores import PIECE, Store, store_at
+from eyespot.parallel import ordered_map
+from eyespot.storage.atomic import FULL, new_file, put_file, put_folder
+from eyespot.storage.digests import BLAKE2B, DIGESTS, file_blake2b, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
-STATE = disk.FETCHED
-LOG = f"{STATE}l"  # a line for each file that has come since the state was written: `.fetched.jsonl`
-ORIGIN = ".origin.json"  # the address, the parts that are whole, and the name of the next one
-PUBLISHED = ".published-{}.json"  # `gallery.json` as it was when these parts came
 _LOG = logging.getLogger("eyespot.gallery.remote")
 _COMING = ".coming"  # at the end of a segment's hidden name, while its files are on their way
+LARGE = 4 * PIECE  # bytes; of a larger file several ranges come at once
 
 
 def copies() -> Path:
@@ -46,159 +41,166 @@ def copies() -> Path:
 
 def fetch(
     url: str,
-    into: Path | None = None,
+    into: Path | str | None = None,
     progress: Progress = no_progress,
-    part: str = EVERYTHING,
     tell: Callable[[str], None] = _LOG.warning,
 ) -> Path:
     """The local copy of a published gallery, brought up to date: only what has changed comes over the network.
 
-    `into` is its folder, one of the user's cache for None. `part` comes if it has not yet: everything, FACTS, a space
-    by its stem, or `indexes/STEM`; others stay away until `complete` or a `view` of the gallery needs them. Every file
-    is checked against its digest. What was made in the copy (judgements, thumbnails, indexes) stays. Where the address
-    cannot be reached, a copy that is whole serves as it is, and `tell` gets a sentence with its date. Raises
-    `UsageError` if nothing is published there, `EyespotError` if it cannot be had whole.
+    `into` is its folder, one of the user's cache for None. Every file is checked against its digest. What was made in
+    the copy (judgements, thumbnails, indexes) stays. Where the address cannot be reached, a copy that is whole serves
+    as it is, and `tell` gets a sentence with its date. Raises `UsageError` if nothing is published there,
+    `EyespotError` if it cannot be had whole.
     """
     store = store_at(url)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", store.shown).strip("-")[-40:]
-    copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
+    default = copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
+    copy = default if into is None else Path(into).expanduser()
+    state = CopyState.of(copy)
     try:
         found = store.read(MANIFEST)
         if found is None:
             raise UsageError(f"no gallery is published at {store.shown}; do so with: eyespot publish {store.shown}")
     except (EyespotError, UsageError) as error:
-        if isinstance(error, DamagedManifest) or (then := _date_of_whole(copy, store.shown, part)) is None:
+        if not state.is_whole(copy):
             raise
-        why = str(error).partition(";")[0]
-        tell(f"{why}; the copy here answers as of {then:%Y-%m-%d %H:%M}")
+        tell(f"{str(error).partition(';')[0]}; the copy here answers as of {state.date(copy):%Y-%m-%d %H:%M}")
         return copy
-    manifest = Manifest.of(found[0], store.shown)
-    if not _is_current(copy, manifest, found[0], part):  # else several may read at once
+    manifest, published = Manifest.of(found[0], store.shown), BLAKE2B(found[0]).hexdigest()
+    if state.published != published or not state.is_whole(copy):  # else several may read at once
         with locked(copy):
-            origin = read_origin(copy)
-            # Of a copy that an older eyespot made, the parts of its files
-            parts = origin.parts if origin else {manifest.part_of(name) for name in fetched_files(copy)}
-            Fetch(store, manifest, copy, progress).run(parts | manifest.parts_of(part), found[0])
+            _Fetch(store, manifest, copy, progress).run(published)
     return copy
 
 
-def _date_of_whole(copy: Path, shown: str, part: str) -> datetime | None:
-    """When a copy was brought up to date; None if it lacks something of this part, or was on its way then."""
-    with suppress(EyespotError, OSError):
-        if (origin := read_origin(copy)) is not None:
-            text = origin.text(copy)
-            if _is_current(copy, Manifest.of(text, shown), text, part):
-                return date_of(copy, origin)
-    return None
+@dataclass
+class CopyState:
+    """What a copy has: from which address, the digest of the `gallery.json` that it is, and those of its files.
 
-
-def date_of(copy: Path, origin: CopyOrigin) -> datetime:
-    """When a copy was last brought up to date with its address, in this machine's time. OSError if that is lost."""
-    return datetime.fromtimestamp((copy / origin.published).stat().st_mtime)
-
-
-def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:
-    """Bring a part of a copy that has not come yet, of the state that the copy has; nothing happens elsewhere.
-
-    Raises `EyespotError` if the address cannot be reached, or another eyespot fetches to the copy.
+    While files are on their way `published` is empty, and so is the digest of each file that is to come.
     """
-    origin = read_origin(copy)
-    if origin is None or part in origin.parts:
-        return
-    with locked(copy):
-        origin = read_origin(copy) or origin
-        text = origin.text(copy)
-        manifest = Manifest.of(text, public(origin.url))
-        if not (parts := manifest.parts_of(part)) <= origin.parts:
-            Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts, text)
+
+    url: str = ""
+    published: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, copy: Path) -> CopyState:
+        """The state of a folder; an empty one where none can be read."""
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            found = json.loads((copy / disk.FETCHED).read_bytes())
+            files = {str(name): str(digest) for name, digest in found["files"].items() if OURS.fullmatch(name)}
+            return cls(str(found["url"]), str(found["published"]), files)
+        return cls()
+
+    def write(self, copy: Path) -> None:
+        """In place of the state before."""
+        with new_file(copy / disk.FETCHED) as file:
+            Path(file.name).chmod(0o600)  # an address may hold a password
+            file.write(json.dumps({"url": self.url, "published": self.published, "files": self.files}).encode())
+
+    def is_whole(self, copy: Path) -> bool:
+        """Whether all that was published has come."""
+        return bool(self.published) and all((copy / name).is_file() for name in self.files)
+
+    def date(self, copy: Path) -> datetime:
+        """When it was brought up to date, in this machine's time."""
+        return datetime.fromtimestamp((copy / disk.FETCHED).stat().st_mtime)
 
 
-def _is_current(copy: Path, manifest: Manifest, text: bytes, part: str) -> bool:
-    origin = read_origin(copy)
-    if origin is None or origin.published != name_of(text) or not manifest.parts_of(part) <= origin.parts:
-        return False
-    have, wanted = fetched_files(copy), manifest.of_parts(origin.parts)
-    is_cut = not have.keys() <= manifest.files.keys()  # on its way to another state, or from one
-    same = (have.get(name) == file.digest and (copy / name).is_file() for name, file in wanted.items())
-    with suppress(EyespotError):
-        return not is_cut and origin.text(copy) == text and all(same)
-    return False
-
-
-class Fetch:
-    """One run that brings a copy from whatever it has to some parts of what is published."""
+class _Fetch:
+    """One run that brings a copy from whatever it has to what is published."""
 
     def __init__(self, store: Store, manifest: Manifest, copy: Path, progress: Progress) -> None:
-        self.store, self.manifest, self.copy, self.progress = store, manifest, copy, progress
+        self.store, self.copy, self.progress, self.wanted = store, copy, progress, manifest.files
+        self.total, self.done = sum(file.size for file in self.wanted.values()), 0  # bytes
 
-    def run(self, parts: Set[str], text: bytes) -> None:
+    def run(self, published: str) -> None:
         """Bring what is missing; the header last, so that nobody finds a state that is still on its way."""
-        wanted, have = self.manifest.of_parts(parts), fetched_files(self.copy)
-        missing = {
-            name: file
-            for name, file in wanted.items()
-            if have.get(name) != file.digest or not _place(self.copy, name).is_file()
-        }
-        # After a kill between a file and its line in the log, the file counts neither as what it was nor as another's.
-        have |= dict.fromkeys(missing, "")
-        remember(self.copy, have)
+        before = CopyState.of(self.copy).files
+        missing = {name: file for name, file in self.wanted.items() if not self._is_here(name, file, before)}
+        # After a kill a file that is to come counts neither as what it was nor as another's
+        CopyState(self.store.url, "", before | dict.fromkeys(missing, "")).write(self.copy)
+        self.done = self.total - sum(file.size for file in missing.values())
         try:
-            self._bring(missing, wanted, have)
+            self._bring(missing)
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            lacking = sum(file.size for name, file in missing.items() if have.get(name) != file.digest)
+            lacking = sum(file.size for file in missing.values())
             raise EyespotError(
                 f"there is no room for the copy at {quote(str(self.copy))}, which needs up to {lacking / 1e6:,.1f} MB "
                 "more; make room, or set XDG_CACHE_HOME to a larger disk, and run the same line again"
             ) from error
-        write_origin(self.copy, self.store.url, parts, text)
-        if header := missing.get(disk.HEADER):
-            with (self.copy / LOG).open("a", encoding="utf-8") as log:
-                downloads = Downloads(self.store, ByteProgress(no_progress, 0, 0))
-                for _ in downloads.bring([(self.copy / disk.HEADER, header)]):
-                    note_file(log, have, disk.HEADER, header)
-        self._drop(wanted, have)
-        remember(self.copy, have)
+        self._drop(set(before) - set(self.wanted))
+        CopyState(self.store.url, published, {name: file.digest for name, file in self.wanted.items()}).write(self.copy)
 
-    def _bring(self, missing: dict[str, File], wanted: dict[str, File], have: dict[str, str]) -> None:
-        total = sum(file.size for file in wanted.values())
-        bar = ByteProgress(self.progress, total - sum(file.size for file in missing.values()), total)
-        names = {_place(self.copy, name): name for name in missing if name != disk.HEADER}
-        with (self.copy / LOG).open("a", encoding="utf-8") as log:
-            items = ((place, missing[name]) for place, name in names.items())
-            for place, file in Downloads(self.store, bar).bring(items):
-                note_file(log, have, names[place], file)
-            for folder in {_place(self.copy, name).parent for name in wanted} - {self.copy}:
-                if folder.name.endswith(_COMING):
-                    put_folder(folder, folder.with_name(folder.name[1:].removesuffix(_COMING)))
-        bar.add(missing[disk.HEADER].size if disk.HEADER in missing else 0)
-        for inside in {name.rpartition("/")[0] for name in missing if "/" in name}:
+    def _is_here(self, name: str, file: File, before: dict[str, str]) -> bool:
+        """Whether this file has come, also in a run that was killed before it could note so."""
+        with suppress(OSError):
+            status = _place(self.copy, name).stat()
+            came = (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns) and not before.get(name)
+            return came or before.get(name) == file.digest
+        return False
+
+    def _bring(self, missing: dict[str, File]) -> None:
+        """All files to their places, with the times that they were published with: codes and indexes compare those."""
+        names = [name for name in missing if name != disk.HEADER]
+        large = [name for name in names if self.store.ranges and self.wanted[name].size > LARGE]
+        small = [name for name in names if name not in set(large)]
+        for name, _ in zip(small, ordered_map(self._bring_file, small, self.store.transfers, 64), strict=True):
+            self._count(name)
+        for name in large:
+            self._bring_file(name, self.store.transfers, self._show)
+            self._count(name)
+        for folder in {_place(self.copy, name).parent for name in self.wanted}:
+            if folder.name.endswith(_COMING):
+                put_folder(folder, folder.with_name(folder.name[1:].removesuffix(_COMING)))
+        for inside in {name.rpartition("/")[0] for name in names}:
             # Digests that list what has just come take the date of now: all other files of the folder are newer, and
-            # whoever opens the copy would read every byte again
+            # would be read again. What was damaged before it was published has another digest there and is read.
             listed = sound_digests(self.copy / inside)
-            files = ((name, self.manifest.files.get(f"{inside}/{name}")) for name in listed)
+            files = ((name, self.wanted.get(f"{inside}/{name}")) for name in listed)
             if listed and all(file is None or file.digest == listed[name] for name, file in files):
                 now = time.time_ns()
                 os.utime(self.copy / inside / DIGESTS, ns=(now, now))
-        if missing:
-            bar.tell()
+        if disk.HEADER in missing:
+            self._bring_file(disk.HEADER)
+            self._count(disk.HEADER)
 
-    def _drop(self, wanted: dict[str, File], have: dict[str, str]) -> None:
-        """What is no more of the gallery, and what had come of a part that is not wanted and has changed since."""
-        for name in set(have) - set(wanted):
-            if name not in self.manifest.files or self.manifest.files[name].digest != have[name]:
-                (self.copy / name).unlink(missing_ok=True)
-                del have[name]
-        shards = {name.split("/")[1] for name in self.manifest.files if name.startswith("shards/")}
+    def _bring_file(self, name: str, workers: int = 1, tell: Callable[[int], None] = lambda _: None) -> None:
+        """`EyespotError` for one that is not what was published."""
+        place, file = _place(self.copy, name), self.wanted[name]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f".{place.name}.{file.digest[:12]}.part")  # no other file is continued
+        for _ in range(1 + part.exists()):  # what had come of it may be damaged
+            self.store.bring(file.at, part, file.size, workers, tell)
+            if file_blake2b(part) == file.digest:
+                os.utime(part, ns=(file.mtime_ns, file.mtime_ns))
+                put_file(part, place)  # a name that a power cut takes comes again
+                return
+            part.unlink()
+        raise EyespotError(f"{self.store.shown}/{file.at} is not what was published; {mended(self.store.shown)}")
+
+    def _count(self, name: str) -> None:
+        self.done += self.wanted[name].size
+        self._show(0)
+
+    def _show(self, came: int) -> None:
+        """came: the bytes of a file that is on its way."""
+        self.progress("fetching", self.done + came, self.total)
+
+    def _drop(self, gone: Iterable[str]) -> None:
+        """What is no more of the gallery, and what had come of files that are not published any more."""
+        for name in gone:
+            (self.copy / name).unlink(missing_ok=True)
+        shards = {name.split("/")[1] for name in self.wanted if name.startswith("shards/")}
         leftovers = self.copy.glob(f"shards/.*{_COMING}")
         for shard in (*disk.shard_paths(self.copy), *disk.merged_paths(self.copy), *leftovers):
             if shard.name not in shards:
                 shutil.rmtree(shard)
-        # What had come of a large file goes on only if that is still published
-        growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
-        for part in set(self.copy.glob("shards/*/.*.part")) - growing:
-            part.unlink(missing_ok=True)
+        for part in self.copy.glob("shards/*/.*.part"):
+            part.unlink()
 
 
 def _place(copy: Path, name: str) -> Path:
@@ -207,76 +209,3 @@ def _place(copy: Path, name: str) -> Path:
     if "-" not in place.parent.name or place.parent.is_dir() or place.parent.parent.name != "shards":
         return place
     return place.parent.with_name(f".{place.parent.name}{_COMING}") / place.name
-
-
-# -- what a copy knows of itself: which files have come, of which published state, which parts are whole ------------
-
-
-class CopyOrigin(NamedTuple):
-    """Where a copy comes from, the parts that have come whole, and the file that says what was published by then."""
-
-    url: str
-    parts: frozenset[str]
-    published: str
-
-    def text(self, copy: Path) -> bytes:
-        """`gallery.json` as it was published; `EyespotError` if the copy has lost it."""
-        with suppress(OSError):
-            if name_of(text := (copy / self.published).read_bytes()) == self.published:
-                return text
-        raise EyespotError(f"{copy} does not know any more what it has; name its address, as in: -g {public(self.url)}")
-
-
-def read_origin(copy: Path) -> CopyOrigin | None:
-    """None for a folder that is not a copy, or was made by an older eyespot, which noted none."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads((copy / ORIGIN).read_bytes())
-        return CopyOrigin(str(found["url"]), frozenset(map(str, found["parts"])), Path(found["published"]).name)
-    return None
-
-
-def name_of(text: bytes) -> str:
-    """The name in a copy of what is published: one of its content."""
-    return PUBLISHED.format(BLAKE2B(text).hexdigest()[:12])
-
-
-def write_origin(copy: Path, url: str, parts: Iterable[str], text: bytes) -> None:
-    """Note it in one step, with the `gallery.json` that was read there."""
-    published = name_of(text)
-    with new_file(copy / published) as file:
-        file.write(text)
-    with new_file(copy / ORIGIN) as file:
-        Path(file.name).chmod(0o600)  # an address may hold a password
-        file.write(json.dumps({"url": url, "parts": sorted(parts), "published": published}).encode())
-    for other in copy.glob(PUBLISHED.format("*")):
-        if other.name != published:
-            other.unlink(missing_ok=True)
-
-
-def fetched_files(copy: Path) -> dict[str, str]:
-    """The digests of the files that were fetched, by their names."""
-    found: list[object] = []
-    with suppress(OSError, ValueError, AttributeError):
-        found += json.loads((copy / STATE).read_bytes()).items()
-    with suppress(OSError, ValueError), (copy / LOG).open("rb") as log:  # the last line may be cut
-        found += map(json.loads, log)
-    have: dict[str, str] = {}
-    for line in found:
-        match line:
-            case [str(name), str(digest)] | (str(name), str(digest)) if OURS.fullmatch(name):
-                have[name] = digest
-    return have
-
-
-def remember(copy: Path, have: dict[str, str]) -> None:
-    """Write the state whole, which takes the place of the log: a log whose last line is cut is never added to."""
-    with new_file(copy / STATE) as state:
-        state.write(json.dumps(have).encode())
-    (copy / LOG).unlink(missing_ok=True)
-
-
-def note_file(log: IO[str], have: dict[str, str], name: str, file: File) -> None:
-    """One more file has come."""
-    have[name] = file.digest
-    log.write(json.dumps([name, file.digest]) + "\n")
-    log.flush()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Set
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import PurePosixPath
 from shlex import quote
 from typing import NamedTuple
 
@@ -18,7 +15,6 @@ FORMAT = 1
 MANIFEST = "gallery.json"
 # Nothing else is taken from an address, whatever its manifest says.
 OURS = re.compile(r"gallery\.toml|(shards/\d+(-\d+)?|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
-FACTS, EVERYTHING = "facts", "everything"  # parts of a gallery, beside its spaces by their stems
 
 
 class DamagedManifest(EyespotError):
@@ -44,30 +40,6 @@ class Manifest:
         """The bytes of `gallery.json`."""
         files = {name: list(file) for name, file in sorted(self.files.items())}
         return json.dumps({"format": FORMAT, "files": files}, indent=1).encode()
-
-    @cached_property
-    def stems(self) -> list[str]:
-        """The spaces that have vectors, by the names of their files; a longer name first."""
-        notes = (PurePosixPath(name) for name in self.files if name.startswith("shards/") and name.endswith(".toml"))
-        return sorted({note.stem for note in notes}, key=lambda stem: (-len(stem), stem))
-
-    def part_of(self, name: str) -> str:
-        """The part that a file belongs to: a space by its stem, the indexes of a space as `indexes/STEM`, or FACTS."""
-        folder, _, rest = name.partition("/")
-        if folder == "indexes":
-            return f"indexes/{rest.partition('/')[0]}"
-        file = name.rpartition("/")[2]
-        return next((stem for stem in self.stems if file.startswith(f"{stem}.")), FACTS)
-
-    def parts_of(self, part: str) -> set[str]:
-        """The parts that are meant, FACTS among them: all of them by EVERYTHING."""
-        return {FACTS, *(map(self.part_of, self.files) if part == EVERYTHING else [part])}
-
-    def of_parts(self, parts: Set[str]) -> dict[str, File]:
-        """The files of some parts, those of FACTS first."""
-        by_part = {name: self.part_of(name) for name in self.files}
-        names = [name for name, part in by_part.items() if part in parts]
-        return {name: self.files[name] for name in sorted(names, key=lambda name: by_part[name] != FACTS)}
 
     @classmethod
     def of(cls, text: bytes, url: str) -> Manifest:

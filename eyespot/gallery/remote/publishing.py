@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.remote.manifest import MANIFEST, OURS, DamagedManifest, File, Manifest, published_name
-from eyespot.gallery.remote.stores import Conflict, Store, store_at
+from eyespot.gallery.remote.stores import PIECE, Conflict, Store, store_at
 from eyespot.parallel import ordered_map
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
@@ -50,13 +50,14 @@ class ChangedMeanwhile(Exception):
     """A file of the gallery was replaced or removed while it was read."""
 
 
-def publish(gallery: Path, url: str, *, progress: Progress = no_progress, check: bool = False) -> PublishResult:
+def publish(gallery: Path | str, url: str, *, progress: Progress = no_progress, check: bool = False) -> PublishResult:
     """Send what is new or missing of a gallery to an address; run it again after every change, also after a kill.
 
     `check` reads every file at the address, and sends again what is damaged. Raises `UsageError` if there is no
     gallery, or vectors of it were imported in place and so are not in it; `EyespotError` if the address cannot be
     written, another eyespot publishes to it, or its `gallery.json` is damaged and `check` is not given.
     """
+    gallery = Path(gallery).expanduser()
     disk.read_header(gallery)
     for shard in disk.shard_paths(gallery):
         for note in disk.read_notes(shard):
@@ -107,8 +108,8 @@ class Publication:
 
         def digest_of(name: str) -> str:
             digest = BLAKE2B()
-            for piece in self.store.pieces(name, sizes[name]):
-                digest.update(piece)
+            for start in range(0, sizes[name], PIECE):
+                digest.update(self.store.range(name, start, min(start + PIECE, sizes[name])))
             return digest.hexdigest()
 
         for name, digest in zip(names, ordered_map(digest_of, names, self.store.transfers, 64), strict=True):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any
@@ -18,9 +19,10 @@ from typing import IO, Any
 from eyespot import rooms
 from eyespot.gallery.remote.manifest import mended
 from eyespot.models import web
+from eyespot.parallel import ordered_map
 from eyespot.storage.atomic import make_folder, new_file, trouble
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, Progress, UsageError
+from eyespot.types import EyespotError, UsageError
 
 PIECE = 1 << 22  # bytes
 LARGEST = 1 << 26  # bytes of `gallery.json`
@@ -133,15 +135,25 @@ class Store:
         with _explain_errors(self.url), self._new(name) as target:
             shutil.copyfileobj(source, target, PIECE)
 
-    def pieces(self, name: str, size: int) -> Iterator[bytes]:
-        """The first `size` bytes of a file, some at a time, and no more; `EyespotError` if it is not there."""
-        for start in range(0, size, PIECE):
-            yield self.range(name, start, min(start + PIECE, size))
+    def bring(self, name: str, part: Path, size: int, workers: int, tell: Callable[[int], None]) -> None:
+        """The first `size` bytes of a file to one that grows here, on from where it was cut; `tell` gets its size.
 
-    def bring(self, name: str, part: Path, size: int, tell: Progress) -> None:
-        """A file of a web server to one that grows here, on from where it was cut."""
-        with _explain_errors(self.url, name):
-            web.grow(part, self._at(name), f"{self.shown}/{name}", size=size, tell=tell)
+        `workers`: how many ranges come at once.
+        """
+        if self.fs is None:
+            with _explain_errors(self.url, name):
+                web.grow(part, self._at(name), f"{self.shown}/{name}", size=size)
+            return
+        with part.open("ab") as local:
+            read = partial(self._piece, name, size)
+            for piece in ordered_map(read, range(local.tell(), size, PIECE), workers, 2 * workers):
+                if not piece:  # the list of files states more than there is
+                    return
+                local.write(piece)
+                tell(local.tell())
+
+    def _piece(self, name: str, size: int, start: int) -> bytes:
+        return self.range(name, start, min(start + PIECE, size))
 
     def range(self, name: str, start: int, stop: int) -> bytes:
         """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""

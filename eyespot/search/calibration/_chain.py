@@ -45,11 +45,13 @@ class Grid(NamedTuple):
     steps: tuple[Reals, ...]
 
 
-class Path(NamedTuple):
-    """What is known of each cell from the verdicts up to it, (cells, states); the log of their probability at all."""
+class ChainModel(NamedTuple):
+    """A slope of the curve, with whatever else is believed (`given`), and what the verdicts then say."""
 
-    filtered: Reals
-    evidence: float
+    given: Reals
+    steps: Reals  # (states, states)
+    filtered: Reals  # what is known of each cell from the verdicts up to it, (cells, states)
+    evidence: float  # log of belief times probability of the verdicts
 
 
 def cells(hits: int) -> Ints:
@@ -80,8 +82,17 @@ def _jumps(states: int, mean: float) -> Reals:
     return np.concatenate([[0], STEP / mean * (1 - STEP / mean) ** (steps - 1)])
 
 
-def filtered(logs: Reals, steps: Reals) -> Path:
-    """Cell by cell from the first rank on; `logs` (cells, states) of how likely the verdicts in each are."""
+def models(hits: int, logs: Reals, given: Reals, belief: float = 1.0) -> list[ChainModel]:
+    """The model of each slope for so many hits; `logs` (cells, states) of how likely the verdicts in each cell are."""
+    made = []
+    for slope, steps in zip(SLOPES, grid(hits).steps, strict=True):
+        known, evidence = _filtered(logs, steps)
+        made.append(ChainModel(given, steps, known, evidence + float(np.log(slope.belief * belief))))
+    return made
+
+
+def _filtered(logs: Reals, steps: Reals) -> tuple[Reals, float]:
+    """What is known cell by cell from the first rank on, (cells, states), and the log of its probability."""
     known = np.empty_like(logs)
     best = logs.max(axis=1, keepdims=True)  # thousands of verdicts on one cell would be likely by 0.0
     evidence = float(best.sum())
@@ -91,17 +102,15 @@ def filtered(logs: Reals, steps: Reals) -> Path:
         evidence += float(np.log(joint.sum()))
         known[cell] = joint / joint.sum()
         before = known[cell] @ steps
-    return Path(known, evidence)
+    return known, evidence
 
 
-def sampled(path: Path, steps: Reals, uniform: Reals) -> Ints:
-    """States that all verdicts together allow, drawn from the last cell back, (cells, draws).
-
-    `uniform` (cells, draws) are random numbers between 0 and 1.
-    """
+def sampled(model: ChainModel, draws: int, rng: np.random.Generator) -> Ints:
+    """States that all verdicts together allow, drawn from the last cell back, (cells, draws)."""
+    uniform = rng.random((len(model.filtered), draws))
     drawn = np.empty(uniform.shape, np.int64)
     following = np.zeros(uniform.shape[1], np.int64)
-    allowed = path.filtered[-1][:, None]  # (states, what follows)
+    allowed = model.filtered[-1][:, None]  # (states, what follows)
     for cell in range(len(drawn) - 1, -1, -1):
         # For each draw a row of its column, by weight
         rising = np.cumsum(allowed.T, axis=1)
@@ -110,12 +119,13 @@ def sampled(path: Path, steps: Reals, uniform: Reals) -> Ints:
         flat = (rising + np.arange(len(rising))[:, None]).ravel()
         row = np.searchsorted(flat, uniform[cell] + following, side="right") - following * len(allowed)
         following = drawn[cell] = np.minimum(row, len(allowed) - 1)
-        allowed = path.filtered[cell - 1][:, None] * steps
+        allowed = model.filtered[cell - 1][:, None] * model.steps
     return drawn
 
 
-def apportioned(evidence: Sequence[float], draws: int, rng: np.random.Generator) -> Ints:
-    """How many of the draws each of these models gets, by belief times evidence, (models,)."""
-    relative = np.exp(np.asarray(evidence) - np.max(evidence))
-    each: Ints = rng.multinomial(draws, relative / relative.sum())
-    return each
+def apportioned(models: Sequence[ChainModel], draws: int, rng: np.random.Generator) -> list[tuple[ChainModel, int]]:
+    """The models that get some of the draws, by belief times evidence, with how many each gets."""
+    evidence = np.array([model.evidence for model in models])
+    relative = np.exp(evidence - evidence.max())
+    each = rng.multinomial(draws, relative / relative.sum()).tolist()
+    return [(model, count) for model, count in zip(models, each, strict=True) if count]

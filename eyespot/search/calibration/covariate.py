@@ -88,20 +88,11 @@ def assisted(curve: Curve, answers: Reals) -> Assistance:
 # -- the fit --------------------------------------------------------------------------------------------------
 
 
-class _AnswerModel(NamedTuple):
-    """A slope of the curve with one scale and strength of the answers: what the verdicts then say."""
-
-    offset: Reals  # (hits,), what an answer adds to the log-odds; NaN where there is none
-    steps: Reals  # (states, states)
-    path: _chain.Path
-    evidence: float  # log of belief times probability of the verdicts
-
-
 def _fitted(curve: Curve, answers: Reals) -> HiddenHits | None:
     """What may be so of the hits without a verdict; None where answers probably tell nothing."""
     rng = np.random.default_rng([curve.seed, len(curve.sample.ranks)])
     strengths = [(0.0, NOTHING), *((one, (1 - NOTHING) * belief / 2) for one, belief in STRENGTHS.items())]
-    models: list[_AnswerModel] = []
+    models: list[_chain.ChainModel] = []
     near = np.clip(answers, EDGE, 1 - EDGE)
     for scaled in (_centred(np.log(near / (1 - near))), _centred(_order(answers))):
         for strength, belief in strengths:
@@ -112,8 +103,7 @@ def _fitted(curve: Curve, answers: Reals) -> HiddenHits | None:
     helpful = weight[len(_chain.SLOPES) :].sum() / weight.sum()  # the first models go without answers
     if helpful < SURE:
         return None
-    draws = _chain.apportioned(evidence.tolist(), DRAWS, rng)
-    parts = [_drawn(curve, model, n, rng) for model, n in zip(models, draws.tolist(), strict=True) if n]
+    parts = [_drawn(curve, model, n, rng) for model, n in _chain.apportioned(models, DRAWS, rng)]
     relevant = np.concatenate([part.relevant for part in parts], axis=1)
     share = np.average([part.share for part in parts], axis=0, weights=[part.relevant.shape[1] for part in parts])
     return HiddenHits(share, relevant)
@@ -135,18 +125,14 @@ def _centred(values: Reals) -> Reals:
     return np.asarray((values - np.nanmean(values)) / max(width, EDGE))
 
 
-def _models(curve: Curve, offset: Reals, belief: float) -> list[_AnswerModel]:
-    """The models of each slope, with such offsets of the log-odds."""
+def _models(curve: Curve, offset: Reals, belief: float) -> list[_chain.ChainModel]:
+    """The models of each slope, with such offsets of the log-odds, (hits,); NaN where there is no answer."""
     grid, cells = _chain.grid(curve.hits), _chain.cells(curve.hits)
     share = _shares(offset[curve.sample.ranks - 1], offset, grid.share)  # (n, states)
     verdicts = curve.verdicts[:, None]
     logs = np.zeros((int(cells[-1]) + 1, len(grid.share)))
     np.add.at(logs, cells[curve.sample.ranks - 1], np.log(verdicts * share + (1 - verdicts) * (1 - share)))
-    models = []
-    for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
-        path = _chain.filtered(logs, steps)
-        models.append(_AnswerModel(offset, steps, path, path.evidence + float(np.log(slope.belief * belief))))
-    return models
+    return _chain.models(curve.hits, logs, offset, belief)
 
 
 def _shares(own: Reals, offset: Reals, share: Reals) -> Reals:
@@ -159,12 +145,12 @@ def _shares(own: Reals, offset: Reals, share: Reals) -> Reals:
     return np.where(np.isnan(own)[:, None], mean[None], 1 / (1 + np.exp(-odds[None] - np.nan_to_num(own)[:, None])))
 
 
-def _drawn(curve: Curve, model: _AnswerModel, draws: int, rng: np.random.Generator) -> HiddenHits:
+def _drawn(curve: Curve, model: _chain.ChainModel, draws: int, rng: np.random.Generator) -> HiddenHits:
     """Draws of a model: which hits without a verdict are relevant."""
     grid, cells = _chain.grid(curve.hits), _chain.cells(curve.hits)
-    states = _chain.sampled(model.path, model.steps, rng.random((len(model.path.filtered), draws)))
+    states = _chain.sampled(model, draws, rng)
     relevant, share = np.zeros((curve.hits, draws), bool), np.zeros(curve.hits)
-    table = _shares(model.offset, model.offset, grid.share)  # (hits, states)
+    table = _shares(model.given, model.given, grid.share)  # (hits, states)
     edges = np.searchsorted(cells, np.arange(len(states) + 1))
     for state, first, end in zip(states, edges, edges[1:], strict=False):
         probability = table[first:end, state]  # (hits of the cell, draws)

@@ -171,19 +171,15 @@ def fit(
     answered = ~np.isnan(verdicts)
     sample, verdicts = RankSample(sample.edges, sample.ranks[answered]), verdicts[answered]
     rng = np.random.default_rng(seed)
-    models: list[_Model] = []
+    models: list[_chain.ChainModel] = []
     likelihoods = accuracy.likelihoods(verdicts, rng)
-    grid = _chain.grid(sample.hits)
-    cell_share, cells = grid.share, _chain.cells(sample.hits)
+    cell_share, cells = _chain.grid(sample.hits).share, _chain.cells(sample.hits)
     for possible in likelihoods:
         each = np.log(np.outer(possible[:, 0], cell_share) + np.outer(possible[:, 1], 1 - cell_share))  # (n, states)
         logs = np.zeros((int(cells[-1]) + 1, len(cell_share)))
         np.add.at(logs, cells[sample.ranks - 1], each)
-        for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
-            path = _chain.filtered(logs, steps)
-            models.append(_Model(steps, possible, path, path.evidence + float(np.log(slope.belief))))
-    each_draws = _chain.apportioned([model.evidence for model in models], draws, rng)
-    parts = [_drawn(sample, model, n, rng) for model, n in zip(models, each_draws.tolist(), strict=True) if n]
+        models += _chain.models(sample.hits, logs, possible)
+    parts = [_drawn(sample, model, n, rng) for model, n in _chain.apportioned(models, draws, rng)]
     share, unjudged, judged = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
     posterior = Posterior(share, unjudged, judged)
     return Curve(scores, sample, verdicts, accuracy, seed, posterior)
@@ -203,23 +199,15 @@ def _checked_verdicts(given: Any, sample: RankSample) -> Reals:
 # -- the posterior ------------------------------------------------------------------------------------------
 
 
-class _Model(NamedTuple):
-    """A slope with one possible accuracy of the judge: what the verdicts then say."""
-
-    steps: Reals  # (states, states)
-    likelihoods: Reals  # (n, 2), how likely each verdict is for a relevant and for an irrelevant picture
-    path: _chain.Path
-    evidence: float  # log of belief times probability of the verdicts
-
-
-def _drawn(sample: RankSample, model: _Model, draws: int, rng: np.random.Generator) -> Posterior:
+def _drawn(sample: RankSample, model: _chain.ChainModel, draws: int, rng: np.random.Generator) -> Posterior:
+    """Draws of a model, which is given how likely each verdict is for a relevant and for an irrelevant hit, (n, 2)."""
     cells = _chain.cells(sample.hits)
-    states = _chain.sampled(model.path, model.steps, rng.random((len(model.path.filtered), draws)))
+    states = _chain.sampled(model, draws, rng)
     share = _chain.grid(sample.hits).share[states]  # (cells, draws)
     of_judged = cells[sample.ranks - 1]  # (n,)
     free = np.bincount(cells, minlength=len(share)) - np.bincount(of_judged, minlength=len(share))
-    relevant = model.likelihoods[:, :1] * share[of_judged]  # (n, draws)
-    probability = relevant / (relevant + model.likelihoods[:, 1:] * (1 - share[of_judged]))
+    relevant = model.given[:, :1] * share[of_judged]  # (n, draws)
+    probability = relevant / (relevant + model.given[:, 1:] * (1 - share[of_judged]))
     return Posterior(share, rng.binomial(free[:, None], share), rng.random(probability.shape) < probability)
 
 

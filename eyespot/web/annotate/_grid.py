@@ -166,7 +166,7 @@ def join(at: Session, query: Id) -> Response:
 
 def _stands(at: AnnotationSession, snapshots: Snapshots, query: str, what: str) -> dict[str, Any]:
     who, store = at.annotator_name(), at.store
-    shared = store.team.seed(query) is not None
+    shared = what == "team" or store.team.seed(query) is not None
     verdicts = agreement.everybody(store, query) if shared else {}
     found = standing(store, query, who)
     if what == "team":

@@ -109,12 +109,11 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
     names = {who for row in rows for who in (*row.people, *assigned.get(row.wanted.id, ()))}
     found = []
     for name in sorted(names, key=str.casefold):
-        assigned_rows = [row for row in rows if name in assigned.get(row.wanted.id, ())]
+        given = [row for row in rows if name in assigned.get(row.wanted.id, ())]
         stands = [one for row in rows for one in row.stands if one.who == name]
-        finished = sum(row.state in ("done", "fix") for row in assigned_rows)
+        finished = sum(row.state in ("done", "fix") for row in given)
         sums = {"photos": sum(one.labelled for one in stands), "seconds": sum(one.seconds for one in stands)}
-        person = {"name": name, "assigned": len(assigned_rows), "finished": finished, "queries": len(stands)}
-        found.append(person | sums | {"cost": sum(one.cost() for one in stands)})
+        found.append({"name": name, "assigned": len(given), "finished": finished, "queries": len(stands), **sums})
     return found
 
 

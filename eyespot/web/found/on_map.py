@@ -171,7 +171,7 @@ class ShownMap:
             weight = share * np.log(np.maximum(share, 1e-12) / np.maximum(every[: len(share)], 1e-12))
             of_all = table[:, number] / sizes[number]  # also of those without a label: few must not speak for many
             best = int(weight.argmax())
-            if of_all[best] < TYPICAL or weight[best] <= 0:
+            if of_all[best] < TYPICAL or share[best] < min(2 * every[best], (1 + every[best]) / 2):
                 continue
             # Clusters are numbered by size
             names.setdefault(column.values[best], (number, round(float(of_all[best]), 3)))

@@ -47,10 +47,9 @@ async function filesOf(entry) {
     for (const one of some) all.push(...await filesOf(one));
   }
 }
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  bring([...form.querySelector("[type=file]").files]);
-});
+// Whoever chooses files wants them added
+form.querySelector("button").hidden = true;
+form.querySelector("[type=file]").addEventListener("change", ({ target }) => bring([...target.files]));
 const carries = (event) => [...event.dataTransfer.types].includes("Files");
 document.addEventListener("dragover", (event) => { if (carries(event)) event.preventDefault(); });
 document.addEventListener("drop", async (event) => {

@@ -82,7 +82,7 @@ function append(found, count, more) {
   element("end").hidden = !over;
   const all = HANDED ? "These are all photos that nobody else holds; what others leave comes back after a while." : "These are all photos.";
   element("end").textContent = photos.length ? all : "There are no photos here.";
-  if (over && HANDED && element("onward").hidden) onward("Nothing more for you here for now.");
+  if (over && HANDED && !photos.some(isOpen) && element("onward").hidden) onward("Nothing more for you here for now.");
   if (fresh.length === 0) grows = false;
 }
 
@@ -287,8 +287,8 @@ async function showFacts(one) {
   element("large").alt = `Photo ${one.number}, ${wordsOf(one) || "no mark"}`;
   if (blind()) return;
   one.facts ??= fetch(`/v1/items/${encodeURIComponent(one.image)}`).then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({}));
-  const known = await one.facts, labels = Object.entries(known).filter(([name, value]) => typeof value === "string" && value.length < 60 && !["id", "thumbnail", "licence", "source", ...SAYS].includes(name));
-  const words = [...SAYS.map((name) => known[name]).filter((value) => value !== null && value !== undefined).map((value) => String(value).replace("T", " ")), ...labels.map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)];
+  const known = await one.facts, labels = Object.entries(known).filter(([name, value]) => typeof value === "string" && value.length < 60 && !["id", "thumbnail", "licence", "source", "taken_from", "position_from", "date_changed", ...SAYS].includes(name));
+  const words = [...SAYS.map((name) => known[name]).filter((value) => value !== null && value !== undefined).map((value) => (typeof value === "number" ? value.toFixed(5) : value.replace("T", " "))), ...labels.map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`)];
   if (photos[here] !== one || blind()) return;
   element("facts").textContent = words.join(" · ");
   element("large").alt = `Photo ${one.number}, ${words.filter((word) => word !== known.path).join(", ") || "nothing is known of it"}, ${wordsOf(one) || "no mark"}`;
@@ -424,7 +424,7 @@ function standing(told) {
   const stop = element("stop");
   stop.hidden = !told.stopped;
   stop.textContent = descent.stopped_at ? `Stopped at ${descent.stopped_at}` : "The whole list";
-  element("descent").hidden = told.stopped;
+  element("descent").hidden = told.stopped || what === "audit";
   const running = audit && audit.done < audit.size;
   const { joinable } = told;
   element("joining").hidden = !joinable;
@@ -468,14 +468,15 @@ async function nextQuery() {
 
 // Rounded down, for a share of "at least".
 function found({ found_at_least: share, found_by_rank: byRank }) {
+  if (share >= 1) return "";
   const percent = (number) => `${Math.floor(100 * number)} %`;
   const byDepth = byRank === null ? "" : `; at least ${percent(byRank)} if each doubling of the depth hides no more than the one before`;
-  return ` · at least ${percent(share)} found${byDepth}`;
+  return `, so at least ${percent(share)} of all are found${byDepth}`;
 }
 
 function left({ audit, listed, descent, grows: more }) {
   if (audit?.left) return audit.left.text;
-  if (audit) return `audit ${audit.done} of ${audit.size}${audit.people.length ? ` by ${audit.people.length}` : ""}`;
+  if (audit) return `the audit says, ${audit.done} of ${audit.size} photos done${audit.people.length ? ` by ${audit.people.length}` : ""}`;
   return !more && listed && descent.depth >= listed ? "none" : "not audited";
 }
 

@@ -267,8 +267,9 @@ function listen() {
   plot.addEventListener("wheel", (event) => { event.preventDefault(); zoomAt(...spot(event), -event.deltaY * (event.deltaMode ? 0.05 : 0.002)); }, { passive: false });
   plot.addEventListener("dblclick", (event) => { if (under(event) < 0) zoomAt(...spot(event), 1); });
   plot.addEventListener("pointerleave", () => { wanted = -1; hover.hidden = true; });
-  plot.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  document.addEventListener("keydown", (event) => {
+    const at = event.target, elsewhere = !plot.contains(at) && at.closest("input, select, textarea, button, a, summary");
+    if (event.ctrlKey || event.metaKey || event.altKey || elsewhere || (event.key.startsWith("Arrow") && at !== plot)) return;
     const far = 60, acts = { ArrowLeft: () => move(-far, 0), ArrowRight: () => move(far, 0), ArrowUp: () => move(0, far), ArrowDown: () => move(0, -far),
       "+": () => closer(0.5), "=": () => closer(0.5), "-": () => closer(-0.5), 0: () => show(whole()), l: () => lasso(!choosing()), Escape: () => { drawing = null; trace(); lasso(false); hover.hidden = true; } };
     if (acts[event.key]) { event.preventDefault(); acts[event.key](); }

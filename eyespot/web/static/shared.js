@@ -4,6 +4,7 @@ const $ = (what, within = document) => within.querySelector(what);
 const { before, photos } = $(".grid").dataset;
 const dialog = $("#slides"), tiles = [...document.querySelectorAll(".tile")], further = $(".onward a");
 const image = $("img", dialog), previous = $("[data-step='-1']", dialog), next = $("[data-step='1']", dialog);
+$("ol.grid").classList.add("brief"); // the facts stand beside the large photo
 let at = 0, from = null;
 function show(number) {
   if (number >= tiles.length && further) location = further.href;

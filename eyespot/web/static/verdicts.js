@@ -101,17 +101,16 @@ function count(before, verdict) {
     place.textContent = number.toLocaleString("en");
   }
   const of = (name) => Number($(`[data-tab=${name}] .count`, tabs).dataset.count), judged = of("yes") + of("no") + of("doubt");
-  for (const one of all("#so-far [data-of]")) one.textContent = (one.dataset.of === "judged" ? judged : of(one.dataset.of)).toLocaleString("en");
-  for (const one of all("#so-far, #draw-audit")) one.hidden = !judged;
+  for (const one of all("#moves [data-of]")) one.textContent = (one.dataset.of === "judged" ? judged : of(one.dataset.of)).toLocaleString("en");
+  for (const one of all("#moves .marked")) one.hidden = !judged;
 }
 // A ranking that verdicts move stays as it is while one judges; it is made anew when asked for, with all that was said.
 function offerAgain() {
-  const again = $("#again"), recorded = $("#recorded");
+  const again = $("#again");
   if (again) again.hidden = false;
-  if (recorded) recorded.textContent = "with what you said just now";
 }
 document.addEventListener("click", async (event) => {
-  const link = event.target.closest("#again, #let-move, .moves a, #onward");
+  const link = event.target.closest("#again, #moved + a, #moves a, #onward");
   if (!link || !waiting.marks.size) return;
   event.preventDefault();
   await settled();

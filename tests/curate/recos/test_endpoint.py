@@ -14,7 +14,6 @@ from eyespot.curate.recos.captions import DOMAINS
 from eyespot.curate.recos.making import RecosSteps
 from eyespot.curate.recos.pipeline import RecosPipeline, Round
 from eyespot.pipelines import BudgetSpent, CostLimits, drops, read_recipe, run
-from tests.cli.conftest import run_json
 from tests.worlds.recos import Rates, Scripted, behind, files, made, put, recipe
 from tests.worlds.servers import Double
 
@@ -163,18 +162,3 @@ def test_the_everyday_domain_says_what_the_package_knows() -> None:
     for name, told in collect.settings["subtasks"].items():
         known = subtasks.subtask(name)
         assert (told["about"], tuple(told["attributes"])) == (known.about, known.attributes)
-
-
-@pytest.mark.parametrize("photos", [1, 3])
-def test_a_preview_shows_its_photos_and_is_paid_for_once(photos: int, tmp_path: Path, gallery: Path) -> None:
-    settings = {**ONLY_PHOTOS, "collect": f'galleries = {{ own = "{gallery}" }}\n{COLLECT}'}
-    with Double(then=Scripted(Rates())) as server:
-        made_by = recipe(tmp_path, gallery, behind(server.url), **settings)
-        line = ("build", "recos", made_by, "--out", tmp_path / "out")
-        preview = run_json(*line, "--preview", photos)
-        paid = len(server.seen)
-        whole = run_json(*line)
-
-    assert len(preview["records"]) == photos and preview["spent"]["calls"] == paid > 0
-    assert (tmp_path / "out" / "preview.html").is_file() and whole["versions"]["v0"]["captions"] > 0
-    assert sum(step["calls"] for step in whole["steps"]) == len(server.seen)

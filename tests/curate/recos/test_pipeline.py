@@ -285,3 +285,12 @@ def test_the_verb_tells_calls_and_money_without_a_key(tmp_path: Path, gallery: P
     )
     (line,) = [line for line in shown.stdout.splitlines() if line.startswith("discriminate")]
     assert "at most 55 records" in line and "70 calls" in line and "$" in line and not line.endswith("$0.00")
+
+
+def test_a_trial_of_fewer_pictures_than_sub_tasks_has_its_card(gallery: Path, tmp_path: Path) -> None:
+    settings = {"discriminate": 'model = "writer"\nk = 8\nat_limit = "keep"', "complete": "least = 1"}
+    pipe = RecosPipeline(read_recipe(recipe(tmp_path, gallery, **settings)), tmp_path / "out", limit=1)
+    trial, _ = write(pipe, run(pipe.steps, pipe.work, pipe.running()))
+
+    assert len(trial.result("collect").records) == 3 < len(pipe.collecting.wanted())
+    assert "What would be accepted" in {table.title for table in trial.card_content().tables}

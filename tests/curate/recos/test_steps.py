@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from eyespot.curate.recos import captions, checking, confusing
-from eyespot.curate.recos.captions import EVERYDAY, Captions, CaptionWriter, Discriminability, Rewriting
+from eyespot.curate.recos.captions import EVERYDAY, Captions, CaptionWriter, Rewriting
 from eyespot.curate.recos.checking import CaptionVerdict, confirm
 from eyespot.curate.recos.making import notes
 from eyespot.curate.recos.pictures import Sources, labels_of, writing_of
@@ -61,7 +61,7 @@ def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
 
 
 def test_the_histogram_counts_captions_before_and_after() -> None:
-    table = captions.histogram([0.1, 1.0, 1.0, 2.3], [1.0, 1.0], Discriminability(10, 0.01, 0.5))
+    table = captions.histogram([0.1, 1.0, 1.0, 2.3], [1.0, 1.0], Rewriting(10, 0.01, 0.5))
     filled = {row[0]: row[1:] for row in table.rows if any(row[1:])}
     assert filled == {"0.00 to 0.12": [1, 0], "0.92 to 1.04": [2, 2], "2.19 to 2.30": [1, 0]}
     assert "0.58 to 1.73 is accepted" in table.note

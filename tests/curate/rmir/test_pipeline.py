@@ -250,15 +250,6 @@ def test_a_dry_run_goes_on_counting_after_the_finished_steps(tmp_path: Path, gal
     assert [calls[name] for name in ("questions", "checked", "judged")] == [2, 6, 6 * 9 * 3]
 
 
-# -- a retriever trained on the train split of a set and tested on its test split, before and after ---------------
-
-
-def done(*words: object) -> str:
-    ran = run_eyespot(*words)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
 # -- reliability (TSR) --------------------------------------------------------------------------------------------
 
 

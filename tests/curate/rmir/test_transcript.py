@@ -1,4 +1,4 @@
-"""What a run says of one record: each prompt, each reply and each decision, and a preview that is paid for once."""
+"""What a run says of one record: each prompt, each reply and each decision."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from eyespot.curate.transcript import Part, as_lines, as_page, first_record, tra
 from eyespot.pipelines import Context, Prompt
 from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import NothingFound, UsageError, no_progress
+from tests.cli.conftest import run_json
 from tests.command import refuses, run_eyespot
-from tests.worlds.rmir import Rates, Scripted, behind, made, recipe
-from tests.worlds.servers import Double
+from tests.worlds.rmir import Rates, Scripted, behind, made, ran, recipe
+from tests.worlds.servers import Double, Response, Seen, chat
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,8 @@ def test_the_lines_and_the_page_have_all_of_it(served: tuple[FinishedSteps, Doub
     assert lines.count("Be strict.") == 1  # rules are the same for all votes, and stand there once
     sent = {id for part in parts for call in part["calls"] for id in call["pictures"]}
     assert page.count("data:image/jpeg;base64,") == len(sent)
+    printed = run_json("build", "transcript", made.pipe.out)["records"]  # of the first record
+    assert printed == json.loads(json.dumps({made.queries[0]["id"]: parts}))
 
 
 def test_a_model_that_runs_offline_and_a_run_of_an_earlier_version(demonstrated: FinishedSteps, copied: Path) -> None:
@@ -140,23 +143,35 @@ def test_money_at_an_unknown_price_is_null(served: tuple[FinishedSteps, Double])
     }
 
 
-def test_a_preview_shows_its_photos_and_is_paid_for_once(
+def believer(seen: Seen) -> Response:
+    """Accepts whatever it sees, unless the prompt demands care: then nothing."""
+    if seen.body["response_format"]["json_schema"]["name"] != "Vote":
+        return Scripted(Rates())(seen)
+    verdict = "false" if "Take care." in json.dumps(seen.body["messages"]) else "true"
+    return chat(json.dumps({"target_description": "", "input_description": "", "reasoning": "", "verdict": verdict}))
+
+
+def test_two_prompts_stand_side_by_side_on_the_same_photos(
     gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("openai")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with Double(then=Scripted(Rates())) as server:
-        line = (
-            "build",
-            "rmir",
-            recipe(tmp_path, gallery, behind(server.url), inputs="count = 3"),
-            "--out",
-            tmp_path / "out",
-        )
-        preview = json.loads(run_eyespot(*line, "--preview", 1, "--json").stdout)
-        paid = len(server.seen)
-        whole = json.loads(run_eyespot(*line, "--json").stdout)
+    calls, done = [], []
+    with Double(then=believer) as server:
+        for name, count, words in (("easy", 3, "Vote."), ("strict", 3, "Take care."), ("other", 2, "Vote.")):
+            prompt = f'prompt = """{words}\n{{question}}"""'
+            place = recipe(tmp_path, gallery, behind(server.url), inputs=f"count = {count}", judged=prompt)
+            done.append(ran(place, tmp_path / name))
+            calls.append(len(server.seen) - sum(calls))
+    runs = [tmp_path / "easy", tmp_path / "strict"]
+    found = json.loads(run_eyespot("build", "compare", *runs, "--json").stdout)
+    easy, strict = (found[str(run)] for run in runs)
 
-    assert len(preview["records"]) == 1 and preview["spent"]["calls"] == paid and preview["spent"]["money"] is None
-    assert (tmp_path / "out" / "preview.html").is_file() and sum(map(len, whole["queries"].values())) > 0
-    assert sum(step["calls"] for step in whole["steps"]) == len(server.seen)
+    assert easy["photos"] == strict["photos"] == 3
+    assert easy["controls"] == strict["controls"] == len(done[0].controls) > 0
+    assert (easy["accepted"], strict["accepted"]) == (easy["controls"], 0)
+    assert easy["kept"]["queries"] == len(done[0].queries) > strict["kept"]["queries"] == 0
+    assert [one["spent"]["calls"] for one in (easy, strict)] == calls[:2] and easy["spent"]["money"] is None
+    lines = run_eyespot("build", "compare", *runs).stdout
+    assert f"0 of {strict['controls']} (0% to " in lines and "unknown" in lines
+    refuses("build", "compare", runs[0], tmp_path / "other")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.recos.drawing import PHRASES, draw_board, sample_board
+from eyespot.curate.recos.drawing import draw_board, sample_board
 from eyespot.curate.recos.subtasks import CaptionWordings, Facts, Subtask, described, fill_captions, nearly
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+NUMBERED = ("exit", "entrance", "bus stop", "car park", "lift", "room", "platform", "gate", "table", "floor", "counter")
 NUMBERS = tuple(range(2, 100))
 
 
@@ -18,7 +19,7 @@ class LetterBoards:
     """Boards with a short text and a number in printed letters."""
 
     def sample(self, rng: Random) -> dict[str, Any]:
-        shown = f"{rng.choice(PHRASES)['english']} {rng.choice(NUMBERS)}"
+        shown = f"{rng.choice(NUMBERED)} {rng.choice(NUMBERS)}"
         return {"shown": shown, "answer": shown, "painted": sample_board("text", rng)}
 
     def sibling(self, facts: Facts, rng: Random) -> Facts | None:
