@@ -60,7 +60,7 @@ def _widened_late(folder: Path) -> bytes:
         file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     first, second = sorted(file.find(table + end) - 5 for end in (b"_int8\n,", b"\n\x03ids"))
     model, unknown = memoryview(file), b"\x1a"
-    parts = [model[:first], unknown, model[first + 1 : second], unknown, model[second + 1 :]]
+    parts: list[bytes | memoryview] = [model[:first], unknown, model[first + 1 : second], unknown, model[second + 1 :]]
     return b"".join([*parts, (folder / "late_rows.onnx").read_bytes()])
 
 
