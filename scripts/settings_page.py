@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
+from eyespot.settings import option
 from eyespot.settings.build import InatSettings, LabelledSettings, RecosSettings, RerankSetSettings, RmirSettings
-from eyespot.settings.fields import Settings, option
+from eyespot.settings.fields import Settings
 from eyespot.settings.gallery import IndexSettings, ServeSettings
 from eyespot.settings.measure import EvalSettings, ScoringSettings
 from eyespot.settings.search import BackendSettings, SearchSettings

@@ -14,8 +14,8 @@ import pytest
 
 import eyespot
 from eyespot.cli import app
+from eyespot.settings import SettingsConflict
 from eyespot.settings.build import InatSettings
-from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import RENAMED, SearchSettings, SharedSearchSettings
 from eyespot.types import UsageError
 from tests.cli.conftest import done

@@ -52,12 +52,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(words: list[str]) -> int | None:
-    """Run a line; the exit code of a search that a server answered. Other lines end by `SystemExit`."""
+    """Run a line; the exit code of a plain search. Other lines end by `SystemExit`."""
     if words[:1] == ["search"]:
-        from eyespot.cli._ask_server import answer
+        from eyespot.cli._ask_server import VALUES, answer, search_line
 
         if (code := answer(words)) is not None:  # before anything is imported that takes time
             return code
+        pairs = zip(["", *words], words, strict=False)
+        line = search_line([word for before, word in pairs if word != "--no-server" or before in VALUES])
+        if line is not None:
+            from eyespot.cli._searching import search_plainly
+
+            if search_plainly(*line):
+                return 0
     from eyespot.cli._verbs import app
 
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # or it looks for some in all packages that are installed

@@ -21,8 +21,8 @@ from eyespot.storage.systems import LOCKS_OPEN_FILES, lock_now
 
 PATH = "/v1/command/search"
 ALIVE, WAIT = 1.5, 60  # seconds: for a sign of life, for an answer
-_VALUES = {"-k", "--by", "--where", "--after", "--before", "--near", "--label", "-e", "--encoder", "-g", "--gallery"}
-_FLAGS = {"--teach", "--no-teach", "--grouped", "--ungrouped", "--json", "--paths", "--print0"}
+VALUES = {"-k", "--by", "--where", "--after", "--before", "--near", "--label", "-e", "--encoder", "-g", "--gallery"}
+FLAGS = {"--teach", "--no-teach", "--grouped", "--ungrouped", "--json", "--paths", "--print0"}
 _FILE = re.compile(r"[/\\~]|\.[A-Za-z0-9]{2,5}(?![A-Za-z0-9])|^[A-Za-z]:")  # what might be the name of a picture
 _SETTINGS = "eyespot.toml"
 
@@ -39,12 +39,8 @@ class ServerNote(NamedTuple):
 
 def answer(words: Sequence[str]) -> int | None:
     """Print what a running server says to `eyespot WORDS…`; the exit code, or None if none can be asked."""
-    # Output is UTF-8, and no setting but the gallery comes from anywhere else than the command line
-    settings = {name for name in os.environ if name.startswith(("EYESPOT_", "_EYESPOT"))} - {"EYESPOT_GALLERY"}
     plain = all((stream.encoding or "").lower() in ("utf-8", "utf8") for stream in (sys.stdout, sys.stderr))
-    if words[:1] != ["search"] or not LOCKS_OPEN_FILES or settings or not plain or os.path.lexists(_SETTINGS):
-        return None
-    line = plain_line(words[1:])
+    line = search_line(words) if LOCKS_OPEN_FILES and plain else None
     found = line and note_of(line[0])
     if not line or not found:
         return None
@@ -58,6 +54,12 @@ def answer(words: Sequence[str]) -> int | None:
     return int(reply["code"])
 
 
+def search_line(words: Sequence[str]) -> tuple[str, list[str]] | None:
+    """The same of a whole line; None also where a setting other than the gallery comes from anywhere else."""
+    settings = {name for name in os.environ if name.startswith(("EYESPOT_", "_EYESPOT"))} - {"EYESPOT_GALLERY"}
+    return None if words[:1] != ["search"] or settings or os.path.lexists(_SETTINGS) else plain_line(words[1:])
+
+
 def plain_line(words: Sequence[str]) -> tuple[str, list[str]] | None:
     """The gallery and the other words of a line that a server can answer; None for any other line."""
     gallery, rest = os.environ.get("EYESPOT_GALLERY"), []
@@ -65,7 +67,7 @@ def plain_line(words: Sequence[str]) -> tuple[str, list[str]] | None:
     while left:
         word = left.pop(0)
         name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if name in _VALUES:
+        if name in VALUES:
             if not sign and not left:
                 return None
             value = value if sign else left.pop(0)
@@ -73,8 +75,8 @@ def plain_line(words: Sequence[str]) -> tuple[str, list[str]] | None:
                 gallery = value
             else:
                 rest += [name, value]
-        elif word in _FLAGS or not word.startswith("-") or word == "-" or word.startswith("- "):
-            if word not in _FLAGS and _FILE.search(word):
+        elif word in FLAGS or not word.startswith("-") or word == "-" or word.startswith("- "):
+            if word not in FLAGS and _FILE.search(word):
                 return None
             rest.append(word)
         else:

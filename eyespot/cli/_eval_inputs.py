@@ -12,7 +12,8 @@ from eyespot.cli._rerank_view import tell_plan as tell_estimate
 from eyespot.cli.console import warn, warn_all
 from eyespot.cli.settings import gallery_here
 from eyespot.search.parts import judge_options, judge_stage, ledger_of, rewriter
-from eyespot.settings.judge import DEPTH, OF_A_JUDGE
+from eyespot.settings import DEPTH
+from eyespot.settings.judge import OF_A_JUDGE
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import typer
 from eyespot.cli._eval_inputs import EvalInputs, is_file, results_of
 from eyespot.cli.console import exit_if_failed, print_json, print_line, progress_bar, sentence_of, warn
 from eyespot.cli.settings import gallery_here
-from eyespot.settings.judge import DEPTH
+from eyespot.settings import DEPTH
 from eyespot.types import EyespotError, NothingFound, UsageError
 
 if TYPE_CHECKING:

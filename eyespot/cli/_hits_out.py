@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,7 +17,6 @@ if TYPE_CHECKING:
     from eyespot.types import Run
 
 OUTPUT = "Output"
-_RANK = re.compile("[1-9][0-9]{0,5}")
 
 
 class FilesOut(Settings):
@@ -112,36 +107,6 @@ class HitsOut(FilesOut):
             if not webbrowser.open(page.as_uri()):
                 warn(f"no browser was found; open {escaped(str(page))}")
         return failed
-
-
-# -- the last search ----------------------------------------------------------------------------------------
-
-
-def remember_hits(gallery: Path, ids: Sequence[str]) -> None:
-    """Keep what this user's last search showed, so that a rank may name a photo; where nothing may be written, not."""
-    with suppress(OSError, RuntimeError):
-        place = _last_search()
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place.touch(0o600)  # what was searched is nobody else's
-        place.write_text(json.dumps({"gallery": os.path.realpath(gallery), "ids": [*ids]}), "utf-8")
-
-
-def without_ranks(gallery: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of photos, with ids in the place of ranks of the last search; `UsageError` for a rank it did not show."""
-    ids: list[str] = []
-    with suppress(OSError, RuntimeError, ValueError):
-        last = json.loads(_last_search().read_text("utf-8"))
-        ids = last["ids"] if last["gallery"] == os.path.realpath(gallery) else []
-    beyond = next((name for name in names if _RANK.fullmatch(name) and int(name) > len(ids)), None)
-    if beyond is not None:
-        shown = f"ends at rank {len(ids)}" if ids else "was not in this gallery"
-        raise UsageError(f"the last search {shown}, so {beyond} is not a rank of it; give a file name, or search first")
-    return tuple(ids[int(name) - 1] if _RANK.fullmatch(name) else name for name in names)
-
-
-def _last_search() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
-    return Path(state) / "eyespot" / "last_search.json"
 
 
 def _name_times(hits: Sequence[dict[str, Any]]) -> None:

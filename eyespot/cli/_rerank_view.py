@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
-from eyespot.settings.search import FEW
+from eyespot.settings import FEW
 from eyespot.types import RankedImage, Run, Tokens, without_code
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ class RerankView:
         """The first k hits after the judge; without k the usual number, or all that are likely."""
         from eyespot.search.collection import NO_MATCH
 
-        if self.settings.rerank is None:
-            return SearchOutput(run, run)
         with judge_stage(self.settings, self.gallery) as stage:
             if self.accuracy is not None:
                 return self._calibrated(run, query, stage)
@@ -113,15 +111,6 @@ class RerankView:
         # Hits are shown down to the cut, but no more than -k.
         most = (k or FEW) if cut is None else min(k or cut.hits, cut.hits)
         return _with_probabilities(made, most, sentences, numbers)
-
-
-def accuracy_of(settings: SearchSettings) -> Accuracy | None:
-    """How often the judge of a calibration is right; None without one, `SettingsConflict` for what is no accuracy."""
-    if settings.calibrate is None:
-        return None
-    from eyespot.search.parts import accuracy_named
-
-    return accuracy_named(settings.accuracy)
 
 
 def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:

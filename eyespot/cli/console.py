@@ -12,8 +12,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-
 if TYPE_CHECKING:
     from eyespot.types import Progress
 
@@ -65,6 +63,8 @@ def warn_first(sentences: Sequence[str], rest: Callable[[int], str]) -> None:
 def exit_if_failed(failed: object) -> None:
     """Exit code 3 where something failed and the rest is done."""
     if failed:
+        import typer
+
         raise typer.Exit(SOME_FAILED)
 
 

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eyespot.cli._answering import open_collection
-from eyespot.cli._hits_out import OUTPUT, HitsOut, remember_hits, without_ranks
+from eyespot.cli._hits_out import OUTPUT, HitsOut
 from eyespot.cli._ray import backend_on, refuse_on_cluster
-from eyespot.cli._rerank_view import RerankView, SearchOutput, accuracy_of
-from eyespot.cli.console import (
-    escaped,
-    exit_if_failed,
-    print_json,
-    print_line,
-    print_raw,
-    print_summary,
-    progress_bar,
-    warn,
-    warn_all,
-)
+from eyespot.cli._searching import minus_words, search
 from eyespot.cli.settings import PanelCommand, flag, gallery_here, gallery_option
-from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter, without_no
-from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
-from eyespot.settings.judge import DEPTH
-from eyespot.settings.search import FEW, BackendSettings, SearchSettings
-from eyespot.types import Note, NothingFound, UsageError
+from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH
+from eyespot.settings.search import BackendSettings, SearchSettings
+from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.collection import Collection
-    from eyespot.types import Query, Run
-
-
-# Codes of reasons: in no line, and in a line of their own
-UNSAID, SHARES = ("look", "taught", "moved"), ("sum", "term", "word")
 
 
 class SearchCommand(PanelCommand):
@@ -50,7 +28,7 @@ class SearchCommand(PanelCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let such a query pass as an argument."""
         options = tuple(name for param in self.params for name in param.opts if not name.startswith("--"))
-        words = [arg for arg in args if arg.startswith("- ") or (_minus_words(arg) and not arg.startswith(options))]
+        words = [arg for arg in args if arg.startswith("- ") or (minus_words(arg) and not arg.startswith(options))]
         return super().parse_args(ctx, [f" {arg}" if arg in words else arg for arg in args])
 
 
@@ -70,113 +48,14 @@ def run(
     """Find pictures by words, by picture, or both."""
     _refuse_conflicts(settings, output, json)
     refuse_on_cluster(settings.adapt, backend)
-    from eyespot.search.query_language import refuse_halves
+
+    def opened() -> Collection:
+        collection = open_collection(gallery_here(gallery), settings.encoder, backend.index)
+        collection.backend = context.with_resource(backend_on(backend)) or collection.backend
+        return collection
 
     words = " ".join(query) if query else None  # however the terminal split it
-    refuse_halves([words or "", settings.where or "", *settings.label])
-    without_query = words is None and image is None
-    if without_query:
-        _refuse_without_words(settings, output.why)
-    accuracy, few = accuracy_of(settings), settings.k or FEW
-    grouped = accuracy is None if settings.grouped is None else settings.grouped
-    if settings.rerank is not None:  # an unknown judge is refused before a search that takes long
-        judge_options(settings)
-        # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it goes.
-        usual = DEPTH if settings.calibrate is None else max(few, DEPTH)
-        settings = settings.model_copy(update={"depth": settings.depth or usual})
-    started = time.perf_counter()
-    collection = open_collection(gallery_here(gallery), settings.encoder, backend.index)
-    collection.backend = context.with_resource(backend_on(backend)) or collection.backend
-    if without_query and settings.filters:
-        listed = collection.by_date(_allowed(collection, settings), few, grouped, settings)
-        return _show(collection, SearchOutput(listed, listed, column="taken"), started, output, json, settings.dry_run)
-    wanted = collection.query(words, image)
-    if _minus_words(words or ""):
-        from eyespot.search.query_language import format_query
-
-        warn(f"searched as: {format_query(wanted)}; quotes around a word keep its minus")
-    run, rewriting = _ranked(collection, wanted, settings, grouped)
-    view = RerankView(settings, accuracy, collection.gallery.path)
-    if settings.dry_run and settings.rerank:
-        return view.tell_plan(run, wanted, json)
-    shown = view.output(run, wanted)
-    reasons = _shares(collection, wanted, shown.run, rewriting) if output.why else _why(collection, wanted, shown.run)
-    _show(collection, replace(shown, why=reasons), started, output, json, settings.dry_run)
-    if (result := shown.result) is not None:
-        # Pictures without a verdict, or with one that their ranking cannot use
-        exit_if_failed(result.stats.failed or result.unscored or result.stopped)
-
-
-def _allowed(collection: Collection, settings: SearchSettings) -> Any:
-    """The rows that the filter lets through, (rows,), with a progress bar for one that takes long."""
-    columns: list[str] = []
-    if settings.filters:
-        from eyespot.gallery.filters import columns_of
-
-        columns = list(columns_of(collection.view.tables))
-    with progress_bar("%", delay=1.0) as progress:
-        return collection.allowed(condition_of(settings, columns), progress)
-
-
-def _ranked(
-    collection: Collection, wanted: Query, settings: SearchSettings, grouped: bool
-) -> tuple[Run, Callable[[Query], Query] | None]:
-    """The first stage as deep as a judge goes, and what rewrote its query."""
-    mask, place = _allowed(collection, settings), collection.gallery.path
-    named = {name: without_ranks(place, getattr(settings, name)) for name in ("yes", "no")}
-    settings = settings.model_copy(update=named)
-    mask = without_no(collection, settings, mask, grouped)  # or it would get the keyword of --xmp, and be copied
-    ledger = ledger_of(settings.ledger, collection.gallery.path)
-    rewriting = rewriter(settings.expand, ledger) if settings.expand else None
-    if settings.ledger is not None and settings.feedback and not ledger.exists():
-        warn(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
-    moves, deep = moves_of(collection, wanted, settings), max(settings.k or FEW, settings.depth or 0)
-    stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
-    run = collection.answers([wanted], stage, settings)[0]
-    if run.header.get("by") == "words" and not any(run.values()):  # before anybody judges none
-        raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
-    if settings.expand is not None:  # people see the further wordings, because the results depend on them
-        known = {term.text for term in wanted.terms}
-        more = "; ".join(text for text in run.header["wordings"][wanted.id] if text not in known)
-        warn(f"searched as well: {more}" if more else f"{settings.expand} has no other wording of this query")
-    return run, rewriting
-
-
-def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
-    """For each hit by its image, what put it there."""
-    from eyespot.search.by_words import reasons
-
-    images = [hit.image for hit in run[query.id]]
-    if (run.header.get("by", "look") == "look" and "moved" not in run.header) or not images:
-        return {}
-    found = reasons(collection, query, run.header, collection.view.rows_of(images))
-    return dict(zip(images, found, strict=True))
-
-
-def _shares(
-    collection: Collection, query: Query, run: Run, rewriting: Callable[[Query], Query] | None
-) -> dict[str, list[Note]]:
-    """For each hit its reasons, what its score is made of, and what the parts of the query add to that of its look."""
-    from eyespot.search.why import QueryParts, notes_of, searched_query
-
-    images, reasons = [hit.image for hit in run[query.id]], _why(collection, query, run)
-    query = searched_query(collection, query, run, rewriting)
-    parts, vectors = QueryParts.of(query, collection.encoder), collection.view.vectors(collection.view.rows_of(images))
-    others = ["words beside it"] if run.header.get("by") == "both" else []
-    others += ["photos with the words"] if query.id in run.header.get("taught", {}) else []
-    others += ["judged photos"] if "moved" in run.header else []
-    rest = "" if run.header.keys() & {"adapted", "expanded", "rerank_local", "judge"} else " and ".join(others)
-    notes = (notes_of(parts.explain(one), hit.score, rest) for hit, one in zip(run[query.id], vectors, strict=True))
-    return {image: [*reasons.get(image, ()), *some] for image, some in zip(images, notes, strict=True)}
-
-
-def _minus_words(text: str) -> list[str]:
-    """The words with a minus right before them, as in `dog -people`."""
-    if " -" not in f" {text}":  # the language is not loaded for the others
-        return []
-    from eyespot.search.query_language import MINUS_WORD
-
-    return [word for word in text.split() if MINUS_WORD.fullmatch(word)]
+    search(opened, settings, output, words, image=image, json=json)
 
 
 def _refuse_conflicts(settings: SearchSettings, output: HitsOut, json: bool) -> None:
@@ -187,93 +66,3 @@ def _refuse_conflicts(settings: SearchSettings, output: HitsOut, json: bool) -> 
         raise UsageError(
             "--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp, --csv or --html"
         )
-
-
-def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
-    """`UsageError` for what compares pictures with a query, or moves one, where there is none."""
-    if why:
-        raise UsageError('--why needs words or a picture, as in: eyespot search "2:heron - people" --why')
-    for name in ("rerank", "adapt", "neighbours", "expand", "rerank_local"):
-        if getattr(settings, name) is not None:
-            named = option(name)
-            raise UsageError(f'{named} needs words or a picture, as in: eyespot search "a heron" {named} …')
-    if settings.moves:
-        raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
-
-
-def _show(
-    collection: Collection, shown: SearchOutput, started: float, output: HitsOut, json: bool, dry_run: bool = False
-) -> None:
-    """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
-    from eyespot.photos.places import absent_notes
-    from eyespot.search.by_words import as_fields
-
-    took_ms = round((time.perf_counter() - started) * 1000, 1)
-    if output.html and not dry_run:
-        from eyespot.search.hits import Hits, write_html
-
-        write_html(output.html, [Hits(shown.sheet)], captions=["taken"] * (shown.column == "taken"))
-    for sentence in shown.run.notes:
-        warn(f"{sentence}; --no-teach turns this off" if getattr(sentence, "code", "") == "taught" else sentence)
-    items = _items(shown)
-    absent = absent_notes([item["path"] for item in items], collection.gallery.path)
-    warn_all(absent)
-    remember_hits(collection.gallery.path, [item["id"] for item in items])
-    if json:
-        header, names = shown.run.header, ("query", "by", "moved", "exact", "recall", "likely_above")
-        facts = {name: header[name] for name in names if name in header}
-        facts |= {"notes": as_fields(absent)} if absent else {}
-        print_json({**facts, **shown.header, "took_ms": took_ms, "items": items})
-    elif output.paths or output.print0:
-        paths = [item["path"] for item in items if item["path"]]
-        if len(paths) < len(items):
-            warn(f"{len(items) - len(paths)} pictures have no path; --json shows their ids")
-        for path in paths:
-            print_raw(path, b"\n" if output.paths else b"\0")
-    else:
-        if output.pictures and sys.stdout.isatty():
-            _show_pictures(items, output.open)
-        _print(items, shown.column, None if shown.result else shown.run.header.get("likely_above"))
-    exit_if_failed(output.write_all(items, shown.sheet, dry_run))
-
-
-def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
-    from eyespot.cli._terminal_pictures import show
-
-    if not show(items) and not opened:
-        print_summary("to see the pictures, add --open")
-
-
-def _print(items: Sequence[dict[str, Any]], column: str, end: float | None) -> None:
-    """Lines for people; hits are listed by a score, a judge's probability or a date, and some lack the latter two."""
-    for item in items:
-        title = f"  {escaped(item['title'])}" if item.get("title") else ""
-        title += f"  +{item['others']}" if item.get("others") else ""
-        place = escaped(item["path"] or item["id"])
-        why = ", ".join(reason["code"] for reason in item.get("why", ()) if reason["code"] not in (*UNSAID, *SHARES))
-        value, width = item.get(column), 10 if column == "taken" else 5
-        text = "–".rjust(width) if value is None else str(value)[:10] if column == "taken" else f"{value:.3f}"
-        print_line(f"{item['rank']:>4}  {text}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
-        if shares := [reason["sentence"] for reason in item.get("why", ()) if reason["code"] in SHARES]:
-            print_line(escaped(f"      {'; '.join(shares)}"))
-    if end is not None:
-        print_summary(f"below a score of {end:.3f} nothing is likely")
-
-
-def _items(shown: SearchOutput) -> list[dict[str, Any]]:
-    """What is printed of each hit; `NothingFound` without any."""
-    from eyespot.search.by_words import as_fields
-
-    ((_, hits),) = shown.run.items()
-    if not hits:
-        raise NothingFound("no picture was found; widen the filter or index more photos")
-    items = []
-    for rank, hit in enumerate(hits, 1):
-        facts = shown.run.facts[hit.image]
-        # The documented fields come first: a label of the same name never replaces them
-        score = None if shown.column == "taken" else round(hit.score, 6)
-        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": score}
-        own |= shown.verdicts.get(hit.image, {})
-        own |= {"why": as_fields(shown.why[hit.image])} if hit.image in shown.why else {}
-        items.append(own | {name: value for name, value in facts.items() if name not in own})
-    return items

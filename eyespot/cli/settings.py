@@ -112,7 +112,7 @@ def flag(name: str, help: str, **more: Any) -> Any:
 
 def option_of(model: type[Settings], name: str, **changed: Any) -> Any:
     """The option or argument of a setting; with another help where a verb has that."""
-    from eyespot.settings.fields import option as spelled_as
+    from eyespot.settings import option as spelled_as
 
     field, shown = model.model_fields[name], model.display(name)
     given = ... if field.is_required() else field.get_default(call_default_factory=True)

@@ -45,6 +45,7 @@ class ExportLayout:
     tokenizer: str
 
 
+SHOWN = 10  # files that a message names
 LAYOUTS = (
     ExportLayout("transformers.js", "onnx/vision_model{}.onnx", "onnx/text_model{}.onnx", "tokenizer.json"),
     ExportLayout("transformers.js", "vision_model{}.onnx", "text_model{}.onnx", "tokenizer.json"),
@@ -71,7 +72,8 @@ def layout_of(paths: Sequence[str], variant: str, place: object) -> tuple[Export
                     if name == variant:
                         return layout, towers
                     raise UsageError(f"{place} has no pair of towers in {variant}; it has them in {name}")
-    there = ", ".join(path for path in paths if path.endswith(".onnx")) or "no .onnx file"
+    graphs = [path for path in paths if path.endswith(".onnx")]
+    there = ", ".join(graphs[:SHOWN]) + f" and {len(graphs) - SHOWN:,} more" * (len(graphs) > SHOWN) or "no .onnx file"
     raise UsageError(
         f"{place} has no pair of towers that eyespot knows; it has {there}; docs/use/models.md names the layouts"
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.storage.text_files import ALLOWANCE, EXPANSION
 from eyespot.types import EyespotError, UsageError
 
 SUFFIXES = (".hdf5", ".h5")
@@ -29,6 +30,8 @@ def features(path: Path) -> Any:
         dataset = _dataset(path, FEATURES)
         if dataset is None or dataset.ndim != 2 or dataset.dtype.kind != "f" or not dataset.size:
             raise EyespotError(f"{path} holds no rows of float vectors called {FEATURES}; save them under this name")
+        if dataset.nbytes > ALLOWANCE + EXPANSION * path.stat().st_size:  # chunks that are not there are zeros
+            raise EyespotError(f"{path} has {path.stat().st_size:,} bytes and would unfold to {dataset.nbytes:,}")
         offset = dataset.id.get_offset()  # from the beginning of the file; None where it lies in chunks
         if offset is None or offset + dataset.nbytes > path.stat().st_size:
             return dataset

@@ -63,7 +63,7 @@ class QueryBatch:
 
     def by_mask(self) -> Iterator[tuple[Ids, Mask | None]]:
         """The places of the queries of each mask, and the mask."""
-        for bit in np.unique(self.masks):
+        for bit in sorted({*self.masks.tolist()}):
             yield np.flatnonzero(self.masks == bit), (self.allowed & bit) != 0 if len(self.allowed) else None
 
 

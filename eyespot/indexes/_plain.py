@@ -82,7 +82,7 @@ class _Pools:
         # (m, n) inner products, and how far rounding may put them off per unit of both lengths
         kind: type = np.float32 if float(self._lengths.max()) * longest < _LARGE else np.float64
         scores: NDArray[Any] = self._queries.astype(kind, copy=False) @ vectors.astype(kind, copy=False).T
-        rounding = (vectors.shape[1] + 8) * float(np.finfo(kind).eps)  # 2 dim u, more than γ
+        rounding = (vectors.shape[1] + 8) * 2.0 ** (-23 if kind is np.float32 else -52)  # 2 dim u, more than γ
         vanished = vectors.shape[1] * 2.0**-120  # products too small for float32
         slack = rounding * self._lengths  # (m,), per unit of a row's length
         most = slack * norms.max() + vanished  # (m,)

@@ -18,6 +18,7 @@ from eyespot.indexes._batches import QueryBatch, allowed, positive, queries_for,
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, default_threads, quantise, spread
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
+from eyespot.storage.arrays import distinct
 from eyespot.types import Mask, NearestRows, ScanRequest, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Exact:
     ) -> list[tuple[Ids, Reals]]:
         """The best rows of each query (m, dim) by its true scores; the rows of all are read from the disk together."""
         if shortlists:
-            self._rows.prefetch(np.unique(np.concatenate([one.rows for one in shortlists])))
+            self._rows.prefetch(distinct(np.concatenate([one.rows for one in shortlists])))
         found: dict[int, tuple[Ids, Reals]] = {}
 
         def score(at: int) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from eyespot.kernels import compiled
 from eyespot.kernels.prefetch import prefetch_rows
+from eyespot.storage.arrays import distinct
 from eyespot.storage.atomic import new_file
 from eyespot.storage.systems import usable_cores, write_at
 from eyespot.types import EyespotError, UsageError
@@ -311,7 +312,7 @@ def _file(prefix: Path | str, part: str) -> Path:
 
 def evenly(rows: int, most: int) -> NDArray[np.int64]:
     """The numbers of at most so many of the rows, from the first to the last: enough to know vectors by."""
-    return np.unique(np.linspace(0, max(0, rows - 1), most).astype(np.int64))[:rows]
+    return distinct(np.linspace(0, max(0, rows - 1), most).astype(np.int64))[:rows]
 
 
 def _centre(block: Block) -> NDArray[np.float32]:

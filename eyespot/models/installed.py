@@ -127,9 +127,10 @@ def place_of(name: str, variant: str) -> Path:
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path that somebody else wrote stays in the folder it is of."""
+    """Whether a path that somebody else wrote stays in the folder it is of, and is a name that a disk takes."""
     parts = PurePosixPath(path).parts
-    return bool(parts) and not path.startswith("/") and ".." not in parts and not any(mark in path for mark in "\\:\0")
+    inside = not path.startswith("/") and ".." not in parts and not any(mark in path for mark in "\\:")
+    return bool(parts) and inside and path.isprintable() and max(map(len, parts)) < 256
 
 
 def installed() -> Iterator[Installed]:

@@ -73,6 +73,8 @@ def listed(name: str, revision: str | None = None, *, kind: Kind = "models", ins
             read.add(page)
             entries, page, left = _answer(page, name, instead, left)
             files += [_file(name, entry) for entry in entries if entry.get("type") == "file"]
+        if page or len({file.path for file in files}) < len(files):
+            raise ValueError(f"the list of {name} has no end, or a file twice")
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # of JSON that is another's
         raise EyespotError(f"{_host()} does not speak the hub's protocol; check HF_ENDPOINT") from None
     return Repository(name, kind, commit, tuple(files))
@@ -91,7 +93,7 @@ def _file(name: str, entry: Any) -> HubFile:
     path, large = str(entry.get("path")), entry.get("lfs") or {}
     digest = str(large.get("oid") or entry.get("oid") or "")
     if not is_inside(path):
-        raise EyespotError(f"{name} names a file outside its folder, {path!r}; nothing was fetched")
+        raise EyespotError(f"{name} names a file outside its folder, {path[:200]!r}; nothing was fetched")
     if not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", digest) or type(entry.get("size")) is not int or entry["size"] < 0:
         raise EyespotError(f"{_host()} promises no digest for {path} of {name}; fetch it from another mirror")
     return HubFile(path, entry["size"], digest)

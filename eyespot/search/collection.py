@@ -208,7 +208,8 @@ class Collection:
         from eyespot.gallery.filters import all_of, columns_of
         from eyespot.search.hits import Hits
         from eyespot.search.parts import condition_of
-        from eyespot.settings.search import FEW, SearchSettings
+        from eyespot.settings import FEW
+        from eyespot.settings.search import SearchSettings
 
         options |= {"where": where} if isinstance(where, str) else {}
         options |= {"feedback": feedback} if feedback is not None and not isinstance(feedback, tuple) else {}
@@ -247,7 +248,7 @@ class Collection:
         """The run of each query: of all together, unless their own feedback moves them, or words choose the rows."""
         from eyespot.search.chain import Chain, TopK
         from eyespot.search.parts import judge_stage, ledger_of, moves_of, rewriter, without_no
-        from eyespot.settings.search import FEW
+        from eyespot.settings import FEW
 
         reword = settings.expand and rewriter(settings.expand, ledger_of(settings.ledger, self.gallery.path))
         how: dict[str, Any] = {"rewriting": reword or None, "grouped": bool(settings.grouped)}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.search.embedding import KnownVectors, embed
+from eyespot.storage.arrays import distinct
 from eyespot.types import Encoder, IdColumn, Index, Mask, NearestRows, Query, Run
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ def as_run(queries: Sequence[Query], nearest: NearestRows | Sequence[NearestRows
     else:
         rows, scores = [one.rows for one in nearest], [one.scores for one in nearest]
     every: NDArray[np.int64] = np.concatenate([np.empty(0, np.int64), *rows])
-    distinct, codes = np.unique(every, return_inverse=True)  # (distinct,), (all rows,)
-    facts = view.facts(distinct.tolist())
-    if len(distinct):
+    codes = np.searchsorted(found := distinct(every), every)  # (all rows,)
+    facts = view.facts(found.tolist())
+    if len(found):
         ids = IdColumn(np.array([*(fact["id"] for fact in facts), None], dtype=object)[:-1], codes)
         names = np.array([*(query.id for query in queries), None], dtype=object)[:-1]
         query_column = IdColumn(names, np.repeat(np.arange(len(queries)), [len(some) for some in rows]))

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.settings.fields import SettingsConflict
-from eyespot.settings.judge import DEPTH
-from eyespot.settings.search import EVERYBODY
+from eyespot.settings import DEPTH, EVERYBODY, SettingsConflict
 from eyespot.types import Note, UsageError
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from eyespot.settings import SettingsConflict
 from eyespot.types import UsageError
 
 EVERYDAY, JUDGES, RESEARCH = "Everyday", "Judges", "Research"
@@ -47,32 +48,6 @@ def setting(help: str, *, default: Any = None, **more: Any) -> Any:
     field: Any = Field(default=default, description=help, **more)
     field.metadata.append(Display(**shown))
     return field
-
-
-class SettingsConflict(UsageError):
-    """Settings that do not go together; `{name}` in the sentence stands for the name of a setting."""
-
-    def __init__(self, sentence: str, **values: object) -> None:
-        self._sentence, self._values = sentence, values
-        super().__init__(self.spelled("{}".format))
-
-    def spelled(self, spell: Any) -> str:
-        """The sentence with each name as `spell` writes it."""
-
-        class Names(dict[str, object]):
-            def __missing__(self, name: str) -> str:
-                return str(spell(name))
-
-        return self._sentence.format_map(Names(self._values))
-
-    def on_line(self) -> str:
-        """The sentence with names as options of the command line."""
-        return self.spelled(option)
-
-
-def option(name: str) -> str:
-    """The option of a setting on the command line."""
-    return f"--{name.replace('_', '-')}"
 
 
 class Settings(BaseModel):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from eyespot.settings import DEPTH
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
-from eyespot.settings.judge import DEPTH, BudgetSettings, PricesSetting
+from eyespot.settings.judge import BudgetSettings, PricesSetting
 from eyespot.settings.search import BackendSettings, ClusterSettings
 
 

@@ -7,9 +7,9 @@ from typing import Self
 
 from pydantic import model_validator
 
-from eyespot.settings.fields import JUDGES, Settings, SettingsConflict, Texts, setting
+from eyespot.settings import DEPTH, SettingsConflict
+from eyespot.settings.fields import JUDGES, Settings, Texts, setting
 
-DEPTH = 100  # hits that a judge looks at
 _OWNER = "the owner of a server chooses it for each judge of the page"
 _HERE = "eyespot.search.calibrated.Calibrated makes a curve beside the run"
 _JUDGE = {"panel": JUDGES, "web": _OWNER}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eyespot.settings import DEPTH
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
-from eyespot.settings.judge import DEPTH, JudgeOptions
+from eyespot.settings.judge import JudgeOptions
 from eyespot.settings.search import ADAPT, ExpandSetting, IndexSetting, StageSettings, Way
 
 USUAL = ("AP@50", "nDCG@50", "RR", "R@20")

@@ -8,11 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from eyespot.settings.fields import ENCODER, JUDGES, RESEARCH, Settings, SettingsConflict, Texts, setting
+from eyespot.settings import EVERYBODY, FEW, SettingsConflict
+from eyespot.settings.fields import ENCODER, JUDGES, RESEARCH, Settings, Texts, setting
 from eyespot.settings.judge import JudgeSettings, RerankSetting
 
-FEW = 20  # pictures that a search shows
-EVERYBODY = "everybody"
 ADAPT = "a QuARI checkpoint (its folder, or hub:OWNER/NAME), or linear:FILE, a static adapter (TA)"
 Way = Literal["look", "words", "both"]
 SYNONYMS = {**dict.fromkeys(("limit", "top_k", "topk", "n", "count", "size", "max"), "k"), "filter": "where"}

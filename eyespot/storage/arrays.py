@@ -14,6 +14,12 @@ PIECE_BYTES = 16 << 20
 UNIT_TOLERANCE = 2e-3  # float16 rounds a unit vector's length by less than this
 
 
+def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The numbers (n,) in order, each once; `np.unique` would import masked arrays, which takes long."""
+    ordered = np.sort(numbers)
+    return ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])]
+
+
 class VectorSurvey(NamedTuple):
     """What a look at every row found: rows of zeros or without finite length, and a row that is not of unit length."""
 

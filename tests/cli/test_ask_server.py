@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -20,6 +21,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from eyespot.cli import _ask_server
+from eyespot.cli._hits_out import HitsOut
+from eyespot.cli._searching import PlainLine, plain_settings
+from eyespot.settings.search import FilterSettings, SearchSettings
 from eyespot.storage import systems
 from tests.cli.conftest import serving
 from tests.command import environment, run_eyespot
@@ -119,6 +123,34 @@ def test_a_search_the_server_answers_imports_nothing_large(gallery: Path, state:
     assert served.returncode == 0 and b"Gate" in served.stdout and served.stdout == alone.stdout
     assert not {b"numpy", b"typer", b"pydantic", b"pyarrow", b"onnxruntime"} & {*served.stderr.split()}
     assert b"numpy" in alone.stderr.split()
+    assert not {b"typer", b"pydantic", b"numpy.ma"} & {*alone.stderr.split()}
+
+
+def test_a_plain_line_has_what_its_options_would_have() -> None:
+    for usual in (SearchSettings(), HitsOut()):
+        properties = {name for name, one in inspect.getmembers(type(usual), lambda one: isinstance(one, property))}
+        names = {*type(usual).model_fields, *(name for name in properties if not name.startswith(("_", "model_")))}
+        assert {name: getattr(PlainLine(), name) for name in names} == {name: getattr(usual, name) for name in names}
+    words = ["heron", "--by", "words", "--label", "a=b", "--label", "c=d", "-k", "3", "--ungrouped", "--no-teach", "by"]
+    read = plain_settings(words)
+    assert read is not None and read[1] == ["heron", "by"]
+    given = SearchSettings(by="words", label=("a=b", "c=d"), k=3, grouped=False, teach=False)
+    assert {name: getattr(read[0], name) for name in SearchSettings.model_fields} == given.model_dump()
+    assert read[0].filters and read[0].way == given.way and FilterSettings(where="").filters
+
+
+@pytest.mark.parametrize("line", LINES, ids=" ".join)
+def test_a_lone_search_says_the_same_with_validators(gallery: Path, state: Path, line: list[str]) -> None:
+    plain = searched(gallery, state, *line, "--no-server")
+
+    assert plain == searched(gallery, state, "--server", *line)
+
+
+@pytest.mark.parametrize(
+    "line", ["-k 0", "-k 10000000000", "-k x", "--by colour", "--json --paths", "--near -33,-70,5", "- heron"]
+)
+def test_other_lines_go_through_validators(line: str) -> None:
+    assert plain_settings(["- heron"] if line == "- heron" else line.split()) is None
 
 
 def note_of(state: Path) -> Path:

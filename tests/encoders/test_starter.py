@@ -19,7 +19,7 @@ from PIL import Image
 
 from eyespot import rooms, sample
 from eyespot.encoders.starter import DATA, Starter, likeliest, load, unit
-from eyespot.encoders.starter.networks import threads
+from eyespot.encoders.starter.networks import session_of, threads
 from eyespot.encoders.starter.words import (
     CLASSES,
     CLEAR,
@@ -50,6 +50,16 @@ def reference() -> dict[str, np.ndarray]:
 
 def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (unit(a) * unit(b)).sum(1)
+
+
+def test_words_that_are_widened_late_give_the_same_bits(starter: Starter) -> None:
+    """The file of the network widens its whole table of words when it is opened."""
+    network = session_of(str(DATA / "text.onnx"))
+    texts = [*REFERENCE_TEXTS, "", "a", "zzzz ## 🦩", "word " * 200]
+    for text in texts:
+        ids = np.array([starter.sentences.tokenizer.encode(text).ids], np.int64)
+        (whole,) = network.run(None, {"ids": ids, "mask": np.ones_like(ids)})
+        assert starter.sentences([text]).tobytes() == whole.astype(np.float32).tobytes(), text
 
 
 def test_the_networks_agree_with_the_torch_originals(starter: Starter, reference: dict[str, np.ndarray]) -> None:

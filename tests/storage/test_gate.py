@@ -1,4 +1,4 @@
-"""What comes from outside has a limit: archives, tables, SQLite files, publications, buckets and uploads.
+"""What comes from outside has a limit: archives, tables, SQLite files, publications, buckets, hubs and uploads.
 
 Answers of models' servers are in tests/llms/test_gate.py, those of web hosts in tests/models/test_web.py.
 """
@@ -18,16 +18,18 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot.formats.imports import camtrap_dp
+from eyespot.gallery import hdf5
 from eyespot.gallery.remote.stores import store_at
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names
 from eyespot.ledger.clicks import Clicks
-from eyespot.models import web
+from eyespot.models import repository, web
 from eyespot.photos.labels import label_rows
 from eyespot.photos.tars import scan_tar
 from eyespot.pipelines.recipe import read_recipe
@@ -280,6 +282,63 @@ def test_a_bucket_has_a_deadline_and_sends_no_more_than_it_should(
     for read in reads:
         with bounded(), suppress(EyespotError):
             assert len(read()) == 1000 and request.node.callspec.params["bucket"] == "endless"
+
+
+def test_chunks_that_are_not_there_fill_no_disk(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "features.hdf5", "w") as file:
+        file.create_dataset("features", (30_000_000, 512), "f4", chunks=(1000, 512), compression="gzip")
+    with bounded(), pytest.raises(EyespotError, match="would unfold to 61,440,000,000"):
+        hdf5.features(tmp_path / "features.hdf5")
+
+
+# -- lists of a hub ---------------------------------------------------------------------------------------------
+
+FILE = {"type": "file", "path": "a.onnx", "size": 3, "oid": "b" * 40}
+LISTS: dict[str, Any] = {
+    "a name above": [FILE | {"path": "../a.onnx"}],
+    "a whole path": [FILE | {"path": "/etc/a.onnx"}],
+    "another system's path": [FILE | {"path": "..\\a.onnx"}],
+    "a name for the terminal": [FILE | {"path": "a\x1b[2J.onnx"}],
+    "half a character": [FILE | {"path": "a\ud800.onnx"}],
+    "a long name": [FILE | {"path": "a" * 100_000}],
+    "one file twice": [FILE, FILE | {"size": 4}],
+    "a size in words": [FILE | {"size": "3"}],
+    "less than nothing": [FILE | {"size": -1}],
+    "no digest": [FILE | {"oid": "b"}],
+    "an object": FILE,
+    "brackets": b"[" * 200_000,
+    "no end": [],
+    "a file of this machine": [FILE],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_a_hub_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = LISTS[name]
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            said = listing if "/tree/" in self.path else {"sha": "a" * 40}
+            self.send_response(200)
+            following = {"no end": f"{address}{self.path}0", "a file of this machine": "file:///etc/hostname"}
+            if "/tree/" in self.path and name in following:
+                self.send_header("Link", f'<{following[name]}>; rel="next"')
+            self.end_headers()
+            self.wfile.write(said if isinstance(said, bytes) else json.dumps(said).encode())
+
+        def log_message(self, *_: Any) -> None: ...
+
+    monkeypatch.setattr(repository, "PAGES", 20)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        with bounded(), pytest.raises(EyespotError) as refused:
+            repository.listed("org/name")
+        server.shutdown()
+    assert len(str(refused.value)) < 1000 and str(refused.value).isprintable()
 
 
 # -- uploads ----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Sequence
 from functools import lru_cache
@@ -32,7 +33,7 @@ class TextNetwork:
 
         # A search asks twice, for the text and for its weakest match, and others may search between the two.
         self._remembered = lru_cache(REMEMBERED)(self._vector)
-        self.session = session_of(str(folder / "text.onnx"), several=False)
+        self.session = session_of(_widened_late(folder), several=False)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_truncation(LONGEST_TEXT)
         self.tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
@@ -46,6 +47,21 @@ class TextNetwork:
     def _vector(self, text: str) -> Floats:
         ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
         return np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
+
+
+def _widened_late(folder: Path) -> bytes:
+    """The text network with only those rows of its table of words widened to float32 that a text has, to the same bits.
+
+    A reader of ONNX skips fields that it does not know, and merges what comes twice: the byte before two nodes, their
+    length and first input makes unknown fields of them, and `late_rows.onnx` has what takes their place.
+    """
+    table = b"bert.embeddings.word_embeddings.weight"
+    with (folder / "text.onnx").open("rb") as opened:
+        file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    first, second = sorted(file.find(table + end) - 5 for end in (b"_int8\n,", b"\n\x03ids"))
+    model, unknown = memoryview(file), b"\x1a"
+    parts: list[bytes | memoryview] = [model[:first], unknown, model[first + 1 : second], unknown, model[second + 1 :]]
+    return b"".join([*parts, (folder / "late_rows.onnx").read_bytes()])
 
 
 def session_of(model: str | bytes, several: bool = True) -> InferenceSession:

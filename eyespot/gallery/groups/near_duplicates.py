@@ -94,10 +94,8 @@ class Families:
 
     def join(self, pairs: Ids) -> None:
         """Put the families of the two rows of each pair together; (pairs, 2), in any order, repeated or not."""
-        if not len(pairs):  # `unique` by rows would load numpy.ma
-            return
         tops = np.sort(self._tops(pairs), axis=1)
-        for low, high in np.unique(tops[tops[:, 0] < tops[:, 1]], axis=0).tolist():
+        for low, high in sorted({(low, high) for low, high in tops.tolist() if low < high}):
             ends = sorted((_top(self._above, low), _top(self._above, high)))
             self._above[ends[1]] = ends[0]
 

@@ -26,6 +26,7 @@ from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import archive_of
 from eyespot.photos.provenance import DATE_SOURCE, EXACT
 from eyespot.photos.videos.addresses import VIDEO_ID, file_of, frame_of
+from eyespot.storage.arrays import distinct
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
 
@@ -127,7 +128,7 @@ def merit(has: Sequence[str], pixels: int, size: int, path: str) -> tuple[Any, .
 def are_grey(view: View, rows: Numbers) -> Mask:
     """Whether each of these rows is a picture without colours, (rows,); false where that is not known."""
     grey = np.zeros(len(rows), bool)
-    for at in np.unique(shards := np.searchsorted(view.starts, rows, side="right") - 1).tolist():
+    for at in distinct(shards := np.searchsorted(view.starts, rows, side="right") - 1).tolist():
         with suppress(OSError, ValueError, IndexError):  # not there, or damaged
             numbers = np.memmap(view.shards[at] / HASHES, "<u8", mode="r").reshape(-1, COLUMNS)
             colours = numbers[rows[shards == at] - int(view.starts[at]), FORMS].astype("<u8").view(np.uint8)
