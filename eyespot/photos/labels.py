@@ -176,6 +176,9 @@ def parquet_rows(place: Path) -> Iterator[dict[str, Any]]:
     columns = _parquet_columns(place)
     try:
         with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
+            # Rows that differ take a byte each, at the least
+            if (rows := file.metadata.num_rows) > 100_000 + 10 * (size := place.stat().st_size):
+                raise ValueError(f"it unfolds to {rows:,} rows of {size:,} bytes")
             for batch in file.iter_batches(_BATCH, columns=[*columns.values()]):
                 values = [_plain(batch.column(batch.schema.names.index(name))).to_pylist() for name in columns]
                 yield from (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))

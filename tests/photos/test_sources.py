@@ -345,6 +345,15 @@ def test_pictures_in_a_plain_column_of_bytes_are_read_too(tmp_path: Path, kind: 
     assert root_of(place).kind == "list"
 
 
+def test_a_list_that_unfolds_to_rows_without_end_is_refused(photos: Path) -> None:
+    rows = pa.array(["photo1.jpg"] * 2_000_000).dictionary_encode()
+    pq.write_table(pa.table({"file": rows}), photos / "set.parquet", compression="zstd")
+
+    assert (photos / "set.parquet").stat().st_size < 100_000
+    (problem,) = problems(walk(photos / "set.parquet")).values()
+    assert "2,000,000 rows" in problem
+
+
 def test_parquet_that_only_names_pictures_is_a_list_of_them(photos: Path) -> None:
     pq.write_table(
         pa.table({"image": [{"bytes": None, "path": "photo1.jpg"}], "n": [1]}, IMAGES), photos / "set.parquet"
