@@ -265,7 +265,7 @@ def test_the_most_that_a_measure_can_be_is_said_where_it_is_not_all() -> None:
     (recall, precision, rank) = (row[6] for row in results_of(made).rows)
 
     assert (recall[-13:], precision[-13:]) == ("at most 75.00", "at most 25.00") and "at most" not in rank
-    assert "are judged: 62%" in page_of(made, Pictured())  # four of four, and one of four
+    assert "first 10 hits of a query: 62%" in page_of(made, Pictured())  # four of four, and one of four
 
 
 def test_measured_minus_published_by_hand() -> None:

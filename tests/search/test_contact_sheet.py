@@ -67,7 +67,7 @@ def test_the_page_shows_every_panel_and_tile(panels: list[SheetPanel]) -> None:
     assert page.texts["h2"] == ["a door", "a unicorn"]
     assert page.texts["p"] == ["a note", NOTHING]
     assert page.texts["b"] == ["1", "2"]
-    assert page.texts["span"] == ["0.432", "-0.100"]
+    assert "0.432" not in str(page.texts)  # a cosine means nothing to whoever gets the page
     assert [text for text in page.texts["div"] if text.strip()] == ["a red door", "Ada · CC0-1.0", UNREADABLE, "lost"]
     assert [image["alt"] for image in page.all("img")] == ["the picture searched with", "a red door"]
 
