@@ -437,7 +437,8 @@ function standing(told) {
   element("drawing").hidden = !told.rest || joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
   due(told, running);
   element("left").textContent = left(told);
-  element("interval").textContent = audit?.left ? `(95 %); the audit found ${audit.relevant} of ${audit.size}${later(audit)}${found(told)}` : "";
+  const drawn = audit?.left ? `the audit found ${audit.relevant} of ${audit.size}${later(audit)}` : "";
+  element("interval").textContent = drawn && (told.found_at_least < 1 ? `(95 %); ${drawn}${found(told)}` : `(${drawn})`);  // no interval of a count
 }
 
 // At the end one sentence, and one main button: the step that is due.
@@ -468,7 +469,6 @@ async function nextQuery() {
 
 // Rounded down, for a share of "at least".
 function found({ found_at_least: share, found_by_rank: byRank }) {
-  if (share >= 1) return "";
   const percent = (number) => `${Math.floor(100 * number)} %`;
   const byDepth = byRank === null ? "" : `; at least ${percent(byRank)} if each doubling of the depth hides no more than the one before`;
   return `, so at least ${percent(share)} of all are found${byDepth}`;
