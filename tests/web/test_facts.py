@@ -49,7 +49,8 @@ ROWS = st.lists(
     st.fixed_dictionaries(
         {
             "number": st.none() | st.integers(-3, 6),
-            "score": st.none() | st.floats(width=64),
+            # Without NaN: DuckDB judges it by the statistics of a file, which leave it out, or as the largest number
+            "score": st.none() | st.floats(width=64, allow_nan=False),
             "kind": st.none() | st.sampled_from(["heron", "Heron", "ß", "", "x", "日本"]),
             "paths": st.lists(st.sampled_from(["a", "b/ä", ""]), max_size=2),
             "taken": st.none() | st.sampled_from(["1999-12-31", "2000-01-01", "2030-06-01"]),
