@@ -1,4 +1,4 @@
-"""A few verdicts through the ledger: what they cost, that none is asked for twice, and what a model adds to them."""
+"""A few verdicts through the ledger: what they cost, that each is requested once, and what a model adds to them."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ TEAM = {"query": "1", "what": "team"}
 
 
 def person(client: TestClient, name: str) -> TestClient:
-    """Another browser at the same server, of somebody who has said their name."""
+    """Another browser at the same server, of somebody who entered a name."""
     opened = TestClient(client.app, base_url="http://127.0.0.1", client=("127.0.0.1", 4000))
     opened.post("/name", data={"name": name})
     return opened

@@ -191,7 +191,7 @@ class _Fetch:
         self.progress("fetching", self.done + came, self.total)
 
     def _drop(self, gone: Iterable[str]) -> None:
-        """What is no more of the gallery, and what had come of files that are not published any more."""
+        """Files that the gallery no longer has, and parts of files that are no longer published."""
         for name in gone:
             (self.copy / name).unlink(missing_ok=True)
         shards = {name.split("/")[1] for name in self.wanted if name.startswith("shards/")}
