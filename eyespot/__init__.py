@@ -237,11 +237,10 @@ def load_language_model(name: str, **options: Any) -> LanguageModel:
     """A language model behind an endpoint: "openai:MODEL", "anthropic:MODEL"; `options` as for `eyespot.llms.load`.
 
     Nothing is sent before the first question; give a `budget` (`eyespot.llms.Budget`) to limit what it may cost in
-    requests, tokens and US dollars. Raises `UsageError` for an unknown name or option, and `EyespotError` with the line
-    to install without the extra [llm].
+    requests, tokens and US dollars. Raises `UsageError` for an unknown name or option.
     """
-    from eyespot import llms, rooms
+    from eyespot import llms
     from eyespot.types import refusing
 
-    with refusing("a language model is loaded by its name, as in openai:MODEL", name), rooms.needs(str(name)):
+    with refusing("a language model is loaded by its name, as in openai:MODEL", name):
         return llms.load(name, **options)

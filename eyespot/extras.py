@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub"), "torch"),
     **dict.fromkeys(("fastapi", "h11", "multipart", "starlette", "threadpoolctl", "uvicorn"), "web"),
-    "tenacity": "llm",
     "mcp": "mcp",
     "matplotlib": "plots",
     "cv2": "local",

@@ -27,7 +27,6 @@ PLACES = {
     "hdf5": ("gallery/hdf5.py",),
     "inat": ("curate/inat/pictures.py",),
     "ir": ("metrics/_outside.py",),
-    "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "map": ("gallery/layout/embedding.py",),
     "mcp": ("web/mcp.py",),

@@ -100,7 +100,6 @@ NEEDS = {
     r"\beyespot mcp\b": "mcp",
     r"\beyespot train (quari|linear|backbone)\b": "torch",
     r"(^|[ \"'=])(open_clip|hf|wildclip|mllm|transformers|blip_itm):": "torch",
-    r"(^|[ \"'=])(openai|anthropic|served):": "llm",
     r"\bcross_encoder:": "rerank",
     r"--kind (ivf|hnsw)|--index faiss": "faiss",
     r" --ray ": "ray",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 SPELLING = "served:MODEL[@REVISION]"
-NEEDS = "the extra [llm]; a server of the model (EYESPOT_EMBEDDINGS_URL), its key (OPENAI_API_KEY) if it wants one"
+NEEDS = "a server of the model (EYESPOT_EMBEDDINGS_URL), its key (OPENAI_API_KEY) if it wants one"
 UNTOLD = "not told by the server"
 REVISIONS = ("revision", "sha", "digest")  # as servers call it; not `created`, at which vLLM gives the time of asking
 COMMAND = "vllm serve MODEL --runner pooling"

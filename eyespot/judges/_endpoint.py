@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from eyespot import llms
-from eyespot.judges._answers import GRADES, AnswerMode, FirstToken, Grades, VerdictAndFallback, Words
+from eyespot.judges._answers import GRADES, AnswerMode, FirstToken, Grades, Words
 from eyespot.judges._prompt import PLAIN, JudgePrompt, examples
 from eyespot.judges._rounds import ENDED
 from eyespot.llms.budget import Budget, ItemMeter
@@ -22,9 +22,6 @@ from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.photos.places import picture_of
 from eyespot.storage.digests import text_digest
 from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
-
-if TYPE_CHECKING:
-    from eyespot.llms.protocols import Reader
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
@@ -89,7 +86,11 @@ class EndpointJudge:
             which = EXAMPLES.format(pictures=len(pictures)) if len(pictures) > 1 else ""
             messages = [text_message("system", self.wording.system)] if self.wording.system else []
             messages.append(image_message(pictures, which + self.wording.ask(pair.query)))
-            verdict, fallback = self._verdict_of(self.language_model.metered(meter, exchanges.append), messages)
+            endpoint = self.language_model.metered(meter, exchanges.append)
+            for attempt in range(TRIES):
+                with nullcontext() if attempt == TRIES - 1 else suppress(BadAnswer):
+                    verdict, fallback = self.way(endpoint, messages)
+                    break
         except Declined as why:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True)
         except (BadAnswer, NoReply) as why:
@@ -107,12 +108,6 @@ class EndpointJudge:
             reasons = [verdict.reason] if verdict.reason else []
             verdict = replace(verdict, reason="; ".join([*reasons, f"asked without {', '.join(fields)}"]))
         return Answer(pair, verdict, prompt=self._digest(fallback) if fallback else "")
-
-    def _verdict_of(self, endpoint: Endpoint, messages: Sequence[Message]) -> VerdictAndFallback:
-        for _ in range(TRIES - 1):
-            with suppress(BadAnswer):
-                return self.way(endpoint, messages)
-        return self.way(endpoint, messages)
 
 
 def _left_out(changes: Sequence[Adjustment]) -> list[str]:
@@ -159,52 +154,40 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
     "attempts": int,
     "extra": request_fields,
 }
-COUNTS = ("side", "workers", "answer_tokens")
-
-
-@dataclass(frozen=True)
-class EndpointJudgeSettings:
-    """Options of `load`, with their defaults; `model` are those of the language model (`EndpointSettings`)."""
-
-    wording: JudgePrompt | None = None  # None: the judge's own for its answers
-    read: Reader = picture_of  # a file to an upright RGB picture
-    side: int = SIDE  # pixels of the longer side of what is sent
-    workers: int = 8  # requests in flight at once
-    answer: str = ""  # words, grades or, where the endpoint can, probabilities
-    answer_tokens: int = 16  # the most that an answer in words may have
-    model: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, judge: str, given: Mapping[str, Any]) -> EndpointJudgeSettings:
-        """The settings that options give, None being the default; `UsageError` for unknown ones and numbers below 0."""
-        own = {option.name for option in fields(cls)} - {"model"}
-        known = own | {option.name for option in fields(llms.EndpointSettings)} - {"strict", "thinks"}
-        if unknown := [name for name in given if name not in known]:
-            raise UsageError(f"{judge} has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
-        options = {name: value for name, value in given.items() if value is not None}
-        refuse_not_positive(judge, {name: options.get(name) for name in (*COUNTS, *POSITIVE)})
-        if name := next((name for name in options.get("extra", {}) if name in SET), ""):
-            raise UsageError(f"{judge}: extra holds {name}, which is set already; {SET[name]}")
-        # Models that think get more tokens, unless the user says how many an answer may have
-        model = {
-            "raise_token_limit": "answer_tokens" not in options,
-            "thinks": judge != "openai" or bool(options.get("extra")),  # whoever sets fields may want it
-            **{name: value for name, value in options.items() if name not in own},
-        }
-        return cls(**{name: value for name, value in options.items() if name in own}, model=model)
+USUAL: Mapping[str, Any] = {  # what `load` takes beside the options of the language model (`EndpointSettings`)
+    "wording": None,  # None: the judge's own for its answers
+    "read": picture_of,  # a file to an upright RGB picture
+    "side": SIDE,  # pixels of the longer side of what is sent
+    "workers": 8,  # requests in flight at once
+    "answer": "",  # words, grades or, where the endpoint can, probabilities
+    "answer_tokens": 16,  # the most that an answer in words may have
+}
 
 
 def endpoint_judge(vendor: str, model: str, options: Mapping[str, Any], ways: Sequence[str]) -> EndpointJudge:
-    """The judge that asks a vendor's model, which can answer in these ways, the first by itself."""
-    settings = EndpointJudgeSettings.of(vendor, options)
+    """The judge that asks a vendor's model, which can answer in these ways, the first by itself.
+
+    An option that is None has its default. Raises `UsageError` for unknown ones and numbers below 1.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    own = {**USUAL, **{name: value for name, value in given.items() if name in USUAL}}
+    known = {option.name for option in fields(llms.EndpointSettings)} - {"strict", "thinks"}
+    if unknown := [name for name in options if name not in {*USUAL, *known}]:
+        raise UsageError(f"{vendor} has no option {unknown[0]!r}; there are: {', '.join(sorted({*USUAL, *known}))}")
+    refuse_not_positive(vendor, {name: given.get(name) for name in ("side", "workers", "answer_tokens", *POSITIVE)})
+    if name := next((name for name in given.get("extra", {}) if name in SET), ""):
+        raise UsageError(f"{vendor}: extra holds {name}, which is set already; {SET[name]}")
     if not model:
         raise UsageError(f"name the model that is to judge, as in {vendor}:MODEL")
-    if (answer := settings.answer or ways[0]) not in ways:
+    if (answer := own["answer"] or ways[0]) not in ways:
         raise UsageError(f"{vendor} cannot answer in {answer!r}; choose one of: {', '.join(ways)}")
-    wording, tokens = settings.wording or (GRADES if answer == "grades" else PLAIN), settings.answer_tokens
+    wording, tokens = own["wording"] or (GRADES if answer == "grades" else PLAIN), own["answer_tokens"]
     modes: dict[str, AnswerMode] = {"probabilities": FirstToken(wording, tokens), "words": Words(wording, tokens)}
     mode = {**modes, "grades": Grades(tokens)}[answer]
-    budget = settings.model.get("budget") or llms.Budget()
-    endpoint = llms.load(f"{vendor}:{model}", **{**settings.model, "budget": budget})
-    pictures = llms.JpegEncoder(settings.read, settings.side)
-    return EndpointJudge(endpoint, wording, pictures, mode, settings.workers, budget)
+    budget = given.get("budget") or llms.Budget()
+    more = {name: value for name, value in given.items() if name not in USUAL} | {"budget": budget}
+    # Models that think get more tokens, unless the user says how many an answer may have
+    thinking = {"raise_token_limit": "answer_tokens" not in given}
+    thinking["thinks"] = vendor != "openai" or bool(given.get("extra"))  # whoever sets fields may want it
+    endpoint = llms.load(f"{vendor}:{model}", **{**thinking, **more})
+    return EndpointJudge(endpoint, wording, llms.JpegEncoder(own["read"], own["side"]), mode, own["workers"], budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -191,7 +191,6 @@ class PairBatches:
     ask: Callable[[Query], str]
     read: Reader
     size: int
-    _failed: list[Answer] = field(default_factory=list)
 
     def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One for every pair; `size` shrinks for good when a batch does not fit the memory."""
@@ -199,19 +198,18 @@ class PairBatches:
         while done < len(pairs):
             batch = pairs[done : done + self.size]
             done += len(batch)
-            yield from self._scored([seen for pair in batch if (seen := self._seen(pair)) is not None])
-            failed, self._failed = self._failed, []
-            yield from failed
+            seen = [self._seen(pair) for pair in batch]
+            yield from self._scored([one for one in seen if not isinstance(one, Answer)])
+            yield from (one for one in seen if isinstance(one, Answer))
 
-    def _seen(self, pair: Pair) -> _JudgedPair | None:
+    def _seen(self, pair: Pair) -> _JudgedPair | Answer:
         try:
             if not examples(pair.query):
                 return pair, self.ask(pair.query), self.read(pair.path)
             reason = "this judge reads words, and the query shows an example picture; ask an encoder"
         except Exception as error:  # decoders raise whatever they like at damaged files
             reason = f"{pair.path.name} cannot be read: {_first_line(error)}"
-        self._failed.append(Answer(pair, None, reason))
-        return None
+        return Answer(pair, None, reason)
 
     def _scored(self, seen: Sequence[_JudgedPair]) -> Iterator[Answer]:
         while seen:

@@ -12,12 +12,12 @@ from eyespot.judges._endpoint import OPTIONS as ENDPOINT, EndpointJudge, endpoin
 SPELLING = "anthropic:MODEL"
 KIND = "endpoint"
 OFFLINE = False
-NEEDS = "the extra [llm]; a key (ANTHROPIC_API_KEY)"
+NEEDS = "a key (ANTHROPIC_API_KEY)"
 OPTIONS = ENDPOINT
 
 
 def load(rest: str = "", **options: Any) -> EndpointJudge:
-    """The judge `anthropic:MODEL`; options as in `EndpointJudgeSettings`. No request is sent before the first pair.
+    """The judge `anthropic:MODEL`; options as in `endpoint_judge`. No request is sent before the first pair.
 
     `answer` is how it answers: "grades" (0 to 10) or "words".
     Raises: UsageError without a model, without a key, and for options that do not exist.

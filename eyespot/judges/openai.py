@@ -14,12 +14,12 @@ from eyespot.judges._endpoint import OPTIONS as ENDPOINT, EndpointJudge, endpoin
 SPELLING = "openai:MODEL"
 KIND = "endpoint"
 OFFLINE = "with a local server"
-NEEDS = "the extra [llm]; an endpoint (OPENAI_BASE_URL) and its key (OPENAI_API_KEY), which a local server does without"
+NEEDS = "an endpoint (OPENAI_BASE_URL) and its key (OPENAI_API_KEY), which a local server does without"
 OPTIONS = ENDPOINT
 
 
 def load(rest: str = "", **options: Any) -> EndpointJudge:
-    """The judge `openai:MODEL`; options as in `EndpointJudgeSettings`. No request is sent before the first pair.
+    """The judge `openai:MODEL`; options as in `endpoint_judge`. No request is sent before the first pair.
 
     `answer` is how it answers: "probabilities" (of the first token), "words" or "grades" (0 to 10).
     Raises: UsageError without a model, without address and key, and for options that do not exist.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,13 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Condition, Event, Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from eyespot.llms.errors import Busy, Halted, NoReply, RetryableError, ServerDown, StatusError, Unreachable
 from eyespot.types import EyespotError
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 LOG = logging.getLogger(__name__)
 MINUTE = 60.0
@@ -48,39 +46,29 @@ class RetryPolicy:
 
         Raises `EyespotError` if the server cannot be reached, and `NoReply` if no attempt has an answer.
         """
-        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
-
-        def log(state: RetryCallState) -> None:
-            trouble = state.outcome.exception() if state.outcome else None
-            if isinstance(trouble, RetryableError):
-                seconds, retry = state.upcoming_sleep, f"{state.attempt_number} of {self.attempts - 1}"
-                LOG.info("%s: %s; retry %s in %.1f s", model, trouble.summary, retry, seconds)
+        attempt = 1
+        while True:
+            try:
+                return request()
+            except RetryableError as trouble:
                 LOG.debug("%s: %s", model, trouble)
+                if attempt < self.attempts:
+                    seconds, retry = self.delay(attempt, trouble), f"{attempt} of {self.attempts - 1}"
+                    LOG.info("%s: %s; retry %s in %.1f s", model, trouble.summary, retry, seconds)
+                elif isinstance(trouble, Unreachable):
+                    way_out = "start the server or fix its address, and run the same line again"
+                    raise EyespotError(f"{trouble}; {way_out}") from None
+                else:
+                    LOG.info("%s: %s, %d times; no further attempt", model, trouble.summary, attempt)
+                    raise NoReply(f"{trouble}, {attempt} times") from None
+            sleep(seconds)
+            attempt += 1
 
-        retrying = Retrying(
-            stop=stop_after_attempt(self.attempts),
-            wait=self.delay,
-            retry=retry_if_exception_type(RetryableError),
-            sleep=sleep,
-            before_sleep=log,
-            reraise=True,
-        )
-        try:
-            return retrying(request)
-        except Unreachable as trouble:
-            raise EyespotError(f"{trouble}; start the server or fix its address, and run the same line again") from None
-        except RetryableError as trouble:
-            LOG.info("%s: %s, %d times; no further attempt", model, trouble.summary, self.attempts)
-            raise NoReply(f"{trouble}, {self.attempts} times") from None
-
-    def delay(self, state: RetryCallState) -> float:
+    def delay(self, attempt: int, trouble: RetryableError) -> float:
         """Seconds until the next attempt: what the server asks for, otherwise exponential with full jitter."""
-        from tenacity import wait_random_exponential
-
-        trouble = state.outcome.exception() if state.outcome else None
-        if isinstance(trouble, RetryableError) and trouble.wait is not None:
+        if trouble.wait is not None:
             return trouble.wait
-        return wait_random_exponential(self.first_delay, self.max_delay)(state)
+        return random.uniform(0, min(self.max_delay, self.first_delay * 2.0 ** (attempt - 1)))
 
 
 class LastResult(Exception):

@@ -14,7 +14,6 @@ from eyespot.llms.client import Endpoint
 from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy
 from eyespot.llms.prices import Prices, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
-from eyespot.rooms import needs
 from eyespot.types import BudgetMeter, UsageError
 
 
@@ -68,8 +67,7 @@ class EndpointSettings:
         """The model at its address; `UsageError` without an address and without a key."""
         reach = VENDORS[vendor]
         url, key = (os.environ.get(name) or None for name in (reach.url, reach.key))
-        with needs(vendor):
-            connection = reach.connect(self.url or url, self.key or key, self.timeout)
+        connection = reach.connect(self.url or url, self.key or key, self.timeout)
         host = urlsplit(connection.address).hostname or ""
         retry, sleep = RetryPolicy(self.attempts, self.first_rest), CancellableSleep()
         price = (self.prices or read_prices()).of(model)

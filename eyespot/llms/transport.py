@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPException
-from importlib import import_module
 from secrets import token_hex
 from typing import Any
 from urllib.error import URLError
@@ -141,7 +140,6 @@ def anthropic(url: str | None, key: str | None, timeout: float) -> Transport:
 
 
 def _transport(url: str, headers: Mapping[str, str], timeout: float) -> Transport:
-    import_module("tenacity")  # of the extra [llm], whose lack shows before anything is sent
     try:
         _ = urlsplit(url).port
     except ValueError:

@@ -228,7 +228,6 @@ def test_a_picture_is_read_and_encoded_once_a_run(tmp_path: Path) -> None:
 def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quarter_more(
     tmp_path: Path,
 ) -> None:
-    pytest.importorskip("tenacity")
     pictures = [PromptPicture(name, str(tmp_path / f"{name}.png")) for name in ("input", "candidate")]
     for picture in pictures:
         Image.new("RGB", (8, 8)).save(picture.path)

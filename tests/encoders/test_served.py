@@ -21,12 +21,10 @@ from eyespot.gallery import disk
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Term, UsageError
-from tests.lazy_import import requires
 from tests.wording import check_wording, raises
 from tests.worlds import embedding_server as served, index_gallery, make_gallery
 from tests.worlds.servers import HANG, Act, Double, Response, Seen, error
 
-pytestmark = requires("tenacity", "tenacity")
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 QUICK = {"first_rest": 0.001, "timeout": 5.0}

@@ -35,7 +35,6 @@ def person(_folder: Path) -> Iterator[Judge]:
 
 @contextmanager
 def openai(_folder: Path) -> Iterator[Judge]:
-    pytest.importorskip("tenacity")
     with Double(then=YES) as server:
         yield judge_of(server, read=picture_of)
 

@@ -18,11 +18,8 @@ from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import EyespotError, Judgement
-from tests.lazy_import import requires
 from tests.worlds.judging import CHAT, HERON, draw_colours, judge_of, pairs_of, pictures_sent, run_of
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error, message
-
-pytestmark = requires("tenacity")
 
 
 def judged(server: Double, pictures: list[Path], ledger: Judgements, **options: Any) -> Judgement:

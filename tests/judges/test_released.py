@@ -10,7 +10,6 @@ import pytest
 from eyespot.judges import wording
 from eyespot.judges.transformers import answer_tokens
 from eyespot.types import Answer, UsageError
-from tests.lazy_import import requires
 from tests.wording import raises
 from tests.worlds.judging import draw_colours, judge_of, only_answer
 from tests.worlds.servers import Double, chat, error
@@ -118,7 +117,6 @@ def judged(clone: Path, server: Double) -> Answer:
     return only_answer(judge, draw_colours(clone / "photos", 1))
 
 
-@requires("tenacity")
 @pytest.mark.parametrize(
     ("top", "score"),
     [
@@ -137,7 +135,6 @@ def test_only_the_exact_tokens_count(clone: Path, top: dict[str, float], score: 
     assert message["content"][-1]["text"] == 'Can "a heron" be seen?'
 
 
-@requires("tenacity")
 def test_status_400_is_0_and_counted_as_refused(clone: Path) -> None:
     with Double(then=error(400, "not this picture")) as server:
         answer = judged(clone, server)

@@ -19,12 +19,10 @@ from eyespot.llms.errors import RetryableError, StatusError
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.types import EyespotError, Judgement, Pair, Query
-from tests.lazy_import import requires
 from tests.worlds.judging import draw_colours, judge_of, number_of, pairs_of
 from tests.worlds.pipelines import source
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
-pytestmark = requires("tenacity")
 
 COUNT = 40
 EMPTY = chat("")._replace(data={})

@@ -21,12 +21,10 @@ from eyespot.llms.fences import commanding, fenced, filled, one_line
 from eyespot.models import web
 from eyespot.types import Query
 from tests.examples import examples
-from tests.lazy_import import requires
 from tests.worlds.judging import draw_colours, judge_of, pairs_of
 from tests.worlds.misbehaving import misbehaving
 from tests.worlds.servers import Double, Response, Seen
 
-pytestmark = requires("tenacity")
 CASES = 250
 
 

@@ -28,12 +28,10 @@ from eyespot.search.calibrated import Calibrated
 from eyespot.search.calibration.accuracy import Accuracy
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
-from tests.lazy_import import requires
 from tests.wording import check_wording
 from tests.worlds.judging import CHAT, HERON, draw_colours, judge_of, number_of, run_of
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
-pytestmark = requires("tenacity")
 
 PICTURES, WORKERS = 12, 6
 QUERIES = [Query.words(f"thing {number}", str(number)) for number in range(4)]

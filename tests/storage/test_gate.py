@@ -398,8 +398,7 @@ def test_no_key_that_a_gateway_repeats_stands_in_a_gallery_or_in_what_leaves_it(
             return Response(200, {"choices": [{"message": {"content": f"Yes, {words}"}, "finish_reason": "stop"}]})
         return Response(status, {"error": {"message": words}})
 
-    for package in ("tenacity", "fsspec"):
-        pytest.importorskip(package)
+    pytest.importorskip("fsspec")
     gallery, home = make_gallery(tmp_path, 3), tmp_path / "home"
     said = b""
     with Double(then=echo) as server:
