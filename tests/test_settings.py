@@ -14,12 +14,11 @@ import pytest
 
 import eyespot
 from eyespot.cli import app
-from eyespot.settings import SettingsConflict
 from eyespot.settings.build import InatSettings
-from eyespot.settings.search import RENAMED, SearchSettings, SharedSearchSettings
+from eyespot.settings.search import SearchSettings
 from eyespot.types import UsageError
 from tests.cli.conftest import done
-from tests.command import refuses, run_eyespot
+from tests.command import refuses
 from tests.lazy_import import requires
 from tests.worlds import draw_photos, index_gallery
 
@@ -147,21 +146,6 @@ def test_photos_named_in_python_move_a_search_as_on_the_line(gallery: Path) -> N
     last = collection.search("stripes", k=8)[-1].id
 
     assert collection.search("stripes", k=8, yes=last)[0].id == last
-
-
-@pytest.mark.parametrize("name", RENAMED)
-def test_a_name_of_earlier_versions_is_refused_with_the_new_one(gallery: Path, name: str) -> None:
-    new = RENAMED[name].split("}")[0].split("=")[0].strip("{")
-
-    with pytest.raises(SettingsConflict, match=new):
-        eyespot.open(gallery).search("a heron", **{name: "x"})
-    assert new in SharedSearchSettings.model_fields
-    old = {"adapter": "search --adapter x", "box": "search --box x", "feedback_from": "search --feedback-from x"}.get(
-        name
-    )
-    if old:  # --ungrouped is an option still: the other side of --grouped
-        refused = run_eyespot(*old.split(), "a heron", "-g", gallery)
-        assert (refused.returncode, f"--{new}" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -128,14 +128,11 @@ def option_of(model: type[Settings], name: str, **changed: Any) -> Any:
 
 
 def expanded(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb whose settings are options, each at the place of the parameter that takes their model.
-
-    A name of earlier versions is an option that no help lists, and that says what to write in its place.
-    """
+    """A verb whose settings are options, each at the place of the parameter that takes their model."""
     models: dict[str, tuple[Any, list[str]]] = {}  # by the parameter that takes one; with the names of its options
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(verb, eval_str=True).parameters.values():
-        if hasattr(parameter.annotation, "renamed"):
+        if hasattr(parameter.annotation, "display"):
             options = list(_options_of(parameter.annotation))
             models[parameter.name] = parameter.annotation, [one.name for one in options]
             parameters += options
@@ -157,7 +154,7 @@ def expanded(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _options_of(model: Any) -> Iterator[inspect.Parameter]:
-    """The parameters of a verb that a model makes: its settings, inherited ones last, and names of earlier versions."""
+    """The parameters of a verb that a model makes: its settings, inherited ones last."""
     kind, first = inspect.Parameter.KEYWORD_ONLY, inspect.get_annotations(model)
     for name in sorted(model.model_fields, key=lambda one: one not in first):  # a stable sort
         annotation = model.model_fields[name].annotation
@@ -167,10 +164,6 @@ def _options_of(model: Any) -> Iterator[inspect.Parameter]:
         several = list[get_args(plain)[0]] if get_origin(plain) is tuple else None  # type: ignore[misc]
         plain = several or (plain if isinstance(plain, type) else str)
         yield inspect.Parameter(name, kind, annotation=plain, default=option_of(model, name))
-    spelled = [one for name in model.model_fields for one in model.display(name).spelled]
-    for name in model.renamed:
-        if not any(f"--{name}" in one for one in spelled):
-            yield inspect.Parameter(name, kind, annotation=str, default=typer.Option(None, hidden=True))
 
 
 class PanelCommand(TyperCommand):

@@ -134,9 +134,8 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
     if given.dry_run:
         return
     encoders.refuse_if_lost(model)
-    towers: Any = model.towers
     with progress_bar("steps") as progress:
-        done = finetune(towers, material, recipe, given.out, lambda *at: _tell(progress, *at))
+        done = finetune(model, material, recipe, given.out, lambda *at: _tell(progress, *at))
     # Written once, whole; a training that had ended before has written it.
     folder = given.out / "model"
     files = [path for path in folder.rglob("*") if path.is_file()]

@@ -23,7 +23,7 @@ from eyespot import rooms
 from eyespot.cluster.calls import BEGIN, PendingCall, answered, awaited, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.parallel import batches
-from eyespot.photos.decode_workers import Later, NothingKnown, Reader, ReadPicture, read_planned
+from eyespot.photos.decode_workers import KnownPictures, Later, Reader, ReadPicture, read_planned
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.places import Root
 from eyespot.photos.sources import is_there
@@ -66,7 +66,7 @@ class Embedder:
                 )
             self._there.add(root)
         encoders = {stem: self._known[stem] for stem in stems}
-        every = self._pool.map(lambda one: list(read_planned(one, roots[one.root], encoders, NothingKnown())), planned)
+        every = self._pool.map(lambda one: list(read_planned(one, roots[one.root], encoders, KnownPictures())), planned)
         reads = list(chain.from_iterable(every))
         good = [read.pixels for read in reads if read.measured]
         pixels = {stem: np.stack([read[stem] for read in good]) for stem in (stems if good else ())}

@@ -16,6 +16,7 @@ from typing import Any
 
 from eyespot.encoders._graphs import INT64, UINT8, Graph, Port, read_graph
 from eyespot.encoders._torch import sigmoid_floor
+from eyespot.storage.text_files import json_of
 from eyespot.types import UsageError
 
 VARIANTS = {  # of the numbers in a file; the first is what a model was published in
@@ -90,7 +91,8 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     graphs = read_graph(folder / image), read_graph(folder / text)
     if not all(graph.inputs for graph in graphs):
         raise UsageError(f"{folder} has a tower without an input; it is not a pair of towers")
-    files = {Path(name).name: _json(folder / name) for name in beside(paths)}
+    stated = {Path(name).name: json_of(folder / name) for name in beside(paths)}
+    files = {name: value if isinstance(value, dict) else {} for name, value in stated.items()}
     read = _of_immich if layout.name == "immich" else _of_transformers
     try:
         pictures, words = read(files, _port(graphs[1], image=False))
@@ -233,11 +235,3 @@ def _of_immich(files: Mapping[str, Any], tokens: Port) -> tuple[dict[str, Any], 
     if config.get("tokenizer_kwargs", {}).get("clean") == "canonicalize":
         words |= {"lower_case": True, "strip_punctuation": True}
     return pictures, words
-
-
-def _json(file: Path) -> Any:
-    try:
-        found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {file} ({error})") from None
-    return found if isinstance(found, dict) else {}

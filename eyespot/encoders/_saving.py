@@ -12,7 +12,6 @@ from eyespot import rooms
 from eyespot.encoders._installing import probe
 from eyespot.encoders._torch import TorchEncoder
 from eyespot.encoders.hf import Transformer
-from eyespot.encoders.open_clip import OpenClip
 from eyespot.models import hub
 from eyespot.types import UsageError
 
@@ -32,22 +31,23 @@ def trainable(encoder: Any) -> TorchEncoder:
 
 def save(encoder: TorchEncoder, folder: Path) -> str:
     """Write a model into a folder that is there; gives the name that loads it from there."""
-    towers = encoder.towers
-    if isinstance(towers, Transformer):
+    if isinstance(encoder, Transformer):
         with hub.quiet():
-            for part in (towers.model, towers.processor, towers.tokenizer):
+            for part in (encoder.model, encoder.processor, encoder.tokenizer):
                 part.save_pretrained(folder)
-    elif isinstance(towers, OpenClip):
+    else:
         from safetensors.torch import save_file
 
-        weights = {name: value.detach().cpu().contiguous().clone() for name, value in towers.model.state_dict().items()}
+        weights = {
+            name: value.detach().cpu().contiguous().clone() for name, value in encoder.model.state_dict().items()
+        }
         save_file(weights, folder / WEIGHTS)
     return name_in(encoder, folder)
 
 
 def name_in(encoder: TorchEncoder, folder: Path) -> str:
     """The name under which a model is loaded from the folder that it was written to."""
-    if isinstance(encoder.towers, Transformer):
+    if isinstance(encoder, Transformer):
         return f"hf:{folder.absolute()}"
     model = encoder.space.encoder.removeprefix("open_clip:").partition("/")[0]
     return f"open_clip:{model}/{folder.absolute() / WEIGHTS}"

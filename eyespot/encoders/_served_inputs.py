@@ -31,17 +31,7 @@ from eyespot.encoders._mllm_inputs import (
     said_in,
     unpacked,
 )
-from eyespot.llms import (
-    BadAnswer,
-    CancellableSleep,
-    ChatCompletions,
-    CircuitBreaker,
-    Endpoint,
-    RateLimiter,
-    RetryPolicy,
-    text_message,
-)
-from eyespot.llms.transport import openai
+from eyespot.llms import BadAnswer, Endpoint, load, text_message
 from eyespot.settings.fields import Settings
 from eyespot.types import UsageError
 
@@ -119,7 +109,6 @@ def vector_of(answer: Mapping[str, Any]) -> NDArray[np.float32]:
 
 FILE = "EYESPOT_EMBEDDINGS_SETTINGS"
 URLS = ("EYESPOT_EMBEDDINGS_URL", "OPENAI_BASE_URL")
-KEY = "OPENAI_API_KEY"
 OURS = ("model", "messages", "input", "encoding_format")  # fields of a request that cannot be said otherwise
 
 # Models that were trained to embed take the words as they are.
@@ -153,7 +142,7 @@ class ServedSettings(Settings):
         path = os.environ.get(FILE)
         config = said_in(Path(path).expanduser()) if path else {}
         if "key" in config:
-            raise UsageError(f"{path} says a key; leave keys to {KEY}, which nobody shares by mistake")
+            raise UsageError(f"{path} says a key; leave keys to OPENAI_API_KEY, which nobody shares by mistake")
         settings = cls.read(**config | {name: value for name, value in given.items() if value is not None})
         if taken := [one for one in OURS if one in settings.request]:
             raise UsageError(f"served: request says {taken[0]!r}, which is set already; leave it out")
@@ -171,9 +160,5 @@ class ServedSettings(Settings):
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             given = f"{url!r} is not an address" if url else "no server is named"
             raise UsageError(f"{given}; set EYESPOT_EMBEDDINGS_URL as in http://localhost:8000/v1")
-        transport, sleep = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
-        limiter, retry = RateLimiter(self.requests_per_minute, sleep=sleep), RetryPolicy(self.attempts, self.first_rest)
-        breaker = CircuitBreaker(retry, sleep)
-        return Endpoint(
-            transport, model, ChatCompletions(), rate_limiter=limiter, retry=retry, breaker=breaker, sleep=sleep
-        )
+        retrying = {name: getattr(self, name) for name in ("requests_per_minute", "timeout", "attempts", "first_rest")}
+        return load(f"openai:{model}", url=url, key=self.key or None, **retrying)

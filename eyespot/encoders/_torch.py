@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,25 +28,6 @@ IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
 # -- an encoder of two towers ------------------------------------------------------------------------------
 
 
-class TorchTowers(Protocol):
-    """One family's model: its preprocessing, its prompt rules, its two halves."""
-
-    @property
-    def read(self) -> Callable[[Image], Pixels]: ...  # it can be pickled
-
-    def image(self, pixels: torch.Tensor) -> torch.Tensor: ...
-
-    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]: ...
-
-    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor: ...
-
-    def caveat(self, text: str) -> str | None: ...
-
-    def reach(self, text: str) -> tuple[int, int, str]: ...  # tokens read, of how many, and the end of what is read
-
-    def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
-
-
 class PicklableReader(NamedTuple):
     """The preprocessing of two towers, as an `eyespot.types.PixelReader`."""
 
@@ -54,25 +36,53 @@ class PicklableReader(NamedTuple):
 
 
 @dataclass(repr=False)
-class TorchEncoder(PictureEncoder):
-    """A family's two towers on a device, as an `eyespot.types.Encoder`."""
+class TorchEncoder(PictureEncoder, ABC):
+    """A model's two towers on a device, as an `eyespot.types.Encoder`; a subclass has a family's own rules."""
 
-    towers: TorchTowers
+    model: Any
     device: Device
-    space: Space
     licence: str
     batch: int
-    match_floor: float | None = None
-    min_side: int | None = None  # the libraries' vectors come from pictures decoded in full
+    space: Space = field(init=False)
+    min_side: int | None = field(default=None, init=False)  # the libraries' vectors come from pictures decoded in full
+
+    @property
+    @abstractmethod
+    def preprocess(self) -> Callable[[Image], Pixels]:
+        """One upright RGB picture through the model's own preprocessing; it can be pickled."""
+
+    @abstractmethod
+    def image(self, pixels: torch.Tensor) -> torch.Tensor:
+        """(n, ...) as `read` gave them to (n, dim)."""
+
+    @abstractmethod
+    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
+        """What the text half takes, under the model's own prompt rules."""
+
+    @abstractmethod
+    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Tokens (n, length) to (n, dim)."""
+
+    @abstractmethod
+    def not_understood(self, text: str) -> str | None:
+        """One sentence if the vocabulary or the training does not cover this text."""
+
+    @abstractmethod
+    def reach(self, text: str) -> tuple[int, int, str]:
+        """Tokens that are read, of how many, and the end of what is read."""
+
+    @abstractmethod
+    def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None:
+        """The patches of a vision transformer for a picture (width, height); None for another kind of tower."""
 
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture through the model's own preprocessing."""
-        return self.towers.read(picture)
+        return self.preprocess(picture)
 
     @property
     def reader(self) -> PicklableReader:
         """What `read` does, to be sent to other processes."""
-        return PicklableReader(self.towers.read, self.min_side)
+        return PicklableReader(self.preprocess, self.min_side)
 
     @property
     def on_accelerator(self) -> bool:
@@ -86,7 +96,7 @@ class TorchEncoder(PictureEncoder):
         import torch
 
         try:
-            return self.device.unit_rows(self.towers.image, self.device.send(np.ascontiguousarray(pixels)))
+            return self.device.unit_rows(self.image, self.device.send(np.ascontiguousarray(pixels)))
         except torch.OutOfMemoryError as error:
             raise EyespotError(
                 f"the card has no memory for a batch of {len(pixels)} pictures; end what else uses it and run the same "
@@ -97,38 +107,35 @@ class TorchEncoder(PictureEncoder):
         """n texts under the model's own prompt rules to unit rows (n, dim)."""
 
         def encode(some: list[str]) -> Vectors:
-            tokens = {name: ids.to(self.device.torch) for name, ids in self.towers.tokens(some).items()}
-            return self.device.unit_rows(self.towers.text, tokens)
+            tokens = {name: ids.to(self.device.torch) for name, ids in self.tokens(some).items()}
+            return self.device.unit_rows(self.text, tokens)
 
         return in_batches(encode, text_list(texts), TEXTS_AT_ONCE, self.space.dim)
 
     def heat(self, picture: Image, query: Vectors) -> Heat | None:
         """What each patch adds to the score of a query (dim,); None for a tower that is not a vision transformer."""
         pixels = np.ascontiguousarray(self.read(picture))
-        grid = self.towers.patches(picture.size, pixels)
-        return None if grid is None else patch_heat(self.towers.image, self.device.send(pixels[None]), grid, query)
+        grid = self.patches(picture.size, pixels)
+        return None if grid is None else patch_heat(self.image, self.device.send(pixels[None]), grid, query)
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the model cannot read this text, or what it says is no help to such models."""
-        return joined(self.towers.caveat(text), of_contrastive(self.space.encoder, text), self.cut(text))
+        return joined(self.not_understood(text), of_contrastive(self.space.encoder, text), self.cut(text))
 
     def cut(self, text: str) -> str | None:
         """What is said of a text that is longer than the text half."""
-        return cut_text(self.space.encoder, *self.towers.reach(text))
+        return cut_text(self.space.encoder, *self.reach(text))
 
     def tokens_in(self, text: str) -> int:
         """How many tokens the text half reads, without padding."""
-        return self.towers.reach(text)[0]
+        return self.reach(text)[0]
 
     def weakest_match(self, text: str) -> float | None:
-        """The same for every text: where the model itself thinks a pair improbable."""
-        return self.match_floor
-
-
-def floor_of(model: Any) -> float | None:
-    """The weakest match by the model's own scale and bias; None for CLIP, which was trained to rank only."""
-    scale, bias = getattr(model, "logit_scale", None), getattr(model, "logit_bias", None)
-    return None if scale is None or bias is None else sigmoid_floor(float(scale.exp()), float(bias))
+        """The same for every text, by the model's own scale and bias; None for CLIP, which was trained to rank only."""
+        scale, bias = getattr(self.model, "logit_scale", None), getattr(self.model, "logit_bias", None)
+        return (
+            None if scale is None or bias is None else sigmoid_floor(float(scale.detach().exp()), float(bias.detach()))
+        )
 
 
 def sigmoid_floor(scale: float, bias: float) -> float | None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._text_caveats import latin_only, mostly_unknown
-from eyespot.encoders._torch import Device, TorchEncoder, floor_of
+from eyespot.encoders._torch import Device, TorchEncoder
 from eyespot.models import hub
 from eyespot.models.pretrained import model_of
 from eyespot.types import Pixels, Space, UsageError
@@ -43,47 +43,45 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
         where = Device(device)
         spec, mark, side = spec.partition("#long=")
         checkpoint, name = hub.checkpoint_of("hf", spec, WEIGHTS)
-        towers = Transformer.create(name + mark + side, checkpoint.folder, where)
-        if mark and (towers.patch is None or not side.isdecimal() or int(side) < towers.patch):
+        name += mark + side
+        model, processor, tokenizer = _opened(name, checkpoint.folder, where)
+        encoder = Transformer(model, where, licence_of(spec), batch or where.batch, processor, tokenizer)
+        if mark and (encoder.patch is None or not side.isdecimal() or int(side) < encoder.patch):
             raise UsageError(f"{mark}{side} needs a vision transformer, and a side of one patch or more, not {name}")
-        towers.long = int(side) if mark else None
+        encoder.long = int(side) if mark else None
         # The probe is a text: what the text half gives is as wide as the space
         import torch
 
         with torch.inference_mode():
-            probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
-        weights, read = hub.digest(checkpoint.weights), _preprocessing(towers, checkpoint.folder)
-        space = Space(towers.name, checkpoint.revision, weights, read, probe.shape[1])
-        return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, floor_of(towers.model))
+            probe = encoder.text({key: ids.to(where.torch) for key, ids in encoder.tokens(["a"]).items()})
+        weights, read = hub.digest(checkpoint.weights), _preprocessing(encoder, checkpoint.folder)
+        encoder.space = Space(name, checkpoint.revision, weights, read, probe.shape[1])
+        return encoder
 
 
-@dataclass
-class Transformer:
+def _opened(name: str, folder: Path, device: Device) -> tuple[Any, Any, Any]:
+    """The model of a folder on the device, its image processor and its tokenizer."""
+    import torch
+    from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+
+    model = model_of(AutoModel, folder, torch.float32, name)
+    if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
+        raise UsageError(f"{name} is a {type(model).__name__}, which has no text half; choose a CLIP or SigLIP model")
+    processor: Any = AutoImageProcessor
+    processor = processor.from_pretrained(folder, local_files_only=True)
+    if hasattr(processor, "max_num_patches"):
+        raise UsageError(f"{name} is a NaFlex model; take one of a fixed size: hf:google/siglip2-base-patch16-512")
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return model.to(device.torch).eval(), processor, tokenizer
+
+
+@dataclass(repr=False)
+class Transformer(TorchEncoder):
     """A transformers model with its image processor and tokenizer."""
 
-    name: str
-    model: Any
     processor: Any
     tokenizer: Any
     long: int | None = None  # pixels that the longer side is fitted to
-
-    @classmethod
-    def create(cls, name: str, folder: Path, device: Device) -> Transformer:
-        """The model of a folder on the device."""
-        import torch
-        from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
-
-        model = model_of(AutoModel, folder, torch.float32, name)
-        if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
-            raise UsageError(
-                f"{name} is a {type(model).__name__}, which has no text half; choose a CLIP or SigLIP model"
-            )
-        model = model.to(device.torch).eval()
-        processor: Any = AutoImageProcessor
-        processor = processor.from_pretrained(folder, local_files_only=True)
-        if hasattr(processor, "max_num_patches"):
-            raise UsageError(f"{name} is a NaFlex model; take one of a fixed size: hf:google/siglip2-base-patch16-512")
-        return cls(name, model, processor, AutoTokenizer.from_pretrained(folder, local_files_only=True))
 
     @property
     def is_siglip(self) -> bool:
@@ -97,7 +95,7 @@ class Transformer:
         return min(SIGLIP_LENGTH, longest) if self.is_siglip else longest
 
     @property
-    def read(self) -> Callable[[Image], Pixels]:
+    def preprocess(self) -> Callable[[Image], Pixels]:
         """A picture through the model's own processor, (3, height, width)."""
         if self.long and self.patch:
             return partial(_fitted, self.long, self.patch, self.processor.image_mean, self.processor.image_std)
@@ -110,7 +108,6 @@ class Transformer:
         return side if isinstance(side, int) else None
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(n, ...) as `read` gave them to (n, dim)."""
         if self.long:
             import torch
 
@@ -133,11 +130,9 @@ class Transformer:
         return dict(self.tokenizer(texts, return_tensors="pt", **limits, **more))
 
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(n, length) to (n, dim)."""
         return _rows(self.model.get_text_features(**tokens))
 
     def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None:
-        """The patches of a vision transformer; None for another kind of tower."""
         tower = getattr(self.model, "vision_model", None)
         layers = getattr(getattr(tower, "encoder", None), "layers", None)
         if layers is None or self.patch is None or self.long:
@@ -149,11 +144,11 @@ class Transformer:
             return grid
         return replace(grid, box=centre_crop(size, edge / min(size), (width, height)))
 
-    def caveat(self, text: str) -> str | None:
+    def not_understood(self, text: str) -> str | None:
         """CLIP was trained on English captions; other vocabularies are asked what they know."""
         if self.model.config.model_type == "clip":
-            return latin_only(self.name, text)
-        return mostly_unknown(self.name, self.tokenizer(text).input_ids, self.tokenizer.unk_token_id)
+            return latin_only(self.space.encoder, text)
+        return mostly_unknown(self.space.encoder, self.tokenizer(text).input_ids, self.tokenizer.unk_token_id)
 
     def reach(self, text: str) -> tuple[int, int, str]:
         """Of the tokens that the model's tokenizer makes without a limit."""
@@ -184,18 +179,18 @@ def _rows(features: Any) -> torch.Tensor:
     return rows
 
 
-def _preprocessing(towers: Transformer, folder: Path) -> str:
+def _preprocessing(encoder: Transformer, folder: Path) -> str:
     """The processor's class and settings and the tokenizer's files, as JSON; the two kinds of processor (PIL's and
     torchvision's) resize a little differently, so the class counts."""
-    settings = towers.processor.to_dict()
+    settings = encoder.processor.to_dict()
     image = {key: settings[key] for key in sorted(settings) if not key.startswith("_")}
-    image |= {"longer_side": towers.long} if towers.long else {}
+    image |= {"longer_side": encoder.long} if encoder.long else {}
     names = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "merges.txt")
     vocabulary = [folder / name for name in names if (folder / name).is_file()]
-    words = {"files": hub.digest(vocabulary), "length": towers.length, "lower": towers.is_siglip}
-    if towers.is_siglip and "attention_mask" in towers.tokenizer.model_input_names:
+    words = {"files": hub.digest(vocabulary), "length": encoder.length, "lower": encoder.is_siglip}
+    if encoder.is_siglip and "attention_mask" in encoder.tokenizer.model_input_names:
         words["mask"] = False  # which such a tokenizer would hand out
-    kind = type(towers.processor).__name__
+    kind = type(encoder.processor).__name__
     return json.dumps({"processor": kind, "image": image, "text": words}, sort_keys=True, default=str)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._text_caveats import latin_only, mostly_unknown
-from eyespot.encoders._torch import Device, TorchEncoder, floor_of
+from eyespot.encoders._torch import Device, TorchEncoder
 from eyespot.models import hub
 from eyespot.models.downloads import download
 from eyespot.types import Pixels, Space, UsageError
@@ -58,7 +58,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
                 source = OpenClipSource(f"open_clip:{model}/{file.resolve()}", model, checkpoint, model)
             else:
                 source = _tagged(model, pretrained)
-        return encoder(source, OpenClip.create(source, where), where, batch)
+        return OpenClip.create(source, where, batch)
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,15 @@ class OpenClipSource:
     licence: str = "unknown; see where the checkpoint came from"
 
 
-@dataclass
-class OpenClip:
+@dataclass(repr=False)
+class OpenClip(TorchEncoder):
     """An open_clip model with its transform and tokenizer."""
 
-    name: str
-    model: Any
     transform: Any
     tokenizer: Any
 
     @classmethod
-    def create(cls, source: OpenClipSource, device: Device) -> OpenClip:
+    def create(cls, source: OpenClipSource, device: Device, batch: int | None) -> OpenClip:
         """The model with its weights on the device."""
         import open_clip
 
@@ -95,24 +93,34 @@ class OpenClip:
             weights_only=True,
             **source.settings,
         )
-        return cls.ready(source, model, device)
+        return cls.ready(source, model, device, batch)
 
     @classmethod
-    def ready(cls, source: OpenClipSource, model: Any, device: Device) -> OpenClip:
+    def ready(cls, source: OpenClipSource, model: Any, device: Device, batch: int | None) -> OpenClip:
         """A model that has its weights, with the transform and tokenizer that belong to it."""
-        from open_clip import get_tokenizer
+        import open_clip
         from open_clip.transform import PreprocessCfg, image_transform_v2
 
         transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
-        return cls(source.name, model.to(device.torch).eval(), transform, get_tokenizer(source.tokenizer))
+        model, tokenizer = model.to(device.torch).eval(), open_clip.get_tokenizer(source.tokenizer)
+        made = cls(model, device, source.licence, batch or device.batch, transform, tokenizer)
+        # The transform's settings and the tokenizer's
+        words = {"tokenizer": type(tokenizer).__name__, "length": tokenizer.context_length}
+        words["clean"] = getattr(tokenizer.clean_fn, "__name__", "")
+        read = json.dumps({"image": model.visual.preprocess_cfg, "text": words}, sort_keys=True)
+        weights, dim = (
+            hub.digest(source.checkpoint.weights),
+            open_clip.get_model_config(source.architecture)["embed_dim"],
+        )
+        made.space = Space(source.name, source.checkpoint.revision, weights, read, dim)
+        return made
 
     @property
-    def read(self) -> Callable[[Image], Pixels]:
+    def preprocess(self) -> Callable[[Image], Pixels]:
         """A picture through the model's own transform, (3, height, width) float32."""
         return partial(_transformed, self.transform)
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) to (n, dim)."""
         rows: torch.Tensor = self.model.encode_image(pixels)
         return rows
 
@@ -121,7 +129,6 @@ class OpenClip:
         return {"ids": self.tokenizer(texts)}
 
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(n, context length) to (n, dim)."""
         rows: torch.Tensor = self.model.encode_text(tokens["ids"])
         return rows
 
@@ -141,12 +148,13 @@ class OpenClip:
         edge = max(size) if settings.get("resize_mode") == "longest" else min(size)
         return PatchGrid(block, prefix, grid[0], grid[1], centre_crop(size, width / edge, (width, height)))
 
-    def caveat(self, text: str) -> str | None:
+    def not_understood(self, text: str) -> str | None:
         """CLIP's own byte vocabulary means English captions; other vocabularies are asked what they know."""
         vocabulary = getattr(self.tokenizer, "tokenizer", None)
         if vocabulary is None:
-            return latin_only(self.name, text)
-        return mostly_unknown(self.name, vocabulary(text, add_special_tokens=False).input_ids, vocabulary.unk_token_id)
+            return latin_only(self.space.encoder, text)
+        ids = vocabulary(text, add_special_tokens=False).input_ids
+        return mostly_unknown(self.space.encoder, ids, vocabulary.unk_token_id)
 
     def reach(self, text: str) -> tuple[int, int, str]:
         """Of the tokens of the cleaned text, with those that every text begins and ends with."""
@@ -157,26 +165,9 @@ class OpenClip:
             ids = vocabulary(getattr(self.tokenizer, "clean_fn", str)(text)).input_ids
         return min(len(ids), longest), len(ids), (vocabulary or self.tokenizer).decode(ids[1 : longest - 1])
 
-    @property
-    def preprocessing(self) -> str:
-        """The transform's settings and the tokenizer's, as JSON."""
-        words = {"tokenizer": type(self.tokenizer).__name__, "length": self.tokenizer.context_length}
-        words["clean"] = getattr(self.tokenizer.clean_fn, "__name__", "")
-        return json.dumps({"image": self.model.visual.preprocess_cfg, "text": words}, sort_keys=True)
-
 
 def _transformed(transform: Any, picture: Image) -> Pixels:
     return np.asarray(transform(picture))
-
-
-def encoder(source: OpenClipSource, towers: OpenClip, device: Device, batch: int | None) -> TorchEncoder:
-    """The towers with the name of their space."""
-    import open_clip
-
-    config = open_clip.get_model_config(source.architecture)
-    weights, revision = hub.digest(source.checkpoint.weights), source.checkpoint.revision
-    space = Space(source.name, revision, weights, towers.preprocessing, config["embed_dim"])
-    return TorchEncoder(towers, device, space, source.licence, batch or device.batch, floor_of(towers.model))
 
 
 def _on_hub(spec: str) -> OpenClipSource:

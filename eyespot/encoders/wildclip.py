@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.encoders._torch import Device, TorchEncoder
-from eyespot.encoders.open_clip import OpenClip, OpenClipSource, encoder
+from eyespot.encoders.open_clip import OpenClip, OpenClipSource
 from eyespot.models import hub
 from eyespot.models.pretrained import tensors_in
 from eyespot.types import EyespotError, UsageError
@@ -53,7 +53,7 @@ def load(
             raise EyespotError(f"{file} does not fit this architecture: it {' and '.join(faults)}; name another one")
         checkpoint = hub.Checkpoint(file.parent, [file], "")
         source = OpenClipSource(f"wildclip:{file.resolve()}", architecture, checkpoint, architecture, licence=_LICENCE)
-        return encoder(source, OpenClip.ready(source, model, where), where, batch)
+        return OpenClip.ready(source, model, where, batch)
 
 
 _LICENCE = "see the checkpoint's source; WildCLIP's are at https://zenodo.org/records/10479317"

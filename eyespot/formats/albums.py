@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from filecmp import cmp
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.formats.exporting import ExportFailure, tells_too_much
 from eyespot.formats.folders import FileNames, safe_name
@@ -25,12 +27,13 @@ WHY = "why"  # the reasons for which a hit is there; a label of this name is a t
 Hit = Mapping[str, Any]  # id, path (None: unknown), rank, score, and facts
 
 
-class AlbumReport(NamedTuple):
+@dataclass(frozen=True)
+class AlbumReport:
     """The files that stand for the hits, and the hits that have none."""
 
-    files: list[Path]
-    failed: list[ExportFailure]
-    known: list[Path]  # of the files, those that were there as they should be
+    files: list[Path] = field(default_factory=list)
+    failed: list[ExportFailure] = field(default_factory=list)
+    known: list[Path] = field(default_factory=list)  # of the files, those that were there as they should be
 
 
 def copy_hits(hits: Iterable[Hit], folder: Path, dry_run: bool = False) -> AlbumReport:
@@ -58,8 +61,9 @@ _Placing = tuple[Callable[[Path], bool], Callable[[Path], None]]
 def _write_album(
     hits: Iterable[Hit], folder: Path, placing: Callable[[str, bool], _Placing], dry_run: bool
 ) -> AlbumReport:
-    placing = _ready(folder, placing, dry_run)
-    report, names = AlbumReport([], [], []), FileNames()
+    if not dry_run:
+        make_folder(folder)
+    report, names = AlbumReport(), FileNames()
     videos: set[str] = set()
     for hit in hits:
         try:
@@ -75,24 +79,15 @@ def _write_album(
             continue
         videos |= {path} if is_video else set()
         stem, suffix = os.path.splitext(os.path.basename(path))
-        while True:
-            file = folder / names.take(stem, f".{safe_name(suffix[1:])}" if suffix[1:] else "")
-            if not os.path.lexists(file) or is_same(file):
-                break
+        end = f".{safe_name(suffix[1:])}" if suffix[1:] else ""
+        free = (folder / names.take(stem, end) for _ in count())
+        file = next(one for one in free if not os.path.lexists(one) or is_same(one))
         if file.exists():
             report.known.append(file)
-        else:
+        elif not dry_run:
             write(file)
         report.files.append(file)
     return report
-
-
-def _ready(folder: Path, placing: Callable[[str, bool], _Placing], dry_run: bool) -> Callable[[str, bool], _Placing]:
-    """The folder, made; in a dry run it is not, and nothing is written."""
-    if dry_run:
-        return lambda path, is_video: (placing(path, is_video)[0], lambda _file: None)
-    make_folder(folder)
-    return placing
 
 
 def _copying(path: str, is_video: bool) -> _Placing:

@@ -100,7 +100,8 @@ class ExportRow(NamedTuple):
         return str(self.facts["id"])
 
 
-class ExportReport(NamedTuple):
+@dataclass(frozen=True)
+class ExportReport:
     """What was written, columns that were not, pictures that could not be, how many changed their format, and notes."""
 
     rows: int
@@ -110,7 +111,8 @@ class ExportReport(NamedTuple):
     notes: list[str]
 
 
-class Chunk(NamedTuple):
+@dataclass(frozen=True)
+class Chunk:
     """Some rows: their facts with whole paths, their vectors (rows, dim), and the first path of each from its root."""
 
     facts: pa.Table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from io import BytesIO
 from typing import NamedTuple
 
@@ -36,7 +37,8 @@ class PictureBytes(NamedTuple):
     suffix: str
 
 
-class PictureFile(NamedTuple):
+@dataclass(frozen=True)
+class PictureFile:
     """A picture's bytes, the end of its name, its size in pixels, and whether its format is another than it was."""
 
     data: bytes

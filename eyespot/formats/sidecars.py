@@ -34,7 +34,7 @@ def add_keyword(hits: Iterable[Hit], keyword: str, dry_run: bool = False) -> Alb
     A sidecar that is not XMP, and a photo in an archive, are among the failed. Raises OSError where a sidecar cannot be
     written.
     """
-    report = AlbumReport([], [], [])
+    report = AlbumReport()
     for hit in hits:
         path = hit["path"] and file_of(hit["path"])
         try:

@@ -279,9 +279,9 @@ class _IndexJob:
         if self.options.reader_factory:
             return self.options.reader_factory(encoders)
         from eyespot.photos.decode_processes import local_reader
-        from eyespot.photos.decode_workers import NothingKnown
+        from eyespot.photos.decode_workers import KnownPictures
 
-        known = NothingKnown if gallery is None else partial(KnownInIndex, gallery)
+        known = KnownPictures if gallery is None else partial(KnownInIndex, gallery)
         return local_reader(known, encoders, self.options.workers, count)
 
     def _commit(self, shard: int, building: ShardInMaking) -> None:

@@ -21,7 +21,7 @@ from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.photos.places import picture_of
 from eyespot.storage.digests import text_digest
-from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
+from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Pair, UsageError, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from eyespot.llms.flow_control import CancellableSleep, RetryPolicy
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
@@ -37,7 +37,8 @@ class ServedModel:
         return self.transport.address
 
 
-class BatchState(NamedTuple):
+@dataclass(frozen=True)
+class BatchState:
     """How far a batch is; `failure`: why the server did not begin it."""
 
     ended: bool
@@ -46,7 +47,8 @@ class BatchState(NamedTuple):
     files: tuple[str, ...] = ()  # where its results are
 
 
-class BatchResult(NamedTuple):
+@dataclass(frozen=True)
+class BatchResult:
     """What came of one request: a status of HTTP or `UNANSWERED`, and the reply or a reason."""
 
     name: str

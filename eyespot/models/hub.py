@@ -12,9 +12,10 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from eyespot.extras import causes, misfit
 from eyespot.models.downloads import cache_of, to_cache
@@ -30,7 +31,8 @@ SETTLED = 2_000_000_000  # nanoseconds
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.yml")  # settings, vocabularies, chat templates of a model
 
 
-class Checkpoint(NamedTuple):
+@dataclass(frozen=True)
+class Checkpoint:
     """A model's files in one folder: its weights and the exact commit they came from ("" for a folder of one's own)."""
 
     folder: Path

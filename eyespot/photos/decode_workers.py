@@ -58,7 +58,7 @@ class Reader(Protocol):
         ...
 
 
-class KnownPictures(Protocol):
+class KnownPictures:
     """What need not be decoded again; by itself nothing."""
 
     def is_measured(self, id: str) -> bool | None:
@@ -71,13 +71,6 @@ class KnownPictures(Protocol):
 
     def close(self) -> None:
         """End it."""
-
-
-class NothingKnown(KnownPictures):
-    """Everything is decoded."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 OpenKnown: TypeAlias = Callable[[], KnownPictures]

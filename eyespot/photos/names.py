@@ -26,7 +26,11 @@ def stored_name(name: str) -> str:
 
 def real_name(stored: str) -> str:
     """The name that `stored_name` was given, as functions of the file system take it."""
-    return stored if stored.isascii() else _STORED.sub(_lowered, stored)
+
+    def lowered(found: re.Match[str]) -> str:
+        return bytes(ord(char) - _RAISED - 0xDC00 for char in found[0]).decode("utf-8", "surrogateescape")
+
+    return stored if stored.isascii() else _STORED.sub(lowered, stored)
 
 
 def shown_name(stored: str) -> str:
@@ -88,10 +92,6 @@ def nearly(name: str, names: Iterable[str]) -> str:
 
 def _stem(name: str) -> str:
     return folded(os.path.splitext(name.rpartition("/")[2])[0])
-
-
-def _lowered(match: re.Match[str]) -> str:
-    return bytes(ord(char) - _RAISED - 0xDC00 for char in match[0]).decode("utf-8", "surrogateescape")
 
 
 def _raised(match: re.Match[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Self
@@ -55,13 +55,11 @@ class Settings(BaseModel):
 
     # Validators are built by the first value, so that help and other verbs do not wait for them
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    renamed: ClassVar[Mapping[str, str]] = {}  # a name of earlier versions, and what to write in its place
     synonyms: ClassVar[Mapping[str, str]] = {}  # a name that other programs have, and ours
 
     @classmethod
     def read(cls, **given: Any) -> Self:
         """The settings of these values, defaults for the others; `UsageError` for a name or value that is none."""
-        cls.refuse_renamed(given)
         try:
             return cls(**given)
         except ValidationError as error:
@@ -74,13 +72,6 @@ class Settings(BaseModel):
         reason = first["msg"][:1].lower() + first["msg"][1:]
         sentence = "{" + name + "} cannot be {given!r}: {reason}"
         raise SettingsConflict(sentence, given=first["input"], reason=reason)
-
-    @classmethod
-    def refuse_renamed(cls, names: Collection[str]) -> None:
-        """`SettingsConflict` for a name of earlier versions, with what to write in its place."""
-        for name, instead in cls.renamed.items():
-            if name in names:
-                raise SettingsConflict("there is no {" + name + "} any more; write " + instead)
 
     @classmethod
     def display(cls, name: str) -> Display:

@@ -15,12 +15,6 @@ from eyespot.settings.judge import JudgeSettings, RerankSetting
 ADAPT = "a QuARI checkpoint (its folder, or hub:OWNER/NAME), or linear:FILE, a static adapter (TA)"
 Way = Literal["look", "words", "both"]
 SYNONYMS = {**dict.fromkeys(("limit", "top_k", "topk", "n", "count", "size", "max"), "k"), "filter": "where"}
-RENAMED = {
-    "adapter": "{adapt}",
-    "ungrouped": "grouped=false",
-    "box": "{near}, which takes SOUTH,WEST,NORTH,EAST as well",
-    "feedback_from": "{feedback}, which takes the name",
-}
 
 
 def _whose(value: Any) -> Any:
@@ -175,7 +169,6 @@ class ExpandSetting(Settings):
 class SharedSearchSettings(FilterSettings, RankingSettings, RerankSetting):
     """The settings of every way to search: command line, page, API and Python."""
 
-    renamed: ClassVar[Mapping[str, str]] = RENAMED
     synonyms: ClassVar[Mapping[str, str]] = SYNONYMS
 
     encoder: str | None = setting(

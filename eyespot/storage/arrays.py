@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from dataclasses import dataclass
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,7 +21,8 @@ def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
     return ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])]
 
 
-class VectorSurvey(NamedTuple):
+@dataclass(frozen=True)
+class VectorSurvey:
     """What a look at every row found: rows of zeros or without finite length, and a row that is not of unit length."""
 
     missing: list[int]

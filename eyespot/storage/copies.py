@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
@@ -292,7 +292,9 @@ def _readable(path: Path, table: str) -> tuple[list[tuple[Any, ...]], dict[str, 
     keys = [key for (key,) in _rows(path, f"SELECT name FROM pragma_table_info('{table}') WHERE pk ORDER BY pk")]
     at = [[*columns].index(key) for key in keys] or range(len(columns))
     kinds = [{"INTEGER": int, "REAL": float}.get(kind, str) for kind in columns.values()]
-    rows = _both_ways(path, f"SELECT * FROM {table}", keys) if columns else []
+    # The rows before the first damaged page and after the last one
+    orders = [", ".join(f"{name} {order}" for name in keys) for order in ("ASC", "DESC")] if keys else []
+    rows = dict.fromkeys(row for order in orders for row in _rows(path, f"SELECT * FROM {table} ORDER BY {order}"))
     typed = (all(v is None or isinstance(v, kind) for v, kind in zip(row, kinds, strict=True)) for row in rows)
     return [row for row, is_typed in zip(rows, typed, strict=True) if is_typed], columns, at
 
@@ -319,12 +321,6 @@ def _batches(place: Path) -> Iterator[list[tuple[Any, ...]]]:
     with pq.ParquetFile(place) as file:
         for batch in file.iter_batches(_CHUNK):
             yield [*zip(*(column.to_pylist() for column in batch.columns), strict=True)]
-
-
-def _both_ways(path: Path, query: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows before the first damaged page and after the last one."""
-    orders = [", ".join(f"{name} {order}" for name in columns) for order in ("ASC", "DESC")] if columns else []
-    return [*dict.fromkeys(row for order in orders for row in _rows(path, f"{query} ORDER BY {order}"))]
 
 
 def _rows(path: Path, query: str) -> Iterator[tuple[Any, ...]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import JsonSchemaValue
 
 from eyespot.search import query_language
-from eyespot.settings.search import RENAMED, SharedSearchSettings
+from eyespot.settings.search import SharedSearchSettings
 from eyespot.types import Query as Asking, Term, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._security import person_of
@@ -87,7 +87,6 @@ class SearchParams(SharedSearchSettings):
 
     # An address has a cursor and more beside it; FastAPI wants the validator of a query when it builds its own
     model_config = ConfigDict(extra="ignore", defer_build=False)
-    renamed: ClassVar[Mapping[str, str]] = RENAMED
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
     picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")
@@ -155,7 +154,6 @@ def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> 
 
     `Problem` for a search within a list by whoever may not see lists.
     """
-    SearchParams.refuse_renamed(request.query_params.keys())
     if given.list is not None and person_of(request).role < Role.ANNOTATOR:
         raise Problem(403, "searching within a list needs a token of the role annotator; leave out `list`")
     return given
@@ -169,7 +167,6 @@ def refuse_unknown(request: Request) -> None:
     route = request.scope.get("route")
     if not request.query_params or not isinstance(route, APIRoute) or not request.url.path.startswith("/v1/"):
         return
-    SearchParams.refuse_renamed(request.query_params.keys())
     there = set(parameters_of(route.dependant))
     if wrong := [name for name in request.query_params if name not in there]:
         known = f"there are: {', '.join(sorted(there))}" if there else "it takes none"

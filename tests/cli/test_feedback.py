@@ -82,7 +82,6 @@ def test_a_photo_that_is_not_meant_takes_its_copies_with_it(tmp_path: Path) -> N
         ("stripes --feedback ' '", 2),
         ("--feedback everybody", 2),
         ("stripes --feedback --json", 2),
-        ("stripes --feedback-from ada", 2),
         ("stripes --feedback everybody --calibrate 30 --rerank encoder:starter", 2),
         ("stripes --feedback everybody --by words", 2),
         ("stripes --feedback eve", 4),

@@ -13,7 +13,6 @@ from tests.cli.conftest import done, run_json
 from tests.worlds import embedding_server
 from tests.worlds.servers import Double, Response, Seen, error
 
-
 NAME = "served:TIGER-Lab/VLM2Vec-Full"
 COLOURS = {"red": (230, 20, 20), "green": (20, 230, 20), "blue": (20, 20, 230)}
 NEXT = "What comes next?"  # to the server: the colour after this one

@@ -196,7 +196,7 @@ def test_clip_says_that_it_reads_english(folders: dict[str, Path]) -> None:
     assert encoder.caveat("a heron, 2 m") is None
     assert "English" in (encoder.caveat("серая цапля") or "")
     assert "hardly counts" in (encoder.caveat("two dogs") or "")
-    assert f"reads {encoder.towers.length} of" in (encoder.caveat("a heron " * 40) or "")
+    assert f"reads {encoder.length} of" in (encoder.caveat("a heron " * 40) or "")
 
 
 @given(st.floats(1, 200), st.floats(-20, -0.1))

@@ -25,7 +25,6 @@ from tests.wording import check_wording, raises
 from tests.worlds import embedding_server as served, index_gallery, make_gallery
 from tests.worlds.servers import HANG, Act, Double, Response, Seen, error
 
-
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 QUICK = {"first_rest": 0.001, "timeout": 5.0}
 

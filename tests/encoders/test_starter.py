@@ -378,7 +378,7 @@ def test_the_heat_of_a_patch_is_what_its_loss_costs_to_first_order(tmp_path: Pat
     encoder, picture = siglip(tmp_path), tiny_models.pictures()[0]
     (query,) = encoder.encode_texts(["a heron"])
     pixels = torch.from_numpy(encoder.read(picture)[None])
-    block = encoder.towers.patches(picture.size, pixels[0].numpy()).block
+    block = encoder.patches(picture.size, pixels[0].numpy()).block
 
     def score(patch: int, step: float) -> float:
         """The score with one patch a little nearer to the mean patch."""

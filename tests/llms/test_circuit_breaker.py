@@ -23,7 +23,6 @@ from tests.worlds.judging import draw_colours, judge_of, number_of, pairs_of
 from tests.worlds.pipelines import source
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
-
 COUNT = 40
 EMPTY = chat("")._replace(data={})
 DEAD = [error(500, "gone"), error(503), error(429, Retry_After="0"), YES._replace(cut=True), HANG, EMPTY]

@@ -32,7 +32,6 @@ from tests.wording import check_wording
 from tests.worlds.judging import CHAT, HERON, draw_colours, judge_of, number_of, run_of
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
-
 PICTURES, WORKERS = 12, 6
 QUERIES = [Query.words(f"thing {number}", str(number)) for number in range(4)]
 PAIRS = PICTURES * len(QUERIES)

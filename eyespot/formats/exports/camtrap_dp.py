@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from mimetypes import guess_type
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from eyespot.formats.folders import FileNames
 from eyespot.photos.provenance import DATE_SOURCE, ROUGH
@@ -46,7 +47,8 @@ _CSV = {"profile": "tabular-data-resource", "format": "csv", "mediatype": "text/
 _HELD = ("id", "taken", "latitude", "longitude", "boxes", "size", "mtime", "width", "height", "file_name")
 
 
-class TrapPhoto(NamedTuple):
+@dataclass(frozen=True)
+class TrapPhoto:
     """A photo with a time and a position: `file` is its path in the package."""
 
     facts: Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,8 @@ ROW_GROUP = 8192
 Hashes = NDArray[np.uint64]
 
 
-class Layout(NamedTuple):
+@dataclass(frozen=True)
+class Layout:
     """Which columns of a format name a row and say where its picture lies; the first that is there and filled counts.
 
     A column `paths` may be a list of text; any other is text.

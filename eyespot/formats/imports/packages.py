@@ -51,7 +51,10 @@ class ExportPackage:
             try:
                 _, rows = read_delimited(text)
                 for line, row in rows:
-                    yield line, row if isinstance(row, str) else _cells(row)
+                    if not isinstance(row, str):  # R writes NA where nothing is known
+                        cells = ((name.lower(), cell.strip()) for name, cell in row.items())
+                        row = {name: text for name, text in cells if text not in ("", "NA")}
+                    yield line, row
             except UnicodeDecodeError:
                 refuse(self.place / name, "", "is not UTF-8; save it as UTF-8 and run again")
             except csv.Error as error:
@@ -65,8 +68,3 @@ def _zip(place: Path) -> zipfile.ZipFile:
         raise UsageError(f"there is no {place}; name the folder or zip of an export") from None
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"{place} is neither a folder nor a zip ({error}); name the export as it was saved") from None
-
-
-def _cells(row: dict[str, str]) -> dict[str, str]:
-    """Cells that say something; R writes NA where nothing is known."""
-    return {name.lower(): text for name, cell in row.items() if (text := cell.strip()) and text != "NA"}

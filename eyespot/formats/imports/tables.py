@@ -76,7 +76,9 @@ def _parquet(place: Path) -> FactTable:
     found = {field.name: _kind(field.type) for field in schema if schema.get_field_index(field.name) >= 0}
     kinds = {name: kind for name, kind in found.items() if kind is not None}
     others = [name for name in dict.fromkeys(schema.names) if name not in kinds]
-    return FactTable(rows, kinds, read, others, [n for n in others if n in found and _lists_text(schema.field(n).type)])
+    listed = {one.name: one.type for one in schema if pa.types.is_list(one.type) or pa.types.is_large_list(one.type)}
+    texts = {name for name, kind in listed.items() if name in found and pa.types.is_string(kind.value_type)}
+    return FactTable(rows, kinds, read, others, [name for name in others if name in texts])
 
 
 def _delimited(place: Path) -> FactTable:
@@ -137,7 +139,3 @@ _TEXTUAL = (
     *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
     *(pa.types.is_boolean, pa.types.is_uint64, pa.types.is_timestamp, pa.types.is_date, pa.types.is_time),
 )
-
-
-def _lists_text(type: pa.DataType) -> bool:
-    return (pa.types.is_list(type) or pa.types.is_large_list(type)) and pa.types.is_string(type.value_type)

@@ -265,7 +265,6 @@ def params_of(address: str) -> SearchParams:
     # A "?" within the search itself is part of its words
     search = address.partition("?")[2] if address.startswith(("/", "http:", "https:")) else address.removeprefix("?")
     given = parse_qs(search, max_num_fields=500)
-    SearchParams.refuse_renamed(given)
     try:
         return SearchParams.model_validate(
             {name: values if name in SEVERAL else values[-1] for name, values in given.items()}
