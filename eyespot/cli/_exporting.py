@@ -104,7 +104,7 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
     warn_all(done.notes)
     lost = [f"not exported: {failure.path or failure.id} ({failure.reason})" for failure in done.failed]
     warn_first(lost, lambda count: f"and {count} more; --json lists them all")
-    failed = [failure._asdict() for failure in done.failed]
+    failed = [vars(failure) for failure in done.failed]
     payload = {"rows": done.rows, "left_out": done.left_out, "converted": done.converted, "failed": failed}
     print_result({"out": str(out), **payload}, (), json)
     print_summary(f"{done.rows} pictures written to {out}")

@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
 from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._text_caveats import cut_text, joined, of_contrastive
-from eyespot.models import device
+from eyespot.models.torch_models import half, usable
 from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
 # -- an encoder of two towers ------------------------------------------------------------------------------
 
 
-class PicklableReader(NamedTuple):
+@dataclass(frozen=True)
+class PicklableReader:
     """The preprocessing of two towers, as an `eyespot.types.PixelReader`."""
 
     read: Callable[[Image], Pixels]
@@ -159,7 +160,7 @@ class Device:
     """
 
     def __init__(self, name: str = "auto") -> None:
-        self.torch = device.usable(name)
+        self.torch = usable(name)
 
     @property
     def batch(self) -> int:
@@ -176,7 +177,8 @@ class Device:
         """What the tower gives, in float32 and of unit length, (n, dim)."""
         import torch
 
-        half = nullcontext() if self.torch.type == "cpu" else torch.autocast(self.torch.type, device.half(self.torch))
-        with torch.inference_mode(), half:
+        kind = self.torch.type
+        precision = nullcontext() if kind == "cpu" else torch.autocast(kind, half(self.torch))
+        with torch.inference_mode(), precision:
             rows = tower(inputs)  # (n, dim)
         return np.asarray(torch.nn.functional.normalize(rows.float(), dim=-1).cpu())

@@ -20,7 +20,7 @@ from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._text_caveats import latin_only, mostly_unknown
 from eyespot.encoders._torch import Device, TorchEncoder
 from eyespot.models import hub
-from eyespot.models.pretrained import model_of
+from eyespot.models.torch_models import model_of
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, Model
 from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, licence_of
-from eyespot.models import device as devices, hub
-from eyespot.models.pretrained import model_of, on_device, processor_of
+from eyespot.models import hub
+from eyespot.models.torch_models import half, model_of, on_device, processor_of
 from eyespot.types import Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> tuple[Any, 
         json.loads((base.folder / "config.json").read_text("utf-8")) if (base.folder / "config.json").is_file() else {}
     )
     family(name, str(found.get("model_type")), ())
-    exact = torch.float32 if where.torch.type == "cpu" else devices.half(where.torch)
+    exact = torch.float32 if where.torch.type == "cpu" else half(where.torch)
     network = model_of(AutoModelForMultimodalLM, base.folder, exact, name)
     # Phi-4's picture tower looks both ways where some patch is padding, and else, in version 5 of the library,
     # only back: a picture's vector would hang on its neighbours in the batch

@@ -13,7 +13,7 @@ from typing import Any
 from eyespot.encoders._torch import Device, TorchEncoder
 from eyespot.encoders.open_clip import OpenClip, OpenClipSource
 from eyespot.models import hub
-from eyespot.models.pretrained import tensors_in
+from eyespot.models.torch_models import tensors_in
 from eyespot.types import EyespotError, UsageError
 
 SPELLING = "wildclip:FILE.pth"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +75,8 @@ class ExportOptions:
     progress: Progress = no_progress
 
 
-class ExportFailure(NamedTuple):
+@dataclass(frozen=True)
+class ExportFailure:
     """A picture that is not in an export, and why."""
 
     id: str
@@ -83,7 +84,8 @@ class ExportFailure(NamedTuple):
     reason: str
 
 
-class ExportRow(NamedTuple):
+@dataclass(frozen=True)
+class ExportRow:
     """A picture: its facts as plain values, the id among them, where it may lie, and its vector (dim,).
 
     `relative` is its first path from the root that was indexed.

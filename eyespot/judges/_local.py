@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.judges._prompt import PLAIN, FreeJudge, JudgePrompt, examples
-from eyespot.models import device as devices, hub
+from eyespot.models import hub
+from eyespot.models.torch_models import half, usable
 from eyespot.photos.places import picture_of
 from eyespot.rooms import needs
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError, Verdict
@@ -59,13 +60,13 @@ class LocalSettings:
             if name not in (*known, "budget"):
                 raise UsageError(f"a local judge has no option {name!r}; there are: {', '.join(known)}")
         made = cls(**{name: options[name] for name in known if options.get(name) is not None})
-        devices.usable(made.device)
+        usable(made.device)
         return made
 
     @cached_property
     def torch_device(self) -> torch.device:
         """The device; `UsageError` if it is not here."""
-        return devices.usable(self.device)
+        return usable(self.device)
 
     @property
     def torch_dtype(self) -> torch.dtype:
@@ -75,7 +76,7 @@ class LocalSettings:
         if self.dtype != "auto":
             named: torch.dtype = getattr(torch, self.dtype)
             return named
-        return torch.float32 if self.torch_device.type == "cpu" else devices.half(self.torch_device)
+        return torch.float32 if self.torch_device.type == "cpu" else half(self.torch_device)
 
 
 # -- which model ---------------------------------------------------------------------------------------------

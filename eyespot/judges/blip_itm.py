@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, ModelSource, loading, source
 from eyespot.judges._prompt import described
-from eyespot.models.pretrained import model_of, on_device, processor_of
+from eyespot.models.torch_models import model_of, on_device, processor_of
 from eyespot.storage.digests import text_digest
 from eyespot.types import UsageError
 

@@ -13,8 +13,8 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from eyespot.extras import needed
 from eyespot.photos.found import Excluded, Labels, Met, Record, Seen, Skipped, Unreadable, clamped, reason
@@ -166,7 +166,8 @@ def scan_counting(
 _Identity = tuple[int, int]
 
 
-class _Open(NamedTuple):
+@dataclass(frozen=True)
+class _Open:
     """A folder on the way from the root down to where the walk is, and what of it is still to be visited."""
 
     identity: _Identity

@@ -18,8 +18,8 @@ from eyespot.adapters.quari.released import model_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.metrics import bootstrap, sign_flips
-from eyespot.models.device import card_in_use
 from eyespot.models.table import full_names
+from eyespot.models.torch_models import card_in_use
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.linear_adapted import LinearIndex, index_of
 from eyespot.search.nearest import as_run, naming_damage

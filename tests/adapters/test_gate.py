@@ -18,7 +18,7 @@ from safetensors.numpy import save as packed
 
 from eyespot.adapters import linear, quari
 from eyespot.adapters.quari.files import read
-from eyespot.models.pretrained import tensors_in
+from eyespot.models.torch_models import tensors_in
 from eyespot.types import UsageError
 from tests.worlds.adapters import checkpoint
 

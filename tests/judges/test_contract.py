@@ -41,7 +41,6 @@ def openai(_folder: Path) -> Iterator[Judge]:
 
 @contextmanager
 def anthropic(_folder: Path) -> Iterator[Judge]:
-    pytest.importorskip("anthropic")
     with Double(then=message('{"grade": 7}')) as server:
         yield judge_of(server, "anthropic", key="k", read=picture_of)
 

@@ -21,7 +21,7 @@ from eyespot.encoders.starter import Starter
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.photos.decode_processes import WORTH, ProcessReader, least_rows, local_reader
-from eyespot.photos.decode_workers import NothingKnown, ThreadedReader
+from eyespot.photos.decode_workers import KnownPictures, ThreadedReader
 from eyespot.storage.copies import INDEX
 from eyespot.types import Encoder, EyespotError
 from tests.lazy_import import requires
@@ -56,7 +56,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(gallery: Path, photos: Path, encoder: Encoder, *, apart: bool) -> Summary:
     def reader_factory(encoders: Mapping[str, Encoder]) -> ProcessReader:
         return ProcessReader(
-            partial(KnownInIndex, gallery) if (gallery / INDEX).exists() else NothingKnown, encoders, 2
+            partial(KnownInIndex, gallery) if (gallery / INDEX).exists() else KnownPictures, encoders, 2
         )
 
     summary: Summary = index_gallery(
@@ -105,7 +105,7 @@ def test_processes_read_where_a_card_embeds_many_pictures(starter: Encoder) -> N
     ]
     kinds = []
     for encoders, workers, count in cases:
-        with local_reader(NothingKnown, encoders, workers, count) as reader:
+        with local_reader(KnownPictures, encoders, workers, count) as reader:
             kinds.append(type(reader))
 
     assert kinds == [ProcessReader, *[ThreadedReader] * 6]
@@ -114,7 +114,7 @@ def test_processes_read_where_a_card_embeds_many_pictures(starter: Encoder) -> N
 
 def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path: Path, photos: Path) -> None:
     shutil.copytree(photos, folder := tmp_path / "photos")
-    with ProcessReader(NothingKnown, {"starter": card()}, 2) as reader:
+    with ProcessReader(KnownPictures, {"starter": card()}, 2) as reader:
         for process in reader.processes:
             process.process.kill()
             process.process.wait()
@@ -141,10 +141,10 @@ HANGS = """
 import sys
 from eyespot.encoders.starter import Starter
 from eyespot.photos.decode_processes import ProcessReader
-from eyespot.photos.decode_workers import NothingKnown
+from eyespot.photos.decode_workers import KnownPictures
 card = Starter()
 card.on_accelerator, card.reader = True, Starter()
-reader = ProcessReader(NothingKnown, {"starter": card}, 2)
+reader = ProcessReader(KnownPictures, {"starter": card}, 2)
 print(*[process.process.poll() for process in reader.processes], flush=True)
 sys.stdin.read()
 """

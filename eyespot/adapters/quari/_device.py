@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from eyespot.adapters.quari._formula import Formula, ScoreBounds
 from eyespot.adapters.quari._tasks import TIE
 from eyespot.kernels.rows import Ids, RowBlocks
-from eyespot.models.device import free_on
+from eyespot.models.torch_models import free_on
 from eyespot.types import Mask
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from eyespot import rooms
 from eyespot.adapters.quari.card import AdapterCard
 from eyespot.adapters.quari.config import Config
 from eyespot.models import hub
-from eyespot.models.pretrained import tensors_in
+from eyespot.models.torch_models import tensors_in
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.text_files import SMALL, text_of
 from eyespot.types import UsageError

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,8 @@ from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """One array of vectors and the table of its rows, if there is one."""
 
     name: str

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from eyespot.adapters.quari import files
-from eyespot.models.pretrained import tensors_in
+from eyespot.models.torch_models import tensors_in
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import UsageError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.files import shapes
 from eyespot.adapters.quari.training.settings import TrainingSettings
-from eyespot.models.device import free_on
+from eyespot.models.torch_models import free_on
 
 if TYPE_CHECKING:
     import torch
