@@ -23,8 +23,8 @@ from eyespot import rooms
 from eyespot.cluster.calls import BEGIN, PendingCall, answered, awaited, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.parallel import batches
-from eyespot.photos.decode_workers import KnownPictures, Later, Reader, ReadPicture, read_planned
-from eyespot.photos.found import PlannedPicture
+from eyespot.photos.decode_workers import Later, Reader, ReadPicture, read_planned
+from eyespot.photos.found import KnownPictures, PlannedPicture
 from eyespot.photos.places import Root
 from eyespot.photos.sources import is_there
 from eyespot.types import Encoder, EyespotError, Pixels, Vectors

@@ -279,7 +279,7 @@ class _IndexJob:
         if self.options.reader_factory:
             return self.options.reader_factory(encoders)
         from eyespot.photos.decode_processes import local_reader
-        from eyespot.photos.decode_workers import KnownPictures
+        from eyespot.photos.found import KnownPictures
 
         known = KnownPictures if gallery is None else partial(KnownInIndex, gallery)
         return local_reader(known, encoders, self.options.workers, count)

@@ -12,6 +12,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.index_tables import VIEW, packed
 from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.video_frames import known_frames
+from eyespot.photos.found import KnownPictures
 from eyespot.photos.places import Root
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import trouble
@@ -31,7 +32,7 @@ class ReadOnlyIndex(PictureIndex):
         self.forget_numbers()
 
 
-class KnownInIndex:
+class KnownInIndex(KnownPictures):
     """What need not be decoded again, as the index of a gallery has it; many threads ask through one connection."""
 
     def __init__(self, gallery: Path) -> None:

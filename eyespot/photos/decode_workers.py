@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from eyespot.parallel import ordered_map
-from eyespot.photos.found import MAX_FILE_BYTES, PlannedPicture, Seen
+from eyespot.photos.found import MAX_FILE_BYTES, KnownPictures, PlannedPicture, Seen
 from eyespot.photos.hashes import COLUMNS, signature
 from eyespot.photos.memory import MemoryBudget
 from eyespot.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
@@ -56,21 +56,6 @@ class Reader(Protocol):
     def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
         """The vectors of one batch; batches of a space are asked for in order."""
         ...
-
-
-class KnownPictures:
-    """What need not be decoded again; by itself nothing."""
-
-    def is_measured(self, id: str) -> bool | None:
-        """Whether what was measured of a picture is known; None if the picture is not known at all."""
-        return None
-
-    def frames(self, video: str) -> list[tuple[str, int, str]]:
-        """The frames of a video, by its id: fragment, place and id of each; none if it is not known."""
-        return []
-
-    def close(self) -> None:
-        """End it."""
 
 
 OpenKnown: TypeAlias = Callable[[], KnownPictures]

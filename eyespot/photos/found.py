@@ -27,6 +27,21 @@ class PlannedPicture(NamedTuple):
     seen: Seen
 
 
+class KnownPictures:
+    """What need not be decoded again; by itself nothing."""
+
+    def is_measured(self, id: str) -> bool | None:
+        """Whether what was measured of a picture is known; None if the picture is not known at all."""
+        return None
+
+    def frames(self, video: str) -> list[tuple[str, int, str]]:
+        """The frames of a video, by its id: fragment, place and id of each; none if it is not known."""
+        return []
+
+    def close(self) -> None:
+        """End it."""
+
+
 class Labels(NamedTuple):
     """Label columns for one picture of the root; `near` is the name by which it was found, if that is only alike."""
 

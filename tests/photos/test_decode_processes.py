@@ -21,7 +21,8 @@ from eyespot.encoders.starter import Starter
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.photos.decode_processes import WORTH, ProcessReader, least_rows, local_reader
-from eyespot.photos.decode_workers import KnownPictures, ThreadedReader
+from eyespot.photos.decode_workers import ThreadedReader
+from eyespot.photos.found import KnownPictures
 from eyespot.storage.copies import INDEX
 from eyespot.types import Encoder, EyespotError
 from tests.lazy_import import requires
@@ -141,7 +142,7 @@ HANGS = """
 import sys
 from eyespot.encoders.starter import Starter
 from eyespot.photos.decode_processes import ProcessReader
-from eyespot.photos.decode_workers import KnownPictures
+from eyespot.photos.found import KnownPictures
 card = Starter()
 card.on_accelerator, card.reader = True, Starter()
 reader = ProcessReader(KnownPictures, {"starter": card}, 2)

@@ -81,9 +81,8 @@ def write(rows: ExportRows, folder: Path) -> int:
     (folder / "media").mkdir()
     for row, picture in rows.pictures():
         facts = known_facts(row.facts)
-        has_time = bool(facts.get("taken")) and not str(facts.get(DATE_SOURCE) or ROUGH[0]).endswith(
-            ROUGH
-        )  # to the second
+        good_for = str(facts.get(DATE_SOURCE) or ROUGH[0])
+        has_time = bool(facts.get("taken")) and not good_for.endswith(ROUGH)  # to the second
         if not has_time or None in (facts.get("latitude"), facts.get("longitude")):
             rows.failed.append(ExportFailure(row.id, row.places[0], "without a time or a position"))
             continue
