@@ -27,7 +27,7 @@ from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.survey import RootCounts
 from eyespot.gallery.video_frames import video_counts
 from eyespot.models.installed import in_known_space, remember_gallery
-from eyespot.photos.found import PlannedPicture
+from eyespot.photos.found import KnownPictures, PlannedPicture
 from eyespot.photos.names import shown_name
 from eyespot.photos.places import Root, numbers_of
 from eyespot.photos.sources import is_there, roots_of
@@ -279,7 +279,6 @@ class _IndexJob:
         if self.options.reader_factory:
             return self.options.reader_factory(encoders)
         from eyespot.photos.decode_processes import local_reader
-        from eyespot.photos.found import KnownPictures
 
         known = KnownPictures if gallery is None else partial(KnownInIndex, gallery)
         return local_reader(known, encoders, self.options.workers, count)
