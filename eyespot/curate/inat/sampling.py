@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.curate.inat.settings import Sampling
 from eyespot.kernels import compile_loops
+from eyespot.settings.build import InatSettings
 from eyespot.types import UsageError
 
 RADIUS = 6371.0088  # km, mean radius of the IUGG
@@ -129,7 +129,7 @@ class DrawResult(NamedTuple):
     turn: NDArray[np.int64]  # (n,)
 
 
-def draw(species: int, of: SpeciesObservations, how: Sampling) -> DrawResult:
+def draw(species: int, of: SpeciesObservations, how: InatSettings) -> DrawResult:
     """Up to `how.cap` of a species' candidates."""
     group = np.unique(of.group, return_inverse=True)[1].astype(np.int64)
     cluster = clusters(group, of, how)[group]  # (n,)
@@ -159,11 +159,11 @@ def _mixed(values: Marks) -> Marks:
         return mixed ^ (mixed >> np.uint64(31))
 
 
-def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: Sampling) -> NDArray[np.int64]:
+def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: InatSettings) -> NDArray[np.int64]:
     """The cluster of each of a species' groups, (groups,).
 
-    A group stands at the middle of the species' observations in it, in units of `how`. The centres are its most central
-    group and then, over and over, the group that is farthest from all centres (Gonzalez 1985).
+    A group stands at the middle of the species' observations in it, one unit being `how.space_km` or `how.time_days`.
+    The centres are its most central group and then, over and over, the one farthest from all centres (Gonzalez 1985).
     """
     counts = np.bincount(group)[:, None]
     points = np.stack([np.bincount(group, axis) for axis in on_sphere(of.latitude, of.longitude).T], axis=1) / counts
