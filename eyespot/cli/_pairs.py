@@ -42,9 +42,9 @@ def biotrove(
     json: bool = _JSON,
 ) -> None:
     """BioTrove: a random sample of photos with captions from their labels, some left to be captioned."""
-    from eyespot.curate.pairs.published import BioTrove, Draw
+    from eyespot.curate.pairs.published import BioTrove
 
-    _make(BioTrove(files, images, target.out, Draw(count, captioned, seed), _ids(target.without)), target.out, json)
+    _make(BioTrove(files, images, target.out, count, captioned, seed, _ids(target.without)), target.out, json)
 
 
 @app.command("rmir")

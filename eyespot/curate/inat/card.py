@@ -124,7 +124,7 @@ def write(
         tables=[licences],
         notes=notes,
         checks=list(quality_checks(tally, inputs.settings, listed=listed, unmatched=odd, **standing)),
-        citation=inputs.citation,
+        citation=inputs.source.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
     made = card_of(steps, content)

@@ -20,7 +20,7 @@ from typing import Any
 import eyespot
 from eyespot.curate.inat.licences import TAXA, Licence, licence_of, listed
 from eyespot.curate.inat.sampling import RADIUS
-from eyespot.curate.inat.sources import RANKS
+from eyespot.curate.inat.sources import RANKS, ObservationSource
 from eyespot.curate.inat.taxonomy import TARGETS
 from eyespot.curate.set_folder import SHARE, TEXT, WHOLE, new_table, write_table
 from eyespot.formats.exports.coco import write_coco
@@ -175,16 +175,14 @@ class CollectionInputs:
 
     species: Sequence[CollectionSpecies]
     settings: InatSettings
-    licence_version: str
-    citation: str
-    on_inaturalist: bool
+    source: ObservationSource
 
 
 def image_of(id: int, row: Row, inputs: CollectionInputs) -> Row:
     """The picture of a drawn row. A coarsened position has no group, whose other members would reveal it."""
     species = inputs.species[row["target"]]
     position = published_position(row["latitude"], row["longitude"], row["accuracy"], inputs.settings, species.hidden)
-    licence = licence_of(row["licence"], inputs.licence_version)
+    licence = licence_of(row["licence"], inputs.source.licence_version)
     assert licence is not None  # rows without one were dropped
     return {
         "id": id,
@@ -229,7 +227,7 @@ def write_all(images: Callable[[], Iterable[Row]], inputs: CollectionInputs, out
         for image in images():
             tally.add(image)
             add_label(_label(image))
-            source = _SITE + image["observation"] if inputs.on_inaturalist else image["observation"]
+            source = _SITE + image["observation"] if inputs.source.kind.startswith("inat") else image["observation"]
             holder, licence = image["rights_holder"] or "unknown", image["licence"]
             credit = f"{holder}, {licence.name}"
             yield image["file_name"], credit, holder, licence.name, licence.url, source, image["photo"]
@@ -240,7 +238,11 @@ def write_all(images: Callable[[], Iterable[Row]], inputs: CollectionInputs, out
     licences = {licence: number for number, licence in enumerate(sorted(tally.licences))}
     drawn = set(tally.species)
     used = sorted((species for species in inputs.species if species.id in drawn), key=lambda species: species.id)
-    info = {"description": "made by eyespot build inat", "version": eyespot.__version__, "citation": inputs.citation}
+    info = {
+        "description": "made by eyespot build inat",
+        "version": eyespot.__version__,
+        "citation": inputs.source.citation,
+    }
     hidden = ("photo", "licence", "species")
     lists: dict[str, Iterable[Row]] = {
         "licenses": ({"id": number, "name": one.name, "url": one.url} for one, number in licences.items()),

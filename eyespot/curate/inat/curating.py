@@ -84,9 +84,7 @@ def curate(settings: InatSettings, out: Path, tell: Progress) -> Curated:
             steps.append(picture_step(out, settings))
         done = {result.step.name: result for result in run(steps, work / TABLES, RunOptions(tell=tell))}
         species = species_of(done[ALIGNED].folder, settings)
-        rights, on_inaturalist = (source.licence_version, source.citation), source.kind.startswith("inat")
-        fields = CollectionInputs(species, settings, *rights, on_inaturalist)
-        return _Collecting(out, tables, done, fields).collect()
+        return _Collecting(out, tables, done, CollectionInputs(species, settings, source)).collect()
 
 
 def foretell(settings: InatSettings, tell: Progress) -> Curated:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels import compile_loops
+from eyespot.kernels.kmeans import GOLDEN, mixed
 from eyespot.settings.build import InatSettings
 from eyespot.types import UsageError
 
@@ -146,17 +147,9 @@ def draw(species: int, of: SpeciesObservations, how: InatSettings) -> DrawResult
 
 
 def lots_of(marks: Marks, seed: int) -> Marks:
-    """A lot for each mark, (n,): the mixer of SplitMix64 over mark and seed, the same on every machine."""
-    lots: Marks = _mixed(marks ^ _mixed(np.full(1, seed % 2**64, np.uint64)))
-    return lots
-
-
-def _mixed(values: Marks) -> Marks:
+    """A lot for each mark, (n,): SplitMix64 over mark and seed, the same on every machine."""
     with np.errstate(over="ignore"):
-        mixed = values + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))
+        return mixed((marks ^ mixed(np.full(1, seed % 2**64, np.uint64) + GOLDEN)) + GOLDEN)
 
 
 def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: InatSettings) -> NDArray[np.int64]:
