@@ -180,7 +180,7 @@ def task_adaptation(world: World, seed: int) -> Scoring:
     pairs = world.pairs
     vectors = np.concatenate([pairs.images, pairs.texts])
     classes = np.concatenate([np.arange(len(pairs.images)), pairs.of])
-    adapter = linear.train(vectors, classes, linear.LinearRecipe(width=DIM, seed=seed))
+    adapter = linear.train(vectors, classes, width=DIM, seed=seed)
     return lambda queries, gallery: frozen(adapter.apply(queries), adapter.apply(gallery))
 
 

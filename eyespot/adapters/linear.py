@@ -23,6 +23,7 @@ from eyespot.types import NothingFound, UsageError, Vectors
 
 FILE, MAKE = "linear.safetensors", "eyespot train linear"
 AT_ONCE = 1 << 14  # rows
+SCALE, WEIGHT_DECAY = 16.0, 1e-6
 Tell = Callable[[int, int, float], None]  # a step, how many there are, its loss
 
 
@@ -54,30 +55,20 @@ class Linear:
         return np.concatenate([np.zeros((0, len(self.weight)), np.float32), *adapted])
 
 
-@dataclass(frozen=True)
-class LinearRecipe:
-    """The published one: 2 to 5 passes of Adam over batches of 128, logits 16 times the cosines."""
-
-    width: int = 512
-    epochs: int = 5
-    batch: int = 128
-    rate: float = 1e-3
-    weight_decay: float = 1e-6
-    scale: float = 16.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("width", "epochs", "batch"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} of a linear adapter is 1 or more, not {getattr(self, name)}")
-        if not self.rate > 0 or not self.scale > 0 or not self.weight_decay >= 0 or self.seed < 0:
-            raise UsageError("learning rate and scale of a linear adapter are above 0, seed and weight decay 0 or more")
-
-
 def train(
-    vectors: Vectors, classes: NDArray[Any], recipe: LinearRecipe, tell: Tell = lambda _step, _total, _loss: None
+    vectors: Vectors,
+    classes: NDArray[Any],
+    *,
+    width: int = 512,
+    epochs: int = 5,
+    batch: int = 128,
+    seed: int = 0,
+    rate: float = 1e-3,
+    tell: Tell = lambda _step, _total, _loss: None,
 ) -> Linear:
     """A map under which vectors (n, dim) of one class (n,) come together, texts and images alike; on the CPU.
+
+    The published recipe: 2 to 5 passes of Adam over batches of 128, logits 16 times the cosines.
 
     Raises `NothingFound` if there are not two classes. Needs the extra [torch].
     """
@@ -88,24 +79,24 @@ def train(
     if len(names) < 2:
         raise NothingFound(f"a classifier needs two classes or more; these {len(vectors)} vectors have {len(names)}")
     with torch.random.fork_rng([]):
-        torch.manual_seed(recipe.seed)
-        adapter, weights = torch.nn.Linear(vectors.shape[1], recipe.width), torch.empty(len(names), recipe.width)
+        torch.manual_seed(seed)
+        adapter, weights = torch.nn.Linear(vectors.shape[1], width), torch.empty(len(names), width)
         torch.nn.init.xavier_uniform_(adapter.weight)
         torch.nn.init.zeros_(adapter.bias)
         classifier = torch.nn.Parameter(torch.nn.init.xavier_uniform_(weights))
-    optimizer = torch.optim.Adam([*adapter.parameters(), classifier], lr=recipe.rate, weight_decay=recipe.weight_decay)
-    rng, batches = np.random.default_rng(recipe.seed), -(-len(vectors) // recipe.batch)
-    for epoch in range(recipe.epochs):
+    optimizer = torch.optim.Adam([*adapter.parameters(), classifier], lr=rate, weight_decay=WEIGHT_DECAY)
+    rng, batches = np.random.default_rng(seed), -(-len(vectors) // batch)
+    for epoch in range(epochs):
         order = rng.permutation(len(vectors))
         for at in range(batches):
-            rows = order[at * recipe.batch : (at + 1) * recipe.batch]
+            rows = order[at * batch : (at + 1) * batch]
             adapted = normalize(adapter(torch.from_numpy(unit(vectors[rows]))), dim=1)
-            logits = recipe.scale * adapted @ normalize(classifier, dim=1).T
+            logits = SCALE * adapted @ normalize(classifier, dim=1).T
             loss = cross_entropy(logits, torch.from_numpy(labels[rows]))
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            tell(epoch * batches + at + 1, recipe.epochs * batches, float(loss.detach()))
+            tell(epoch * batches + at + 1, epochs * batches, float(loss.detach()))
     return Linear(adapter.weight.detach().numpy().copy(), adapter.bias.detach().numpy().copy())
 
 

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._fitting import aliases
 from eyespot.gallery.view import View
+from eyespot.kernels.rows import unit_rows
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
@@ -21,7 +21,8 @@ from eyespot.types import Query, Run, Term, UsageError, Vectors
 BATCH = 256
 
 
-class VectorSource(NamedTuple):
+@dataclass(frozen=True)
+class VectorSource:
     """Where a query's vector comes from: a row of the gallery, or without one (-1) terms to encode."""
 
     row: int
@@ -90,12 +91,7 @@ class QueryVectors:
 
     def rows(self, rows: Sequence[int]) -> Vectors:
         """The stored vectors of rows, (rows, dim), as float32 of unit length."""
-        view = self.collection.view
-        at = np.searchsorted(view.starts, rows, side="right") - 1
-        taken = [view.blocks[block][row - view.starts[block]] for block, row in zip(at.tolist(), rows, strict=True)]
-        found = np.array(taken, np.float32).reshape(len(rows), view.space.dim)
-        unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        return unit
+        return unit_rows(self.collection.view.blocks, np.asarray(rows, np.int64))
 
     def _encoded(self, queries: Sequence[Query]) -> list[tuple[Vectors, float]]:
         """Captions are queries of one task and the pool of another: nothing is encoded twice."""

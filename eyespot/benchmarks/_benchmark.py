@@ -217,7 +217,8 @@ class Benchmark:
     submission: str | None = None
 
 
-class FileStatus(NamedTuple):
+@dataclass(frozen=True)
+class FileStatus:
     """One needed file: `state` is ok, missing, other (not the copy known to eyespot) or absent (not required)."""
 
     needed: Needed

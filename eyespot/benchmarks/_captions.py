@@ -13,17 +13,10 @@ from eyespot.benchmarks._papers import column, printed, rows
 from eyespot.metrics import Preset, preset
 from eyespot.runs import karpathy
 from eyespot.runs.judged import JudgedQueries
+from eyespot.storage.text_files import toml_of
 
 BY = columns("subtask")
-KARPATHY = "https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip"
-FINE_GRAINED = "https://github.com/cwj1412/MSCOCO-Flikcr30K_FG"
 COCO = "Lin et al.: Microsoft COCO: Common Objects in Context. ECCV 2014"
-FLICKR = "Young, Lai, Hodosh, Hockenmaier: From image descriptions to visual denotations. TACL 2, 2014"
-SPLITS = "Karpathy, Fei-Fei: Deep visual-semantic alignments for generating image descriptions. CVPR 2015"
-FG = "Chen, Yao, Jin: Rethinking Benchmarks for Cross-modal Image-text Retrieval. SIGIR 2023"
-UNSTATED = "not stated by its owners"
-IMAGES = {"coco": 5000, "flickr": 1000}  # that are described, with five captions each
-_PRINTED = {"coco5k": "MSCOCO", "flickr30k": "Flickr30K", "coco5k-fg": "MSCOCO-FG", "flickr30k-fg": "Flickr30K-FG"}
 
 
 def both_ways(captions: karpathy.KarpathyCaptions, scoring: Preset, by: tuple[Breakdown, ...] = ()) -> list[Task]:
@@ -60,17 +53,16 @@ def table_2(benchmark: str) -> list[Printed]:
     return printeds
 
 
-def caption_benchmark(
-    name: str, title: str, about: str, *needs: Needed, home: str, licence: str, citation: str
-) -> Benchmark:
+def caption_benchmark(name: str) -> Benchmark:
     """A benchmark of a split JSON, or of FG captions with the list of the images to rank besides."""
-    scoring = "coco" if name.startswith("coco") else "flickr"
-    found = official("test", IMAGES[scoring])
+    about = toml_of(Path(__file__).with_name("captions.toml"))[name]
+    needs, found = [Needed(**one) for one in about["needs"]], official("test", about["images"])
     if len(needs) > 1:  # nobody prints how many images there are besides
         found["test", "t2i"] = found["test", "t2i"]._replace(images=None)
-    tasks, printed = partial(caption_tasks, needs, scoring), partial(table_2, _PRINTED[name])
+    tasks, printed = partial(caption_tasks, needs, about["scoring"]), partial(table_2, about["printed"])
     splits = ("test",) if len(needs) > 1 else ("test", "val")
-    return Benchmark(name, title, about, home, licence, citation, tasks, needs, splits, printed, found)
+    texts = (about[part] for part in ("title", "about", "home", "licence", "citation"))
+    return Benchmark(name, *texts, tasks, needs, splits, printed, found)
 
 
 def official(split: str, images: int) -> dict[tuple[str, str], Official]:

@@ -128,14 +128,11 @@ def printed() -> list[Printed]:
         *table("quari_ablation", "QuARI, table 4", ("method",), {"ilias_i2i_100m": I2I}),
         *table("quari_ablation", "QuARI, table 4 (5 million photos)", ("method",), {"ilias_t2i_5m": T2I_5M}),
     ]
-    views = {row: _authors_view(row.method) for row in rows if row.source == ADAPTED}
+    views = {}  # how ILIAS's authors show pictures to a model (ilias-vrg/ilias, feature_extraction/scripts/models.sh)
+    for row in (row for row in rows if row.source == ADAPTED):
+        side = {"224": 384, "336": 512, "384": 512, "512": 724}[row.method[-3:]]  # by the side that it was trained on
+        views[row] = f"longer side {384 if row.method.startswith('OpenCLIP') else side}, positions interpolated"
     return [row._replace(split="mini" if row.images == MINI else "full", view=views.get(row)) for row in rows]
-
-
-def _authors_view(method: str) -> str:
-    """How ILIAS's authors show pictures to a model (ilias-vrg/ilias, feature_extraction/scripts/models.sh)."""
-    side = {"224": 384, "336": 512, "384": 512, "512": 724}[method[-3:]]  # by the side that it was trained on
-    return f"longer side {384 if method.startswith('OpenCLIP') else side}, positions interpolated"
 
 
 def load() -> Benchmark:

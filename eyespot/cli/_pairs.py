@@ -42,9 +42,9 @@ def biotrove(
     json: bool = _JSON,
 ) -> None:
     """BioTrove: a random sample of photos with captions from their labels, some left to be captioned."""
-    from eyespot.curate.pairs.published import BioTrove, Draw
+    from eyespot.curate.pairs.published import BioTrove
 
-    _make(BioTrove(files, images, target.out, Draw(count, captioned, seed), _ids(target.without)), target.out, json)
+    _make(BioTrove(files, images, target.out, count, captioned, seed, _ids(target.without)), target.out, json)
 
 
 @app.command("rmir")
@@ -64,14 +64,12 @@ def rmir(
 def labelled(given: LabelledSettings, json: bool = _JSON) -> None:
     """Labelled pictures: each with another of its class, never with a copy of itself; some classes held out."""
     from eyespot.curate.pairs import labelled as pairs
-    from eyespot.curate.pairs.label_lists import LabelSource
+    from eyespot.curate.pairs.label_lists import is_gallery
 
-    draw = pairs.ClassDraw(given.count, given.per_class, given.partners, given.held_out, given.seed)
-    files = LabelSource(given.place, given.label, given.images, given.split)
-    source = pairs.LabelledSet(files, given.out, draw, _ids(given.without), given.workers)
+    source = pairs.LabelledSet(given, _ids(given.without))
     with progress_bar() as progress:
         made = pairs.make(source, progress)
-    gallery = given.place if files.is_gallery else "GALLERY"
+    gallery = given.place if is_gallery(given) else "GALLERY"
     summary = f"train with: eyespot train linear {gallery} --labels {given.out}/train/"
     _tell(made, given.out, json, summary, classes=source.classes)
 

@@ -178,7 +178,8 @@ def audit(
     with open_store(gallery) as store:
         collection = _collection(gallery) if store.grows(id) and not joins else None
         drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed))
-        people = store.auditors(store.audit_number(id, who) or 0)
+        last = store.last_audit(id, who)
+        people = [] if last is None else store.auditors(last[0])
         marked = set[str]().union(*store.said_by(id, people).values())
     waiting = [one for one in drawn.photos if one.image not in marked]
     even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,39 +34,29 @@ if TYPE_CHECKING:
 
 app = group("Build judged collections.")
 app.add_typer(_pairs.app, name="pairs")
-BY, SHARE = "category", 0.2
+BY = "category"
 KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 
 
 @app.command("rerank")
 def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
     """Make a re-ranking set: queries with candidates, of which some but not most are relevant."""
-    from eyespot.curate import rerank as rerank_set
-    from eyespot.curate.rerank import Division, RerankInputs, RerankLimits, counted, divide, select, write
+    from eyespot.curate.rerank import counted, divide, keep_split, select, write
     from eyespot.runs import read_judged, read_queries, read_run
 
-    if sum((given.val is not None, given.val_share is not None, given.keep_split)) > 1:
-        raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")
     judged = read_judged(given.qrels, given.format)
     if given.queries is not None:
         judged = replace(judged, queries=read_queries(given.queries))
     if given.by is not None and not any(judged.queries.values()):
         raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
     column = given.by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
-    limits = RerankLimits(given.depth, given.least, given.most, given.judged_only)
-    selected = select(read_run(given.run, given.run_format), judged, limits)
-    share = SHARE if given.val_share is None else given.val_share
-    division = None if given.keep_split else Division(given.val, share, given.seed)
-    made = rerank_set.keep_split(selected) if division is None else divide(selected, division, column)
-    if division is not None and any("split" in facts for facts in judged.queries.values()):
+    selected = select(read_run(given.run, given.run_format), judged, given)
+    made = keep_split(selected) if given.keep_split else divide(selected, column)
+    if not given.keep_split and any("split" in facts for facts in judged.queries.values()):
         warn("the queries have a split, which a new one replaces; --keep-split keeps theirs")
     warn_all(made.notes)
     if not given.dry_run:
-        files = {"run": given.run, "qrels": given.qrels} | ({"queries": given.queries} if given.queries else {})
-        settings = asdict(made.limits) | ({"split": "that of the queries"} if division is None else asdict(division))
-        if given.val is not None:
-            del settings["share"]
-        write(made, given.out, RerankInputs(files, settings | {"by": column}, column))
+        write(made, column)
     counts = counted(made, column)
     splits = counts["splits"].items()
     lines = [f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in split.items()) for name, split in splits]
@@ -156,31 +146,19 @@ def _read_answer(question: str) -> str:
 @app.command("inat")
 def inat(given: InatSettings, json: bool = json_option()) -> None:
     """Build a collection like iNat24 from millions of observations: balanced, licensed, clean and documented."""
-    from eyespot.curate.inat import curating, settings
+    from eyespot.curate.inat import curating
 
     out, photos = given.out, given.photos
-    sampling = {"km", "cap", "clusters", "space_km", "time_days", "seed"}
-    collection = settings.CollectionSettings(
-        settings.ObservationFilter(
-            settings.years_of(given.years), given.grade or None, settings.checked(list(given.licence))
-        ),
-        settings.Species(given.targets, given.mapping),
-        settings.Sampling(within=given.groups, **given.model_dump(include=sampling)),
-        settings.PictureSettings(photos, given.check, given.side, given.face, given.flagged),
-        settings.Positions(given.coarsen, given.accuracy, given.coarse_degrees),
-        given.memory,
-        given.threads,
-    )
     if given.dry_run:
         with progress_bar("steps") as tell:
-            planned = curating.foretell(given.export, collection, given.sample, tell)
+            planned = curating.foretell(given, tell)
         _tell_funnel(planned, json, first=given.sample)
         print_summary("nothing was written")
         return
     if out is None:
         raise UsageError("the collection needs a folder; name one with --out, or only count with --dry-run")
     with progress_bar("steps") as tell:
-        done = curating.curate(given.export, out, collection, tell)
+        done = curating.curate(given, out, tell)
     _tell_funnel(done, json, out=str(out), pictures=done.pictures)
     if photos is None:
         warn(f"no --photos: {out / 'download.csv'} lists what to fetch; run the line again with the folder")

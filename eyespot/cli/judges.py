@@ -48,7 +48,7 @@ def known(room: str, **others: Any) -> list[dict[str, Any]]:
 @adapters.command("list")
 def adapter_list(json: bool = json_option()) -> None:
     """List the published QuARI checkpoints for --adapt, and the encoders they fit; eyespot train makes others."""
-    from eyespot.adapters.quari.released import RELEASED
+    from eyespot.adapters.quari.files import RELEASED
 
     rows = [{"name": one, "encoders": list(encoders)} for one, encoders in RELEASED.items()]
     print_result(rows, (f"{one:<56} {', '.join(encoders)}" for one, encoders in RELEASED.items()), json)

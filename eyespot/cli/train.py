@@ -70,7 +70,7 @@ def linear(given: LinearSettings, json: bool = json_option()) -> None:
     """Train a static linear adapter (TA), QuARI's baseline: by labels, else each image with its texts is a class."""
     import numpy as np
 
-    from eyespot.adapters.linear import LinearRecipe, save, train
+    from eyespot.adapters.linear import save, train
 
     if given.labels is not None:
         vectors, classes, space = _by_label(given, given.labels)
@@ -79,9 +79,9 @@ def linear(given: LinearSettings, json: bool = json_option()) -> None:
         shown, of_text = np.unique(data.pairs.of), data.pairs.image[data.pairs.of]
         vectors = np.concatenate([data.pairs.images[shown], data.pairs.texts])
         classes, space = np.concatenate([data.pairs.image[shown], of_text]), data.space
-    recipe = LinearRecipe(given.width, given.epochs, given.batch, seed=given.seed)
+    how = given.model_dump(include={"width", "epochs", "batch", "seed"})
     with progress_bar() as progress:
-        trained = train(vectors, classes, recipe, lambda *at: progress("training", *at[:2]))
+        trained = train(vectors, classes, **how, tell=lambda *at: progress("training", *at[:2]))
     save(given.out, replace(trained, space=space))
     counts = {"vectors": len(vectors), "classes": len(np.unique(classes)), "width": given.width}
     print_result({"out": str(given.out), **counts}, (), json)
@@ -123,19 +123,17 @@ def _by_label(source: PairSettings, labels: str) -> tuple[Vectors, Any, str | No
 def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
     """Fine-tune the model itself, QuARI's other baseline; run it again to continue."""
     from eyespot import encoders
-    from eyespot.adapters import FineTuneRecipe, finetune, steps
+    from eyespot.adapters.quari.training.finetune import finetune, steps
     from eyespot.storage.atomic import whole_folder
 
-    names = ("blocks", "epochs", "batch", "rate", "seed", "checkpoint_every")
-    recipe = FineTuneRecipe(**given.model_dump(include=set(names)))
     collection, material = _pictured(given)
     model = encoders.trainable(collection.encoder)
-    warn(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {given.batch}")
+    warn(f"{len(material.texts)} pairs, {steps(len(material.texts), given)} steps of {given.batch}")
     if given.dry_run:
         return
     encoders.refuse_if_lost(model)
     with progress_bar("steps") as progress:
-        done = finetune(model, material, recipe, given.out, lambda *at: _tell(progress, *at))
+        done = finetune(model, material, given, lambda *at: _tell(progress, *at))
     # Written once, whole; a training that had ended before has written it.
     folder = given.out / "model"
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -155,7 +153,7 @@ def _pictured(source: BackboneSettings) -> tuple[Any, Any]:
     """A gallery with its encoder, and its captions with what reads their pictures."""
     import numpy as np
 
-    from eyespot.adapters import FineTuneData
+    from eyespot.adapters.quari.training.finetune import FineTuneData
     from eyespot.search.captioned import reading
 
     if not source.is_gallery:
@@ -273,9 +271,7 @@ def read(source: PairSettings) -> Data:
     elif source.captions:
         raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.pairs} is none")
     else:
-        read = read_pairs(source.pairs)
-        warn_all(read.notes)
-        found = Data(read.pairs, source.encoder)
+        found = Data(read_pairs(source.pairs, warn), source.encoder)
     good = found.pairs.with_direction()
     if len(good) < len(found.pairs):
         warn(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from eyespot.cluster.link import DriverProcess, RayLink, RowsClosedError, UnreadableRowsError
 from eyespot.cluster.wire import mapping_of
-from eyespot.indexes import allowed, positive
 from eyespot.kernels.codes import Block, Codes
-from eyespot.kernels.rows import Ids, Reals
+from eyespot.kernels.rows import Ids, Reals, allowed, positive
 from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest
 
 

@@ -21,9 +21,8 @@ from eyespot.cluster.calls import PULSE, PendingCall, answered, dismissed, hired
 from eyespot.cluster.linked import ByRequests
 from eyespot.cluster.ray_worker import GALLERIES, RangeActor, Ranked, RayRequest, SharePlace
 from eyespot.cluster.starting import Cluster
-from eyespot.indexes import allowed, positive
 from eyespot.kernels.codes import Block, Codes
-from eyespot.kernels.rows import Ids, Reals, rank
+from eyespot.kernels.rows import Ids, Reals, allowed, positive, rank
 from eyespot.types import AdaptedQuery, NearestRows, ScanRequest, UsageError
 
 _INLINE = 100_000  # bytes; larger questions are put into shared memory once for all workers

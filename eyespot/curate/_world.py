@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import View
+from eyespot.kernels.rows import RowBlocks
 from eyespot.llms.fences import filled
 from eyespot.parallel import batches
 from eyespot.photos.hashes import picture_hashes
@@ -63,10 +64,8 @@ class PhotoWorld:
         """The vectors of rows of a space, (rows, dim); zeros for row -1."""
         view = self.view(encoder)
         found: Vectors = np.zeros((len(rows), view.space.dim), np.float32)
-        for at, row in enumerate(rows):
-            if row >= 0:
-                shard = int(np.searchsorted(view.starts, row, side="right")) - 1
-                found[at] = view.blocks[shard][row - int(view.starts[shard])]
+        numbers = np.asarray(rows, np.int64)
+        found[numbers >= 0] = RowBlocks(view.blocks).gather(numbers[numbers >= 0])
         return found
 
     def texts(self, texts: Sequence[str], encoder: str | None) -> Vectors:

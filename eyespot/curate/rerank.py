@@ -14,7 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,53 +25,25 @@ import eyespot
 from eyespot.pipelines.data_card.markdown import table
 from eyespot.runs import reranking, table as run_table
 from eyespot.runs.judged import ID, TEXT, Columns, JudgedQueries, groups
+from eyespot.settings.build import RerankSetSettings
 from eyespot.storage.atomic import whole_folder, write_whole
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.tables import write_csv
 from eyespot.types import NothingFound, Qrels, RankedImage, Run, UsageError
 
 VAL, TEST = "val", "test"
+USUAL_SHARE = 0.2  # of the queries is for validation
 NOT_LISTED, NOT_RANKED, NOT_JUDGED = "not among the queries", "not in the run", "not judged"
 
 
-@dataclass(frozen=True)
-class RerankLimits:
-    """How many candidates a query has, and how many of them may be relevant.
-
-    `judged_only`: hits without a judgement leave the run first; else they count as not relevant.
-    """
-
-    depth: int = 100
-    least: int = 1
-    most: int = 50
-    judged_only: bool = False
-
-    def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise UsageError(f"a query needs candidates; a depth of {self.depth} gives none")
-        if not 0 <= self.least <= self.most:
-            raise UsageError(f"no number is at least {self.least} and at most {self.most}; make --least the smaller")
-
-
-@dataclass(frozen=True)
-class Division:
-    """How many queries are for validation, as a number or a share, and which draw of them it is."""
-
-    val: int | None = None
-    share: float = 0.2
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if (self.val or 0) < 0 or not 0 <= self.share <= 1:
-            raise UsageError("a split takes 0 queries or more, or a share from 0 to 1")
-
-    def seats(self, queries: int) -> int:
-        """How many of these queries are for validation; half a query counts as a whole one."""
-        if self.val is None:
-            return math.floor(Fraction(str(self.share)) * queries + Fraction(1, 2))
-        if self.val > queries:
-            raise UsageError(f"{self.val} validation queries are asked for and {queries} are kept; ask for fewer")
-        return self.val
+def validation_seats(settings: RerankSetSettings, queries: int) -> int:
+    """How many of these queries are for validation; half a query counts as a whole one."""
+    if settings.val is None:
+        share = USUAL_SHARE if settings.val_share is None else settings.val_share
+        return math.floor(Fraction(str(share)) * queries + Fraction(1, 2))
+    if settings.val > queries:
+        raise UsageError(f"{settings.val} validation queries are asked for and {queries} are kept; ask for fewer")
+    return settings.val
 
 
 class DroppedQuery(NamedTuple):
@@ -94,7 +66,7 @@ class RerankSet:
     judged: JudgedQueries
     unjudged: frozenset[tuple[str, str]]
     dropped: list[DroppedQuery]
-    limits: RerankLimits
+    settings: RerankSetSettings
     notes: list[str]
 
     @property
@@ -114,7 +86,7 @@ class RerankSet:
         return sorted(names, key=lambda name: (name == TEST, name != VAL, name))
 
 
-def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
+def select(run: Run, judged: JudgedQueries, limits: RerankSetSettings) -> RerankSet:
     """The queries of a run that are worth re-ranking, in the order of their ids, not yet split.
 
     `judged.queries` give the columns and say which queries there are; where they are empty, those of the judgements
@@ -146,14 +118,14 @@ def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
     return _assembled(fitting, judged, run=run, dropped=dropped, limits=limits)
 
 
-def divide(made: RerankSet, division: Division, by: str | None = None) -> RerankSet:
+def divide(made: RerankSet, by: str | None = None) -> RerankSet:
     """The set with its queries split in `val` and `test`, in proportion to the values of the column `by`.
 
     Raises `UsageError` for a column that no query has, and if there are fewer queries than are asked for.
     """
     queries = made.judged.queries
     strata = {"": list(queries)} if by is None else groups(queries, by)
-    val = draw_stratified(strata, division.seats(len(queries)), division.seed)
+    val = draw_stratified(strata, validation_seats(made.settings, len(queries)), made.settings.seed)
     return _with_splits(made, {query: VAL if query in val else TEST for query in queries})
 
 
@@ -208,7 +180,7 @@ def _lot(seed: int, kind: str, name: str) -> tuple[str, str]:
 
 
 def _verdict(
-    query: str, ranked: Mapping[str, Sequence[RankedImage]], qrels: Qrels, limits: RerankLimits
+    query: str, ranked: Mapping[str, Sequence[RankedImage]], qrels: Qrels, limits: RerankSetSettings
 ) -> DroppedQuery:
     """Why a query is dropped; without a reason it is kept."""
     if query not in ranked:
@@ -237,7 +209,7 @@ def _assembled(
     *,
     run: Run,
     dropped: list[DroppedQuery],
-    limits: RerankLimits,
+    limits: RerankSetSettings,
 ) -> RerankSet:
     judgements = {query: judged.qrels.grades[query] for query in ranked}
     grades = {q: {hit.image: max(judgements[q].get(hit.image, 0), 0) for hit in hits} for q, hits in ranked.items()}
@@ -265,7 +237,7 @@ def _with_splits(made: RerankSet, splits: Mapping[str, str]) -> RerankSet:
 # -- what to know before trusting it ------------------------------------------------------------------------
 
 
-def _notes(made: JudgedQueries, run: Run, unjudged: int, limits: RerankLimits) -> list[str]:
+def _notes(made: JudgedQueries, run: Run, unjudged: int, limits: RerankSetSettings) -> list[str]:
     depth, queries, notes = limits.depth, len(made.queries), []
     if short := sum(facts["candidates"] < depth for facts in made.queries.values()):
         notes.append(f"{short} of {queries} queries have fewer than {depth} candidates; they are kept")
@@ -295,15 +267,6 @@ _UNJUDGED = {
 }
 
 
-@dataclass(frozen=True)
-class RerankInputs:
-    """How a set was made: the files by their part in it, the settings, and the column of the breakdown."""
-
-    inputs: Mapping[str, Path]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    by: str | None = None
-
-
 def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
     """Queries, candidates, relevant and unjudged of each split; queries of each value of a column; what was dropped."""
     parts = {name: made.split(name) for name in made.splits}
@@ -321,23 +284,29 @@ def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
     return {"queries": len(made.judged.queries), "splits": splits, "by": columns, "dropped": dropped}
 
 
-def card(name: str, made: RerankSet, making: RerankInputs) -> str:
+def card(made: RerankSet, by: str | None = None) -> str:
     """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
     from eyespot.metrics import aligned, floor, preset
 
-    counts, limits, measures = counted(made, making.by), made.limits, preset(PRESET).measures
+    counts, given, measures = counted(made, by), made.settings, preset(PRESET).measures
     parts = {name: made.split(name) for name in made.splits}
     rankings = {name: aligned(part.candidates, part.qrels) for name, part in parts.items() if part.candidates}
     floors = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
     floor_table = table(["split", *(measure.name for measure in measures)], floors)
-    few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
-    text = f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
+    few = f"{len(made.judged.queries)} queries, each with up to {given.depth} candidates to put in a better order; "
+    text = f"{few}{given.least} to {given.most} of them are relevant. {_UNJUDGED[given.judged_only]}"
     splits = ([split, *numbers.values()] for split, numbers in counts["splits"].items())
-    values = ([value or "(none)", *numbers.values()] for value, numbers in counts["by"].get(making.by, {}).items())
-    settings = ((setting, value) for setting, value in making.settings.items() if value is not None)
-    inputs = ([part, path.name, digest(path)] for part, path in making.inputs.items())
+    values = ([value or "(none)", *numbers.values()] for value, numbers in counts["by"].get(by, {}).items())
+    named = {name: getattr(given, name) for name in ("depth", "least", "most", "judged_only")}
+    share = USUAL_SHARE if given.val is None and given.val_share is None else given.val_share
+    drawn = {"val": given.val, "share": share, "seed": given.seed}
+    named |= ({"split": "that of the queries"} if given.keep_split else drawn) | {"by": by}
+    settings = ((name, value) for name, value in named.items() if value is not None)
+    files = {"run": given.run, "qrels": given.qrels, "queries": given.queries}
+    inputs = ([part, path.name, digest(path)] for part, path in files.items() if path is not None)
     sections = [
-        [f"# {name}", text, table(["split", *COUNTS], splits), table([making.by, *counts["splits"]], values)],
+        [f"# {given.out.absolute().name}", text],
+        [table(["split", *COUNTS], splits), table([by, *counts["splits"]], values)],
         ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", floor_table],
         ["## Left out", table(["why", "queries"], counts["dropped"].items()) or "No query."],
         ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], settings)],
@@ -359,7 +328,7 @@ CARD, DROPPED = "card.md", "dropped.csv"
 OWN = ("split", "relevant", "candidates")  # what the set itself says of a query
 
 
-def write(made: RerankSet, out: Path, making: RerankInputs) -> None:
+def write(made: RerankSet, by: str | None = None) -> None:
     """The set with its card and what was dropped, in a new folder, whole or not at all.
 
     Raises `UsageError` for a folder that holds something, and for ids that no CSV keeps.
@@ -367,7 +336,7 @@ def write(made: RerankSet, out: Path, making: RerankInputs) -> None:
     odd = next((id for id in [*made.judged.queries] if id != id.strip() or re.search(r"[\r\n]", id)), None)
     if odd is not None:
         raise UsageError(f"the query id {odd!r} has outer spaces or a line break, which no csv keeps; rename it")
-    described = card(out.absolute().name, made, making)
+    described = card(made, by)
     # The text first, what the set says last; of the rest no column that would be read as the text is taken along
     columns_names = dict.fromkeys(name for facts in made.judged.queries.values() for name in facts)
     first = ["text"] if "text" in columns_names else []
@@ -382,12 +351,12 @@ def write(made: RerankSet, out: Path, making: RerankInputs) -> None:
         return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
 
     rows = ([id, *(cell(facts.get(name)) for name in names)] for id, facts in made.judged.queries.items())
-    limits = made.limits
+    limits = made.settings
     header = {"depth": limits.depth, "least": limits.least, "most": limits.most, "unjudged": len(made.unjudged)}
     qrels = Qrels(made.judged.qrels, header)
     pairs = zip(qrels.query.tolist(), qrels.image.tolist(), strict=True)
     judged = np.array([pair not in made.unjudged for pair in pairs], dtype=np.bool_)  # (judged,)
-    with whole_folder(out) as folder:
+    with whole_folder(made.settings.out) as folder:
         write_csv(folder / reranking.QUERIES, [head, *rows])
         run_table.write_qrels(qrels, folder / reranking.QRELS, {"judged": judged})
         run_table.write_run(made.run, folder / reranking.CANDIDATES)

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.indexes._batches import allowed as allowed, positive as positive
     from eyespot.indexes._coded import CodedProducts as CodedProducts
     from eyespot.indexes.exact import Exact as Exact
 else:  # so that type checkers refuse a name that is not there
     __getattr__, __all__ = lazy(
         __name__,
         {
-            "_batches": "allowed positive",
             "_coded": "CodedProducts",
             "exact": "Exact",
         },

@@ -12,15 +12,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._batches import allowed, positive, queries_for
+from eyespot.indexes._batches import queries_for
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NOT_FINITE, Block, NotFiniteVectors, evenly
-from eyespot.kernels.rows import Ids, Reals, RowBlocks, add_products, rank
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, add_products, allowed, positive, rank
 from eyespot.types import Mask, NearestRows, UsageError, Vectors
 
 K = 50  # answers that `depth` and `recall` speak of
@@ -209,7 +209,8 @@ class Approximate:
         return rank(near, scores, k)
 
 
-class _Named(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Named:
     """Rows to choose from, in order: their rough scores (NaN for those found exactly) and their float32 products."""
 
     rows: Ids

@@ -6,7 +6,6 @@ alone: a first pass only rules rows out, by proven bounds, and every query has i
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,13 +89,6 @@ def shared_scans(requests: Sequence[ScanRequest], counts: Sequence[int], rows: i
 # -- checks of the request ------------------------------------------------------------------------------------
 
 
-def positive(k: int) -> int:
-    """k as an int; `UsageError` below 1."""
-    if operator.index(k) < 1:
-        raise UsageError(f"k is {k}; ask for at least one row")
-    return operator.index(k)
-
-
 def queries_for(rows: RowBlocks, queries: Vectors) -> NDArray[np.float32]:
     """The queries in contiguous float32, (m, dim); `UsageError` for another length and for what is not finite."""
     vectors = np.ascontiguousarray(queries, np.float32)
@@ -105,12 +97,3 @@ def queries_for(rows: RowBlocks, queries: Vectors) -> NDArray[np.float32]:
     if not np.isfinite(vectors).all():
         raise UsageError("a query holds NaN or infinity; encode it again")
     return vectors
-
-
-def allowed(mask: Mask | None, rows: int) -> Mask | None:
-    """The mask, (rows,); `UsageError` for one of another shape or type."""
-    if mask is None:
-        return None
-    if mask.dtype != np.bool_ or mask.shape != (rows,):
-        raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
-    return np.ascontiguousarray(mask)

@@ -15,7 +15,6 @@ from eyespot.indexes._batches import QueryBatch
 from eyespot.indexes._plain import PlainProducts
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
-from eyespot.types import Mask
 
 _TILE = 4  # queries of a batch that are multiplied together
 _TOGETHER = 128  # queries that share one reading of the codes
@@ -38,10 +37,6 @@ class CodedProducts:
         # The number of each block's first row; blocks without codes may lie between them
         self._starts = np.cumsum([0, *(len(part.codes) for part in codes)]) if starts is None else starts
         self._threads_of: tuple[int, ThreadPoolExecutor] | None = None
-
-    def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
-        """What may be among the k best of each query."""
-        return self.scan_each(QueryBatch.of(queries, k, mask))
 
     def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
         """What may be among the best of each query, of which each has its own k and mask."""
@@ -105,10 +100,6 @@ class MixedProducts:
         coded = [at for at, part in enumerate(codes) if part is not None]
         self._coded = CodedProducts([part for part in codes if part is not None], threads, rows.starts[coded])
         self._plain = PlainProducts(rows, [at for at, part in enumerate(codes) if part is None])
-
-    def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
-        """What may be among the k best of each query."""
-        return self.scan_each(QueryBatch.of(queries, k, mask))
 
     def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
         """What may be among the best of each query, of which each has its own k and mask."""

@@ -29,18 +29,13 @@ class PlainProducts:
         self._rows, self._which = rows, range(len(rows.blocks)) if blocks is None else blocks
         self._norms: dict[int, Reals] = {}  # by the number of a chunk's first row
 
-    def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
-        """What may be among the k best of each query."""
-        groups = (queries[start : start + _TOGETHER] for start in range(0, len(queries), _TOGETHER))
-        return [found for some in groups for found in self._scan(some, k, mask)]
-
     def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
         """What may be among the best of each query, of which each has its own k and mask: a scan for each mask."""
         found: dict[int, Shortlist] = {}
         for places, mask in batch.by_mask():
-            found |= zip(
-                places.tolist(), self.scan(batch.queries[places], int(batch.ks[places].max()), mask), strict=True
-            )
+            k = int(batch.ks[places].max(initial=1))
+            for some in (places[start : start + _TOGETHER] for start in range(0, len(places), _TOGETHER)):
+                found |= zip(some.tolist(), self._scan(batch.queries[some], k, mask), strict=True)
         return [found[at] for at in range(len(batch))]
 
     def _scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._batches import QueryBatch, allowed, positive, queries_for, shared_scans
+from eyespot.indexes._batches import QueryBatch, queries_for, shared_scans
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, default_threads, quantise, spread
-from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, allowed, positive, rank
 from eyespot.storage.arrays import distinct
 from eyespot.types import Mask, NearestRows, ScanRequest, UsageError, Vectors
 
@@ -120,7 +120,7 @@ class Exact:
             shortlists = [Shortlist(every_row, -unknown, unknown)] * len(checked)
         elif k and len(checked):
             first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(checked))
-            shortlists = first.scan(checked, k, mask)
+            shortlists = first.scan_each(QueryBatch.of(checked, k, mask))
         answers = self._answers(checked[: len(shortlists)], shortlists, [k] * len(shortlists))
         rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(checked), k)
         return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(checked), k)

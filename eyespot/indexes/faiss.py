@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -247,31 +247,20 @@ def _width(dim: int, shape: FaissShape) -> int:
 
 def _opened(folder: Path, rows: RowBlocks) -> Parts | None:
     """The index in a folder; `UsageError` if it is of other rows than these, `EyespotError` if it is damaged."""
-    layout = _layout(folder)
-    if not layout.sizes:
-        return None
-    refuse_others(rows, layout.name, sum(layout.sizes))
-    faiss = _faiss()
-    how = faiss.IO_FLAG_MMAP_IFC if layout.shape.kind == "hnsw" else 0
-    with _whole(folder):
-        parts = [faiss.read_index(str(_file(folder, at)), how) for at in range(len(layout.sizes))]
-        if [part.ntotal for part in parts] != layout.sizes:
-            raise ValueError("its files are not of one index")
-    return Parts(parts, layout.shape, layout.width)
-
-
-class _Layout(NamedTuple):
-    shape: FaissShape
-    width: int
-    sizes: list[int]  # rows of each part
-    name: str | None  # of the vectors
-
-
-def _layout(folder: Path) -> _Layout:
     with _whole(folder):
         layout = json_of(folder / LAYOUT)
-        width, sizes, name = layout.pop("width"), layout.pop("rows"), layout.pop("vectors", None)
-        return _Layout(FaissShape(**layout), width, [int(size) for size in sizes], name)
+        width, sizes, name = layout.pop("width"), list(map(int, layout.pop("rows"))), layout.pop("vectors", None)
+        shape = FaissShape(**layout)
+    if not sizes:
+        return None
+    refuse_others(rows, name, sum(sizes))
+    faiss = _faiss()
+    how = faiss.IO_FLAG_MMAP_IFC if shape.kind == "hnsw" else 0
+    with _whole(folder):
+        parts = [faiss.read_index(str(_file(folder, at)), how) for at in range(len(sizes))]
+        if [part.ntotal for part in parts] != sizes:
+            raise ValueError("its files are not of one index")
+    return Parts(parts, shape, width)
 
 
 @contextmanager

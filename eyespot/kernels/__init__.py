@@ -1,7 +1,7 @@
 """Scans at the speed of memory, which indexes and adapters share: int8 codes with a proven bound, and their kernels.
 
 And k-means, which builders share. numba compiles the kernels, if the extra [fast] is installed; this module alone says
-whether it is. Only `codes`, `rows`, `prefetch`, `gaussian` and `kmeans` may be imported freely; the others load numba,
+whether it is. Only `codes`, `rows`, `prefetch` and `kmeans` may be imported freely; the others load numba,
 half a second that a small gallery never repays.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from eyespot.types import Progress, UsageError, no_progress
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
 
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # by which the states of SplitMix64 differ
 _AT_ONCE = 1 << 22  # numbers of vectors, or of products, in memory at once
 
 
@@ -47,7 +48,8 @@ class KMeans:
             raise UsageError(f"{self.clusters} clusters cannot be learned from {self.sample} rows; sample more")
 
 
-class Clusters(NamedTuple):
+@dataclass(frozen=True)
+class Clusters:
     """What k-means found; `inertia` is the sum of squared distances of all rows to their centroids."""
 
     centroids: Floats  # (clusters, dim), of unit length
@@ -99,13 +101,14 @@ def drawn_from_each(labels: NDArray[np.integer[Any]], count: int, seed: int = 0)
 
 
 def _lots(rows: int, seed: int) -> NDArray[np.uint64]:
-    """A number for each row that depends on row and seed only (splitmix64: Steele and others 2014), (rows,)."""
-    golden, first, second = (
-        np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-    )
-    lots = np.arange(1, rows + 1, dtype=np.uint64) * golden + np.uint64(seed % 2**64)
-    lots = (lots ^ (lots >> np.uint64(30))) * first
-    lots = (lots ^ (lots >> np.uint64(27))) * second
+    """A number for each row that depends on row and seed only, (rows,)."""
+    return mixed(np.arange(1, rows + 1, dtype=np.uint64) * GOLDEN + np.uint64(seed % 2**64))
+
+
+def mixed(states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """What SplitMix64 (Steele, Lea and Flood 2014) gives in these states, (n,): no two of them give the same."""
+    lots = (states ^ (states >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    lots = (lots ^ (lots >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return lots ^ (lots >> np.uint64(31))
 
 

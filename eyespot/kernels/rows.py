@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Block, floats
 from eyespot.kernels.prefetch import MOST, prefetch_rows
-from eyespot.types import UsageError
+from eyespot.types import Mask, UsageError
 
 Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -143,3 +144,22 @@ def rank(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
     """The k best, best first; of equal scores the lower row."""
     best = np.lexsort((rows, -scores))[:k]
     return rows[best], scores[best]
+
+
+# -- checks of a request --------------------------------------------------------------------------------------
+
+
+def positive(k: int) -> int:
+    """k as an int; `UsageError` below 1."""
+    if operator.index(k) < 1:
+        raise UsageError(f"k is {k}; ask for at least one row")
+    return operator.index(k)
+
+
+def allowed(mask: Mask | None, rows: int) -> Mask | None:
+    """The mask, (rows,); `UsageError` for one of another shape or type."""
+    if mask is None:
+        return None
+    if mask.dtype != np.bool_ or mask.shape != (rows,):
+        raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
+    return np.ascontiguousarray(mask)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,8 @@ def ratio(part: Any, whole: Any) -> Reals:
     return np.asarray(np.divide(part, whole, out=np.zeros(len(part)), where=np.asarray(whole) > 0))
 
 
-class _Ties(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Ties:
     """Counted hits of equal score: their query, ranks from `begin` to `end` or the cut, and how many there are."""
 
     query: Ints  # (groups,)

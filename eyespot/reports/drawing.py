@@ -8,17 +8,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from eyespot.benchmarks import Evaluation, Result
-from eyespot.reports.figures import (
-    MEANS,
-    Bar,
-    MethodPoint,
-    category_distribution,
-    grouped_bars,
-    kind_bars,
-    matches_distribution,
-    time_accuracy,
-    two_way_bars,
-)
+from eyespot.reports.figures.bars import MEANS, Bar, grouped_bars, kind_bars, two_way_bars
+from eyespot.reports.figures.histograms import category_distribution, matches_distribution
+from eyespot.reports.figures.time_accuracy import MethodPoint, time_accuracy
 from eyespot.reports.summary import Summary, summary_beside
 from eyespot.reports.tables import is_fraction, number
 

@@ -14,7 +14,7 @@ from eyespot.html import render
 from eyespot.metrics import evaluate
 from eyespot.reports.drawing import figures_of
 from eyespot.reports.examples import Examples
-from eyespot.reports.figures import as_svg, save
+from eyespot.reports.figures.sheet import as_svg, save
 from eyespot.reports.moved import KIT
 from eyespot.reports.summary import FILE, Summary, summary_beside, summary_of
 from eyespot.reports.tables import (

@@ -46,8 +46,12 @@ def read(folder: Path, version: str = "v1") -> Set:
         name = required(path, line, row, "image")
         if name in everyone:
             refuse(path, f"line {line}", f"has the image {name!r} a second time; keep one of the two")
+        if (row.get("version") or VERSIONS[0]) not in VERSIONS:
+            there = ", ".join(VERSIONS)
+            raise UsageError(f"the image {name!r} has the version {row['version']!r}; there are: {there}")
         everyone[name] = row
-    images = {name: facts for name, facts in everyone.items() if _within(facts, version)}
+    wanted = {None, "", *VERSIONS[: VERSIONS.index(version) + 1]}
+    images = {name: facts for name, facts in everyone.items() if facts.get("version") in wanted}
     texts = {id: facts for id, facts in _texts(folder, everyone).items() if facts["image"] in images}
     captioned = {facts["image"] for facts in texts.values()}
     described = {name: facts for name, facts in images.items() if name in captioned}
@@ -70,13 +74,6 @@ def _released(version: str) -> tuple[str, str]:
 def _folder(name: str) -> str | None:
     parts = PurePosixPath(name).parts
     return parts[-2] if len(parts) > 1 else None
-
-
-def _within(facts: Columns, version: str) -> bool:
-    own = facts.get("version") or VERSIONS[0]
-    if own not in VERSIONS:
-        raise UsageError(f"the image {facts.get('image')!r} has the version {own!r}; there are: {', '.join(VERSIONS)}")
-    return VERSIONS.index(own) <= VERSIONS.index(version)
 
 
 def _texts(folder: Path, images: dict[str, Columns]) -> dict[str, Columns]:

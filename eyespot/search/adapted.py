@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.adapters.linear import Linear
 from eyespot.adapters.quari.card import Significance
-from eyespot.adapters.quari.released import model_of
+from eyespot.adapters.quari.files import model_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.metrics import bootstrap, sign_flips

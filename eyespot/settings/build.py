@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
+from pydantic import model_validator
+
+from eyespot.settings import SettingsConflict
 from eyespot.settings.fields import Settings, Texts, setting
 from eyespot.settings.judge import BudgetSettings
+
+CHECKS = ("decode", "face", "spectrogram", "empty")  # of the pictures of a collection
 
 
 class RecipeSettings(BudgetSettings):
@@ -54,25 +60,34 @@ class InatSettings(Settings):
     years: str | None = setting("Years of observation: 2021-2023, or 2022.", usual="2021-2023 of an export, else all")
     grade: Texts = setting("Quality grades to keep.", default=(), usual="research of an export, else all")
     licence: Texts = setting("Licences to keep.", default=(), usual="all that allow copying")
-    cap: int = setting("The most observations of a species.", default=550)
+    cap: int = setting("The most observations of a species.", default=550, ge=1)
     seed: int = setting("Another seed gives another sample.", default=0)
     km: float = setting("Observations of a day within this distance are one group.", default=10.0)
-    groups: str = setting("all: groups over all species; species: groups within each.", default="all")
-    clusters: int = setting("The most clusters of a species' groups.", default=200)
-    space_km: float = setting("A distance that counts as much as --time-days.", default=100.0)
-    time_days: float = setting("A time that counts as much as --space-km.", default=90.0)
+    groups: Literal["all", "species"] = setting(
+        "all: groups over all species; species: groups within each.", default="all"
+    )
+    clusters: int = setting("The most clusters of a species' groups.", default=200, ge=1)
+    space_km: float = setting("A distance that counts as much as --time-days.", default=100.0, gt=0)
+    time_days: float = setting("A time that counts as much as --space-km.", default=90.0, gt=0)
     photos: Path | None = setting("The folder with the photos; without it the result is a list to download.")
-    check: Texts = setting("Checks to run on pictures.", default=("decode", "face", "spectrogram", "empty"))
-    side: int = setting("Pixels of the longer side.", default=500)
-    face: float = setting("The confidence from which a face goes to a person.", default=0.5)
+    check: Texts = setting("Checks to run on pictures.", default=CHECKS)
+    side: int = setting("Pixels of the longer side.", default=500, ge=16)
+    face: float = setting("The confidence from which a face goes to a person.", default=0.5, ge=0, le=1)
     flagged: Path | None = setting("Photos flagged by annotators: csv with a column photo.")
     coarsen: Path | None = setting("Taxa whose positions are coarsened: csv with name, or one per line.")
-    accuracy: float = setting("Positions less accurate than this (m) are coarsened.", default=10_000.0)
-    coarse_degrees: float = setting("The cell size of coarsened positions.", default=0.2)
+    accuracy: float = setting("Positions less accurate than this (m) are coarsened.", default=10_000.0, ge=0)
+    coarse_degrees: float = setting("The cell size of coarsened positions.", default=0.2, gt=0, le=30)
     memory: float = setting("GiB of memory for the tables.", default=3.0)
     threads: int = setting("Number of threads.", default=2)
-    sample: int = setting("Observations that --dry-run reads.", default=200_000)
+    sample: int = setting("Observations that --dry-run reads.", default=200_000, ge=1)
     dry_run: bool = setting("Only show the funnel of the first observations.", default=False)
+
+    @model_validator(mode="after")
+    def _known_checks(self) -> InatSettings:
+        if wrong := [check for check in self.check if check not in CHECKS]:
+            known = ", ".join(CHECKS)
+            raise SettingsConflict("{check} has no {wrong!r}; there are: {known}", wrong=wrong[0], known=known)
+        return self
 
 
 class RerankSetSettings(Settings):
@@ -84,18 +99,26 @@ class RerankSetSettings(Settings):
     qrels: Path = setting("Judgements in any known format.", default=..., argument=True)
     out: Path = setting("A new folder.", default=...)
     queries: Path | None = setting("The queries to include, with their columns: csv, jsonl, parquet.")
-    depth: int = setting("Candidates per query.", default=100)
+    depth: int = setting("Candidates per query.", default=100, ge=1)
     most: int = setting("Drop queries with more relevant candidates than this.", default=50)
-    least: int = setting("Drop queries with fewer relevant candidates than this.", default=1)
+    least: int = setting("Drop queries with fewer relevant candidates than this.", default=1, ge=0)
     by: str | None = setting("Split in proportion to the values of this column.", usual="category, if there is one")
-    val: int | None = setting("The number of validation queries.", usual="a fifth")
-    val_share: float | None = setting("The share of validation queries.")
+    val: int | None = setting("The number of validation queries.", usual="a fifth", ge=0)
+    val_share: float | None = setting("The share of validation queries.", ge=0, le=1)
     keep_split: bool = setting("Keep the split in the queries' column `split`.", default=False)
     seed: int = setting("Another seed gives another split.", default=0)
     judged_only: bool = setting("First remove hits without a judgement.", default=False)
     run_format: str | None = setting("The format of the rankings.")
     format: str | None = setting("The format of the judgements.")
     dry_run: bool = setting("Only count; write nothing.", default=False)
+
+    @model_validator(mode="after")
+    def _one_split(self) -> RerankSetSettings:
+        if self.least > self.most:
+            raise SettingsConflict("no number of candidates is at least {least} and at most {most}; lower {least}")
+        if sum((self.val is not None, self.val_share is not None, self.keep_split)) > 1:
+            raise SettingsConflict("{val}, {val_share} and {keep_split} exclude each other; give one of them")
+        return self
 
 
 class PairSetSettings(Settings):

@@ -125,10 +125,10 @@ class LinearSettings(PairSettings):
         metavar="FILE|COLUMN",
         usual="each image with its texts is a class",
     )
-    width: int = setting("The dimension of the adapted vectors.", default=512)
-    epochs: int = setting("Passes over all texts and images; 2 to 5 are usual.", default=5)
-    batch: int = setting("Vectors per batch.", default=128)
-    seed: int = setting("Another seed gives another training.", default=0)
+    width: int = setting("The dimension of the adapted vectors.", default=512, ge=1)
+    epochs: int = setting("Passes over all texts and images; 2 to 5 are usual.", default=5, ge=1)
+    batch: int = setting("Vectors per batch.", default=128, ge=1)
+    seed: int = setting("Another seed gives another training.", default=0, ge=0)
 
 
 class BackboneSettings(PairSettings):
@@ -140,9 +140,9 @@ class BackboneSettings(PairSettings):
     out: Path = setting("The output folder, with the model in model/ and the progress in log.csv.", default=...)
     encoder: str | None = setting("The hf: or open_clip: model.", spelled=("-e", "--encoder"), usual="the gallery's")
     blocks: int | None = setting("How many of the last blocks of each tower to train.", ge=0, usual="all")
-    epochs: int = setting("Passes over all captions.", default=5)
-    batch: int = setting("Pairs per batch; they are each other's negatives.", default=64)
-    rate: float = setting("The highest learning rate.", default=1e-5)
-    checkpoint_every: int = setting("Steps between checkpoints.", default=500)
-    seed: int = setting("Another seed gives another training.", default=0)
+    epochs: int = setting("Passes over all captions.", default=5, ge=1)
+    batch: int = setting("Pairs per batch; they are each other's negatives.", default=64, ge=2)
+    rate: float = setting("The highest learning rate.", default=1e-5, gt=0)
+    checkpoint_every: int = setting("Steps between checkpoints.", default=500, ge=1)
+    seed: int = setting("Another seed gives another training.", default=0, ge=0)
     dry_run: bool = setting("Only print the number of pairs and steps.", default=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,10 @@ import tiny_models
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.adapters._finetune import FineTuneData, FineTuneRecipe, FineTuning, finetune, info_nce
+from eyespot.adapters.quari.training.finetune import FineTuneData, FineTuning, finetune, info_nce
 from eyespot.encoders import _saving
+from eyespot.settings import SettingsConflict
+from eyespot.settings.train import BackboneSettings
 from eyespot.types import EyespotError, UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
@@ -26,7 +27,14 @@ open_clip = lazy_import("open_clip")
 pytestmark = requires("torch", "transformers", "open_clip")
 
 NAMES = ["heron", "owl", "osprey", "a very red fox", "wren", "two otters", "newt", "moth"]
-SHORT = FineTuneRecipe(epochs=3, batch=4, rate=1e-3, checkpoint_every=2)  # 6 steps
+
+
+def short(out: Path, **more: Any) -> BackboneSettings:
+    """Six steps."""
+    usual = {"pairs": "gallery", "epochs": 3, "batch": 4, "rate": 1e-3, "checkpoint_every": 2}
+    return BackboneSettings.read(out=out, **{**usual, **more})
+
+
 Make = Callable[[], Any]
 
 
@@ -87,7 +95,7 @@ def test_the_loss_of_orthogonal_pairs_by_hand(
 
 @pytest.mark.long
 def test_it_learns_which_picture_each_text_means(encoder: Any, tmp_path: Path) -> None:
-    found = finetune(encoder, world(), replace(SHORT, epochs=40, batch=8, rate=3e-3), tmp_path / "out")
+    found = finetune(encoder, world(), short(tmp_path / "out", epochs=40, batch=8, rate=3e-3))
 
     images = encoder.encode_pixels(np.stack([encoder.read(picture(at)) for at in range(len(NAMES))]))
     best = (encoder.encode_texts(NAMES) @ images.T).argmax(axis=1)
@@ -98,7 +106,7 @@ def test_it_learns_which_picture_each_text_means(encoder: Any, tmp_path: Path) -
 def test_only_the_last_blocks_and_what_follows_them_learn(encoder: Any, tmp_path: Path) -> None:
     before = weights(encoder)
 
-    finetune(encoder, world(), replace(SHORT, blocks=1), tmp_path / "out")
+    finetune(encoder, world(), short(tmp_path / "out", blocks=1))
 
     touched = changed(before, encoder)
     assert not [name for name in touched if "embed" in name or "layers.0." in name or "blocks.0." in name]
@@ -111,7 +119,7 @@ def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Pa
     query_ids = np.arange(len(NAMES)) + 20
     material = FineTuneData(["what follows?"] * len(NAMES), np.arange(len(NAMES)), pictures, query_ids)
 
-    finetune(encoder, material, replace(SHORT, epochs=60, batch=8, rate=3e-3), tmp_path / "out")
+    finetune(encoder, material, short(tmp_path / "out", epochs=60, batch=8, rate=3e-3))
 
     images, asking = (
         encoder.encode_pixels(np.stack([encoder.read(picture(at)) for at in numbers]))
@@ -125,7 +133,7 @@ def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Pa
 def test_another_answer_to_the_same_question_is_no_negative(hf: Any, tmp_path: Path) -> None:
     """Two answers each: a question, the same about another picture, and words alone, which are no question."""
     texts, asking = ["why?"] * 6, np.array([9, 9, 8, 8, -1, -1])
-    tuning = FineTuning(hf, FineTuneData(texts, np.arange(6), pictures, asking), SHORT, tmp_path, 1)
+    tuning = FineTuning(hf, FineTuneData(texts, np.arange(6), pictures, asking), short(tmp_path), 1)
 
     right = tuning.others(np.arange(6))
 
@@ -138,10 +146,10 @@ def test_an_interrupted_training_ends_in_the_same_weights(hf: Any, models: dict[
             raise KeyboardInterrupt
 
     cut, again = (rooms.load("encoders", models["hf"]) for _ in range(2))
-    whole = finetune(hf, world(), SHORT, tmp_path / "whole")
+    whole = finetune(hf, world(), short(tmp_path / "whole"))
     with pytest.raises(KeyboardInterrupt):
-        finetune(cut, world(), SHORT, tmp_path / "cut", interrupted)
-    resumed = finetune(again, world(), SHORT, tmp_path / "cut")
+        finetune(cut, world(), short(tmp_path / "cut"), interrupted)
+    resumed = finetune(again, world(), short(tmp_path / "cut"))
 
     assert resumed == whole and changed(weights(hf), again) == set()
     assert (tmp_path / "cut" / "log.csv").read_bytes() == (tmp_path / "whole" / "log.csv").read_bytes()
@@ -153,39 +161,35 @@ def test_a_picture_that_cannot_be_read_is_left_out_and_counted(hf: Any, tmp_path
 
     asking = FineTuneData(NAMES[:4], np.array([0, 1, 2, 4]), some, np.array([20, 21, -1, 22]))
 
-    found = finetune(hf, world()._replace(pictures=some), SHORT, tmp_path / "out")
-    asked = finetune(hf, asking, replace(SHORT, epochs=1), tmp_path / "asked")
+    found = finetune(hf, world()._replace(pictures=some), short(tmp_path / "out"))
+    asked = finetune(hf, asking, short(tmp_path / "asked", epochs=1))
 
     assert (found.step, found.unread) == (6, 3)  # once an epoch
     assert (asked.step, asked.unread) == (1, 1)  # the picture that a question is asked with
     gone = world()._replace(pictures=lambda rows: [None] * len(rows))
     with raises(EyespotError):
-        finetune(hf, gone, SHORT, tmp_path / "gone")
+        finetune(hf, gone, short(tmp_path / "gone"))
 
 
 def test_what_cannot_be_trained_is_told(hf: Any, tmp_path: Path) -> None:
-    finetune(hf, world(), SHORT, tmp_path / "out")
+    finetune(hf, world(), short(tmp_path / "out"))
 
-    for recipe, folder in (
-        (replace(SHORT, batch=9), "new"),
-        (replace(SHORT, blocks=3), "new"),
-        (replace(SHORT, rate=2e-3), "out"),
-    ):
+    for wrong, folder in (({"batch": 9}, "new"), ({"blocks": 3}, "new"), ({"rate": 2e-3}, "out")):
         with raises(UsageError):
-            finetune(hf, world(), recipe, tmp_path / folder)
+            finetune(hf, world(), short(tmp_path / folder, **wrong))
 
 
-@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 1}, {"rate": 0.0}, {"blocks": -1}, {"weight_decay": -1.0}])
+@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 1}, {"rate": 0.0}, {"blocks": -1}])
 def test_a_recipe_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
-    with raises(UsageError):
-        FineTuneRecipe(**wrong)
+    with raises(SettingsConflict):
+        short(Path("out"), **wrong)
     with raises(UsageError):
         _saving.trainable(rooms.load("encoders", "starter"))  # it has no weights to train
 
 
 def test_what_is_saved_loads_by_its_name_and_gives_the_same_vectors(encoder: Any, tmp_path: Path) -> None:
     _saving.refuse_if_lost(encoder)
-    finetune(encoder, world(), SHORT, tmp_path / "out")
+    finetune(encoder, world(), short(tmp_path / "out"))
     (tmp_path / "model").mkdir()
 
     again = rooms.load("encoders", _saving.save(encoder, tmp_path / "model"))

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eyespot.adapters.linear import FILE, Linear, LinearRecipe, load, save, train
+from eyespot.adapters.linear import FILE, Linear, load, save, train
 from eyespot.types import NothingFound, UsageError
 from tests.pages import ROOT, blocks, run_code, run_lines, run_page
 from tests.wording import raises
 
-SMALL = LinearRecipe(width=8, epochs=20, batch=16, rate=1e-2)
+SMALL: dict[str, Any] = {"width": 8, "epochs": 20, "batch": 16, "rate": 1e-2}
 
 
 def world() -> tuple[Any, Any]:
@@ -45,7 +45,7 @@ def test_it_learns_what_tells_classes_apart() -> None:
     pytest.importorskip("torch")
     vectors, classes = world()
 
-    adapter = train(vectors, classes, SMALL)
+    adapter = train(vectors, classes, **SMALL)
 
     assert hits(vectors, classes) < 0.4 < 0.7 < hits(adapter.apply(vectors), classes)
 
@@ -53,7 +53,7 @@ def test_it_learns_what_tells_classes_apart() -> None:
 def test_a_seed_means_the_same_adapter_and_it_comes_back_from_disk(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     vectors, classes = world()
-    one, other = (train(vectors, classes, replace(SMALL, epochs=1)) for _ in range(2))
+    one, other = (train(vectors, classes, **{**SMALL, "epochs": 1}) for _ in range(2))
 
     save(tmp_path, replace(one, space="starter"))
     back = load(tmp_path)
@@ -67,7 +67,7 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     with raises(UsageError):
         Linear(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)).apply(np.ones((1, 3), np.float32))
     with raises(NothingFound):
-        train(np.ones((3, 2), np.float32), np.zeros(3), SMALL)  # of one class
+        train(np.ones((3, 2), np.float32), np.zeros(3))  # of one class
     with raises(UsageError):
         load(tmp_path)
     (tmp_path / FILE).write_bytes(b"junk")

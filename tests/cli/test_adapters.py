@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eyespot.adapters import linear, quari
-from eyespot.adapters.quari.released import RELEASED, model_of
+from eyespot.adapters.quari.files import RELEASED, model_of
 from eyespot.gallery.view import Gallery
 from eyespot.search.adapted import adapter_named, refuse_other_space
 from eyespot.types import Space, UsageError

@@ -157,8 +157,8 @@ def test_a_second_person_joins_an_audit(twelve: Place, tmp_path: Path) -> None:
     joined = run_json(*audit, "Bo", "--join")
     refuses(*audit, "Cy")
     with AnnotationStore(twelve[1] / "ledger.sqlite") as store:
-        number = store.audit_number("1", "Bo")
-        assert number is not None and store.auditors(number) == ["Ada", "Bo"]
+        last = store.last_audit("1", "Bo")
+        assert last is not None and store.auditors(last[0]) == ["Ada", "Bo"]
         store.mark("1", "Ada", {one["image"]: "n" for one in drawn["photos"]})
         state = standing(store, "1", "Ada").audit
 

@@ -353,7 +353,7 @@ def test_pairs_that_are_held_out_are_not_trained_on(forty: Path, tmp_path: Path)
 
     assert "30 pairs, 10 held out" in ran.stderr and "10 pairs share an image or a text" in ran.stderr
     with raises(UsageError):
-        read_pairs(forty).pairs.without(read_pairs(forty).pairs)
+        read_pairs(forty).without(read_pairs(forty))
 
 
 def mined(forty: Path, out: Path, *more: object) -> tuple[np.ndarray, np.ndarray]:

@@ -12,10 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot.bridges.hubs import Release, publish
-from eyespot.curate.inat.curating import curate
-from eyespot.curate.inat.settings import CollectionSettings
 from tests.worlds import recos, rmir
-from tests.worlds.inat import export, seen
+from tests.worlds.inat import collect, seen
 
 CARD = """
 [card]
@@ -43,7 +41,7 @@ def a_recos_set(folder: Path) -> Path:
 
 
 def an_inat_collection(folder: Path) -> Path:
-    curate(export(folder / "export", [seen("a"), seen("b")]), folder / "out", CollectionSettings(), lambda *_: None)
+    collect(folder, [seen("a"), seen("b")])
     return folder / "out"
 
 

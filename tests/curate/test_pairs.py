@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
-from eyespot.curate.pairs.published import BioTrove, Coco, Draw, Rmir, mixed
+from eyespot.curate.pairs.published import BioTrove, Coco, Rmir, keys_of
 from eyespot.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
@@ -101,7 +101,7 @@ def drawn(source: BioTrove, table: str = PICTURES) -> list[str]:
 def test_as_many_photos_are_drawn_as_asked_for_each_once(tmp_path: Path) -> None:
     files = [metadata(tmp_path / f"{at}.parquet", [*range(at * 50, at * 50 + 60), None]) for at in range(2)]
 
-    source = BioTrove(files, tmp_path / "images", tmp_path / "out", Draw(30, 10))
+    source = BioTrove(files, tmp_path / "images", tmp_path / "out", 30, 10)
     ids = drawn(source)
 
     assert len(ids) == len(set(ids)) == 30 and {int(id) for id in ids} < set(range(110))
@@ -114,7 +114,7 @@ def test_as_many_photos_are_drawn_as_asked_for_each_once(tmp_path: Path) -> None
 def test_the_rows_say_what_the_metadata_say(tmp_path: Path) -> None:
     file = metadata(tmp_path / "chunk_0.parquet", [22295])
 
-    made(BioTrove([file], tmp_path / "images", tmp_path / "out", Draw(1, 0)), tmp_path / "out")
+    made(BioTrove([file], tmp_path / "images", tmp_path / "out", 1, 0), tmp_path / "out")
 
     (picture,) = rows(tmp_path / "out" / "chunk_0" / PICTURES)
     (caption,) = rows(tmp_path / "out" / "chunk_0" / CAPTIONS)
@@ -133,7 +133,7 @@ def test_order_does_not_matter(tmp_path_factory: pytest.TempPathFactory, ids: li
     halves = [metadata(folder / f"{at}.parquet", shuffled[at::2]) for at in range(2)]
 
     one, other, small = (
-        drawn(BioTrove(files, folder, folder / f"{count}-{len(files)}", Draw(count, 0)))
+        drawn(BioTrove(files, folder, folder / f"{count}-{len(files)}", count, 0))
         for files, count in ((whole, count), (halves, count), (whole, max(1, count // 2)))
     )
 
@@ -145,7 +145,7 @@ def test_another_seed_draws_others_and_none_of_a_test_set(tmp_path: Path) -> Non
     without = frozenset(str(id) for id in range(10))
 
     one, other, rest = (
-        set(drawn(BioTrove(files, tmp_path, tmp_path / name, Draw(count, 0, seed), without)))
+        set(drawn(BioTrove(files, tmp_path, tmp_path / name, count, 0, seed, without)))
         for name, count, seed in (("one", 20, 0), ("other", 20, 1), ("rest", 200, 0))
     )
 
@@ -155,22 +155,22 @@ def test_another_seed_draws_others_and_none_of_a_test_set(tmp_path: Path) -> Non
 def test_a_draw_that_was_cut_goes_on_to_the_same_photos(tmp_path: Path) -> None:
     files = [metadata(tmp_path / f"{at}.parquet", range(40)) for at in range(3)]  # the same photos, three times
 
-    whole = drawn(BioTrove(files, tmp_path, tmp_path / "whole", Draw(30, 5)))
-    made(BioTrove(files, tmp_path, tmp_path / "cut", Draw(30, 5)), tmp_path / "cut")
+    whole = drawn(BioTrove(files, tmp_path, tmp_path / "whole", 30, 5))
+    made(BioTrove(files, tmp_path, tmp_path / "cut", 30, 5), tmp_path / "cut")
     for place in (tmp_path / "cut" / "1").iterdir():
         place.unlink()
     (tmp_path / "cut" / "1").rmdir()
 
-    assert drawn(BioTrove(files, tmp_path, tmp_path / "cut", Draw(30, 5))) == whole
+    assert drawn(BioTrove(files, tmp_path, tmp_path / "cut", 30, 5)) == whole
 
 
 @given(st.lists(st.integers(0, 2**63 - 1), unique=True, max_size=50), st.integers(0, 1000))
 def test_no_two_photos_have_one_key(numbers: list[int], seed: int) -> None:
-    assert len(np.unique(mixed(np.array(numbers, np.int64), seed))) == len(numbers)
+    assert len(np.unique(keys_of(np.array(numbers, np.int64), seed))) == len(numbers)
 
 
 def test_keys_are_spread_evenly() -> None:
-    keys = mixed(np.arange(100_000), 0)
+    keys = keys_of(np.arange(100_000), 0)
     counts = np.bincount((keys >> np.uint64(60)).astype(int), minlength=16)
     assert np.abs(counts / 6250 - 1).max() < 0.06  # five standard deviations of a fair lot
 
@@ -207,10 +207,10 @@ def test_what_cannot_be_made_is_told(name: str, tmp_path: Path) -> None:
 
 def test_a_folder_of_other_pairs_or_of_something_else_is_refused(tmp_path: Path) -> None:
     files = [metadata(tmp_path / "all.parquet", range(20))]
-    made(BioTrove(files, tmp_path, tmp_path / "out", Draw(5, 0)), tmp_path / "out")
+    made(BioTrove(files, tmp_path, tmp_path / "out", 5, 0), tmp_path / "out")
     for count, out in ((6, tmp_path / "out"), (5, tmp_path)):
         with raises(UsageError):
-            made(BioTrove(files, tmp_path, out, Draw(count, 0)), out)
+            made(BioTrove(files, tmp_path, out, count, 0), out)
 
 
 def test_a_run_that_made_nothing_leaves_nothing_that_refuses_the_corrected_one(coco: Path, tmp_path: Path) -> None:

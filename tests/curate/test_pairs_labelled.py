@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, PairsResult
-from eyespot.curate.pairs.label_lists import LabelSource
 from eyespot.curate.pairs.labelled import (
     ALL_COPIES,
     ALONE,
@@ -24,11 +23,11 @@ from eyespot.curate.pairs.labelled import (
     SMALL,
     TWICE,
     WITHOUT_PAIR,
-    ClassDraw,
     LabelledSet,
     make,
     partners_of,
 )
+from eyespot.settings.build import LabelledSettings
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
 from tests.wording import raises
@@ -39,9 +38,9 @@ def rows(out: Path, name: str = CAPTIONS, side: str = "train") -> list[dict[str,
     return [row for part in sorted((out / side).glob(f"*/{name}")) for row in pq.read_table(part).to_pylist()]
 
 
-def made(place: Path, out: Path, how: ClassDraw = ClassDraw(held_out=0), **more: Any) -> PairsResult:
-    without = more.pop("without", frozenset())
-    return make(LabelledSet(LabelSource(place, **more), out, how, without), lambda _what, _done, _total: None)
+def made(place: Path, out: Path, without: frozenset[str] = frozenset(), **more: Any) -> PairsResult:
+    given = LabelledSettings.read(**{"place": place, "out": out, "held_out": 0, **more})
+    return make(LabelledSet(given, without), lambda _what, _done, _total: None)
 
 
 def stem(path: str) -> str:
@@ -98,20 +97,20 @@ def test_a_table_names_files_and_labels(classes: Path, tmp_path: Path) -> None:
     lines = [f"{name}.png,{label}" for name, label in labels.items()]
     (classes / "list.csv").write_text("\n".join(["path,kind", *lines, "heron/a.png,thin", "gone.png,grey", ""]))
 
-    done = made(classes / "list.csv", tmp_path / "out", column="kind")
+    done = made(classes / "list.csv", tmp_path / "out", label="kind")
 
     assert Counter(row["label"] for row in rows(tmp_path / "out")) == {"grey": 2, "thin": 2}
     assert done.left_out[TWICE] == 1 and done.examples[TWICE].endswith("a.png")
     assert any("no such file" in reason for reason in done.left_out)
     with raises(NothingFound):
-        made(classes / "list.csv", tmp_path / "other", column="sort")
+        made(classes / "list.csv", tmp_path / "other", label="sort")
 
 
 def test_a_folder_with_metadata_as_datasets_has_it(classes: Path, tmp_path: Path) -> None:
     names = [path.relative_to(classes).as_posix() for path in sorted(classes.rglob("*.png"))]
     text = "file_name,label\n" + "".join(f"{name},{at % 2}\n" for at, name in enumerate(names))
     (classes / "metadata.csv").write_text(text)
-    made(classes, tmp_path / "out", column="label")
+    made(classes, tmp_path / "out", label="label")
     assert Counter(row["label"] for row in rows(tmp_path / "out")).keys() == {"0", "1"}
 
 
@@ -151,35 +150,35 @@ def listed(folder: Path, sizes: list[int]) -> Path:
 def test_a_draw_takes_whole_classes_and_some_of_each(tmp_path: Path) -> None:
     place = listed(tmp_path / "set", [5, 5, 5, 2])
 
-    done = made(place, tmp_path / "out", ClassDraw(count=7, per_class=3, held_out=0))
+    done = made(place, tmp_path / "out", count=7, per_class=3)
 
     classes = Counter(row["label"] for row in rows(tmp_path / "out"))
     assert sum(classes.values()) <= 7 and all(2 <= count <= 3 for count in classes.values())
     assert done.left_out[FULL] >= 2 and done.left_out[BEYOND] >= 2
-    made(place, tmp_path / "twice", ClassDraw(partners=2, held_out=0))
+    made(place, tmp_path / "twice", partners=2)
     counts = Counter(stem(row["asked_with"]) for row in rows(tmp_path / "twice") if row["label"] == "c0")
     assert set(counts.values()) == {2} and len(counts) == 5
 
 
 def test_held_out_classes_have_no_picture_in_the_training_part(tmp_path: Path) -> None:
     place = listed(tmp_path / "set", [2] * 10)
-    made(place, tmp_path / "out", ClassDraw(held_out=0.3))
+    made(place, tmp_path / "out", held_out=0.3)
     train, held = ({row["label"] for row in rows(tmp_path / "out", side=side)} for side in ("train", "held-out"))
     assert (len(train), len(held)) == (7, 3) and not train & held
 
 
 def test_a_second_run_makes_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
     place = listed(tmp_path / "set", [2] * 6)
-    how = ClassDraw(held_out=0.5)
-    made(place, tmp_path / "out", how)
+    how = {"held_out": 0.5}
+    made(place, tmp_path / "out", **how)
     before = rows(tmp_path / "out")
     shutil.rmtree(tmp_path / "out" / "train")
 
-    done = made(place, tmp_path / "out", how)
+    done = made(place, tmp_path / "out", **how)
 
     assert (done.parts, done.before) == (1, 1) and rows(tmp_path / "out") == before
     with raises(UsageError):
-        made(place, tmp_path / "out", ClassDraw(held_out=0.5, seed=1))
+        made(place, tmp_path / "out", held_out=0.5, seed=1)
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
@@ -197,8 +196,8 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_column_leaves_nothing_that_refuses_the_right_one(classes: Path, tmp_path: Path) -> None:
     (classes / "list.csv").write_text("path,kind\nheron/a.png,grey\nheron/b.png,grey\n")
     with pytest.raises(NothingFound):
-        made(classes / "list.csv", tmp_path / "out", column="sort")
-    assert made(classes / "list.csv", tmp_path / "out", column="kind").rows[PICTURES] == 2
+        made(classes / "list.csv", tmp_path / "out", label="sort")
+    assert made(classes / "list.csv", tmp_path / "out", label="kind").rows[PICTURES] == 2
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=12), st.integers(1, 4))

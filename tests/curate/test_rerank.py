@@ -8,15 +8,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
 from eyespot.curate.rerank import (
-    Division,
-    RerankInputs,
-    RerankLimits,
     RerankSet,
     apportioned,
     digest,
@@ -24,10 +22,13 @@ from eyespot.curate.rerank import (
     draw_stratified,
     keep_split,
     select,
+    validation_seats,
     write,
 )
 from eyespot.runs import read_judged, read_qrels, read_run, reranking
 from eyespot.runs.judged import JudgedQueries
+from eyespot.settings import SettingsConflict
+from eyespot.settings.build import RerankSetSettings
 from eyespot.types import NothingFound, Qrels, Run, UsageError
 from tests.wording import raises
 
@@ -35,7 +36,15 @@ RUN = Run.from_orders({"1": ["a", "b", "c", "d"], "2": ["a", "b", "c"], "10": ["
 QRELS = Qrels(
     {"1": {"a": 0, "b": 2, "d": 1}, "2": {"a": 1, "b": 1, "c": 1}, "10": {"a": 1}, "3": {"d": 1}, "4": {"a": 1}}
 )
-LIMITS = RerankLimits(depth=3, least=1, most=2)
+
+
+def asked(folder: Path = Path(), **settings: Any) -> RerankSetSettings:
+    """The settings of a set in `folder`/set, of the run and the judgements beside it."""
+    files = {"run": folder / "run.txt", "qrels": folder / "qrels.txt", "out": folder / "set"}
+    return RerankSetSettings.read(**files, **settings)
+
+
+LIMITS = asked(depth=3, least=1, most=2)
 
 
 def without_columns(qrels: Qrels = QRELS) -> JudgedQueries:
@@ -74,7 +83,7 @@ def test_a_list_of_queries_says_which_there_are() -> None:
 
 
 def test_with_judged_only_unjudged_hits_leave_the_run_first() -> None:
-    made = select(RUN, without_columns(), RerankLimits(3, 1, 2, judged_only=True))
+    made = select(RUN, without_columns(), asked(depth=3, most=2, judged_only=True))
     assert made.judged.qrels.grades["1"] == {"a": 0, "b": 2, "d": 1} and not made.unjudged
 
 
@@ -86,10 +95,10 @@ def test_a_pooled_and_unjudged_image_counts_as_unjudged() -> None:
 def test_ties_at_the_cut_short_lists_missing_judgements_and_nothing_but_relevant_ones_are_noted() -> None:
     tied = Run({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)]})
     judged = without_columns(Qrels({"q": {"a": 1, "b": 0, "c": 0}}))
-    limits = RerankLimits(1, judged_only=True)
+    limits = asked(depth=1, judged_only=True)
 
     for made, counts in (
-        (select(tied, judged, RerankLimits(depth=2)), ["1 of 1 queries"]),
+        (select(tied, judged, asked(depth=2)), ["1 of 1 queries"]),
         (select(RUN, without_columns(), LIMITS), ["1 of 2 queries", "1 of 4 candidates"]),
         (select(RUN, without_columns(Qrels({"2": {"a": 1}})), limits), [""]),
     ):
@@ -106,10 +115,11 @@ def test_nothing_kept_says_why(qrels: dict[str, dict[str, int]]) -> None:
         select(RUN, without_columns(Qrels(qrels)), LIMITS)
 
 
-def worth(queries: dict[str, dict[str, str]]) -> RerankSet:
+def worth(queries: dict[str, dict[str, str]], **settings: Any) -> RerankSet:
     """A set of these queries, one relevant candidate of two each."""
     run = Run.from_orders({query: ["a", "b"] for query in queries})
-    return select(run, JudgedQueries(queries, Qrels({query: {"a": 1, "b": 0} for query in queries})), RerankLimits(2))
+    judged = JudgedQueries(queries, Qrels({query: {"a": 1, "b": 0} for query in queries}))
+    return select(run, judged, asked(depth=2, **settings))
 
 
 def split_of(made: RerankSet) -> dict[str, str]:
@@ -118,8 +128,8 @@ def split_of(made: RerankSet) -> dict[str, str]:
 
 def test_a_split_keeps_the_proportions_of_a_column_whatever_its_case() -> None:
     kinds = ["Social"] * 4 + ["social"] * 2 + ["Feeding"] * 3
-    made = worth({str(at): {"category": kind} for at, kind in enumerate(kinds)})
-    split = split_of(divide(made, Division(val=3), "category"))
+    made = worth({str(at): {"category": kind} for at, kind in enumerate(kinds)}, val=3)
+    split = split_of(divide(made, "category"))
     val = [kinds[int(query)].lower() for query, name in split.items() if name == "val"]
     assert sorted(val) == ["feeding", "social", "social"]
 
@@ -128,7 +138,7 @@ def test_a_split_keeps_the_proportions_of_a_column_whatever_its_case() -> None:
     ("share", "queries", "seats"), [(0.2, 200, 40), (0.29, 50, 15), (0.5, 3, 2), (0, 3, 0), (1, 3, 3)]
 )
 def test_a_share_is_rounded_half_up(share: float, queries: int, seats: int) -> None:
-    assert Division(share=share).seats(queries) == seats
+    assert validation_seats(asked(val_share=share), queries) == seats
 
 
 def test_the_split_of_the_queries_can_be_kept() -> None:
@@ -140,16 +150,25 @@ def test_the_split_of_the_queries_can_be_kept() -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        *(partial(RerankLimits, *limits) for limits in ((0, 1, 50), (100, 3, 2), (100, -1, 2))),
-        lambda: divide(worth({"p": {}, "q": {}}), Division(val=4)),
+        lambda: divide(worth({"p": {}, "q": {}}, val=4)),
         lambda: keep_split(worth({"p": {"split": "val"}, "q": {"split": ""}})),
         *(partial(apportioned, {"a": 1, "b": 2}, seats) for seats in (-1, 4)),
     ],
-    ids=range(7),
+    ids=range(4),
 )
 def test_what_cannot_be_is_refused(ask: Callable[[], object]) -> None:
     with raises(UsageError):
         ask()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [*({"depth": 0}, {"least": 3, "most": 2}, {"least": -1}), *({"val": -1}, {"val": 1, "val_share": 0.1})],
+    ids=str,
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
+    with raises(SettingsConflict):
+        asked(**settings)
 
 
 worlds = st.dictionaries(
@@ -161,23 +180,25 @@ worlds = st.dictionaries(
 World = dict[str, tuple[list[int], str]]
 
 
-def of(world: World, limits: RerankLimits) -> RerankSet | None:
+def of(world: World, **limits: Any) -> RerankSet | None:
     """The set of a world {query: (grades of its hits, value of a column)}; None if no query is kept."""
     run = Run.from_orders({query: [f"i{at}" for at in range(len(grades))] for query, (grades, _) in world.items()})
     grades = {query: {f"i{at}": grade for at, grade in enumerate(g)} for query, (g, _) in world.items()}
     try:
         made = select(
-            run, JudgedQueries({query: {"kind": kind} for query, (_, kind) in world.items()}, Qrels(grades)), limits
+            run,
+            JudgedQueries({query: {"kind": kind} for query, (_, kind) in world.items()}, Qrels(grades)),
+            asked(**limits),
         )
     except NothingFound:
         return None
-    return divide(made, Division(share=0.4, seed=1), "kind")
+    return divide(made, "kind")
 
 
 @given(worlds, st.integers(1, 6), st.integers(0, 3), st.integers(0, 3), st.booleans())
 def test_kept_queries_obey_the_limits(world: World, depth: int, least: int, more: int, judged_only: bool) -> None:
-    limits = RerankLimits(depth, least, least + more, judged_only)
-    made = of(world, limits)
+    limits = {"depth": depth, "least": least, "most": least + more, "judged_only": judged_only}
+    made = of(world, val_share=0.4, seed=1, **limits)
     if made is None:
         return
     relevant = {query: len(made.judged.qrels.relevant(query)) for query in made.judged.qrels}
@@ -225,33 +246,34 @@ def test_another_seed_is_another_draw() -> None:
 TEXTS = {"3": 'A mongoose, "standing"', "4": "A lark\nsinging", "11": "Ein Käfer | <b>"}
 
 
-def set_of(images: tuple[str, ...] = ("70", "71", "72")) -> RerankSet:
+def set_of(folder: Path, images: tuple[str, ...] = ("70", "71", "72")) -> RerankSet:
     """Three queries with two candidates each of which the second is unjudged; a fourth is left out."""
     kinds = {"3": "Social", "4": "Social", "11": ""}
     queries = {query: {"text": TEXTS[query], "category": kinds[query]} for query in TEXTS} | {"5": {"text": "none"}}
     run = Run({query: [(images[0], 0.5), (images[1], 0.25), (images[2], 0.125)] for query in queries})
     run.header = {"source": "/home/ann/run.txt", "encoder": "starter"}
     qrels = Qrels({"3": {images[0]: 1}, "4": {images[0]: 1}, "11": {images[0]: 2}, "5": {images[2]: 1}})
-    return divide(
-        select(run, JudgedQueries(queries, qrels), RerankLimits(depth=2, most=1)), Division(val=1), "category"
-    )
+    return divide(select(run, JudgedQueries(queries, qrels), with_files(folder, most=1)), "category")
 
 
-def making(folder: Path) -> RerankInputs:
-    (folder / "run.txt").write_bytes(b"q Q0 a 1 0.5 t\n")
-    return RerankInputs({"run": folder / "run.txt"}, {"seed": 0}, "category")
+def with_files(folder: Path, **settings: Any) -> RerankSetSettings:
+    """Two candidates a query, one query for validation; with the files whose digests the card has."""
+    folder.mkdir(exist_ok=True)
+    for name in ("run.txt", "qrels.txt"):
+        (folder / name).write_bytes(b"q Q0 a 1 0.5 t\n")
+    return asked(folder, **{"depth": 2, "val": 1, **settings})
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The set, written."""
-    write(set_of(), tmp_path / "set", making(tmp_path))
+    write(set_of(tmp_path), "category")
     return tmp_path / "set"
 
 
 def test_the_folder_comes_back(folder: Path) -> None:
     """With zeros that are no judgements, what was left out, and how the run was made but not where it lay."""
-    made, found = set_of(), reranking.read(folder)
+    made, found = set_of(folder.parent), reranking.read(folder)
     assert {query: facts["text"] for query, facts in found.queries.items()} == TEXTS
     wanted = {"category": "Social", "relevant": "1", "candidates": "2", "split": made.judged.queries["3"]["split"]}
     assert found.queries["3"] == {"text": TEXTS["3"]} | wanted
@@ -271,8 +293,7 @@ def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) ->
     run = Run({"=1": [("a", 0.5), ("b", 0.25)], "-2": [("a", 0.5)]})
     queries = {"=1": {"text": "@SUM(1)", "category": "-"}, "-2": {"text": "+x"}}
     judged = JudgedQueries(queries, Qrels({"=1": {"a": 1}, "-2": {"a": 1}}))
-    made = divide(select(run, judged, RerankLimits(depth=2, most=1)), Division(val=1), None)
-    write(made, tmp_path / "set", making(tmp_path))
+    write(divide(select(run, judged, with_files(tmp_path, most=1))))
 
     texts = [(tmp_path / "set" / name).read_text() for name in ("queries.csv", "dropped.csv")]
     cells = [cell for text in texts for row in csv.reader(text.splitlines()) for cell in row]
@@ -281,7 +302,7 @@ def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) ->
 
 
 def test_it_is_known_by_its_look_and_by_split(folder: Path) -> None:
-    made = set_of()
+    made = set_of(folder.parent)
     (val,) = made.split("val").queries
     assert dict(read_run(folder)) == dict(made.run)
     assert list(read_qrels(folder)) == ["3", "4", "11"]
@@ -298,7 +319,7 @@ def test_unknown_splits_foreign_tables_and_full_folders_are_refused(folder: Path
         reranking.read(folder)
     before = sorted(folder.iterdir())
     with raises(UsageError):
-        write(set_of(), folder, RerankInputs({}))
+        write(set_of(folder.parent))
     assert sorted(folder.iterdir()) == before
 
 
@@ -314,7 +335,7 @@ def test_the_card_counts_and_names_its_sources(folder: Path) -> None:
 
 
 def test_the_same_set_is_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    write(set_of(), tmp_path / "again" / "set", making(tmp_path))
+    write(set_of(tmp_path / "again"), "category")
     assert digest(folder) == digest(tmp_path / "again" / "set")
 
 
@@ -328,16 +349,18 @@ def test_the_digest_of_a_folder_tells_names_and_contents(tmp_path: Path) -> None
 
 def test_what_cannot_be_written_leaves_no_folder_behind(tmp_path: Path) -> None:
     run, qrels = Run.from_orders({" q": ["a", "b"]}), Qrels({" q": {"a": 1}})
-    made = select(run, JudgedQueries({" q": {}}, qrels), RerankLimits(2))
+    made = divide(select(run, JudgedQueries({" q": {}}, qrels), with_files(tmp_path)))
     with raises(UsageError):
-        write(divide(made, Division()), tmp_path / "set", RerankInputs({}))
-    assert list(tmp_path.iterdir()) == []
+        write(made)
+    assert not (tmp_path / "set").exists()
 
 
 def test_columns_of_the_users_come_along_and_do_not_pass_for_others(tmp_path: Path) -> None:
     queries = {"q": {"text": "a lark", "question": "which?", "id": 7, "relevant": "yes", "tags": ["x", "é"], "n": None}}
-    made = select(Run.from_orders({"q": ["a", "b"]}), JudgedQueries(queries, Qrels({"q": {"a": 1}})), RerankLimits(2))
-    write(divide(made, Division(val=0)), tmp_path / "set", RerankInputs({}))
+    made = select(
+        Run.from_orders({"q": ["a", "b"]}), JudgedQueries(queries, Qrels({"q": {"a": 1}})), with_files(tmp_path, val=0)
+    )
+    write(divide(made))
     assert reranking.read(tmp_path / "set").queries["q"] == {
         **{"text": "a lark", "question": "which?", "id": "7", "tags": '["x", "é"]', "n": ""},
         **{"split": "test", "relevant": "1", "candidates": "2"},

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from eyespot.indexes import exact
+from eyespot.indexes._batches import QueryBatch
 from eyespot.indexes._coded import CodedProducts, MixedProducts
 from eyespot.indexes._plain import PlainProducts
 from eyespot.indexes.exact import Exact
@@ -147,7 +148,7 @@ def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[
         first = PlainProducts(RowBlocks(blocks))
     if how == "mixed":
         first = MixedProducts(RowBlocks(blocks), [None, *codes[1:]], 2)
-    for shortlist, true in zip(first.scan(queries, rows, None), scores, strict=True):
+    for shortlist, true in zip(first.scan_each(QueryBatch.of(queries, rows, None)), scores, strict=True):
         assert len(shortlist.rows) == rows  # nothing can be ruled out when all are wanted
         assert (shortlist.low <= true[shortlist.rows]).all() and (true[shortlist.rows] <= shortlist.high).all()
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
+from eyespot.adapters.quari.forward import gelu, gelu_by_numpy
 from eyespot.kernels.codes import floats
-from eyespot.kernels.gaussian import by_numpy, gelu
 from eyespot.kernels.halves import widened
 from eyespot.kernels.prefetch import prefetch_rows, stretches_of
 from eyespot.kernels.rows import RowBlocks, add_products
@@ -67,8 +67,8 @@ def test_a_large_block_gives_the_same_rows_as_its_parts() -> None:
 def test_gelu_is_the_same_to_the_last_bit(kind: type) -> None:
     values = np.random.default_rng(0).standard_normal(20_000).astype(kind) * 4
 
-    assert gelu(values).tobytes() == by_numpy(values).tobytes()
-    assert by_numpy(values).dtype == gelu(values).dtype == kind
+    assert gelu(values).tobytes() == gelu_by_numpy(values).tobytes()
+    assert gelu_by_numpy(values).dtype == gelu(values).dtype == kind
 
 
 # -- scores in double precision ----------------------------------------------------------------------------------

@@ -13,21 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from eyespot.reports.figures import (
-    MEANS,
-    Bar,
-    MethodPoint,
-    as_svg,
-    category_distribution,
-    grouped_bars,
-    kind_bars,
-    matches_distribution,
-    pareto,
-    save,
-    time_accuracy,
-    two_way_bars,
-)
-from eyespot.reports.figures._sheet import DISTINCT, PALETTE, method_style
+from eyespot.reports.figures.bars import MEANS, Bar, grouped_bars, kind_bars, two_way_bars
+from eyespot.reports.figures.histograms import category_distribution, matches_distribution
+from eyespot.reports.figures.sheet import DISTINCT, PALETTE, as_svg, method_style, save
+from eyespot.reports.figures.time_accuracy import MethodPoint, pareto, time_accuracy
 from eyespot.types import UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises

@@ -19,7 +19,7 @@ from PIL import Image
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.inat.settings import PHOTOS, listed
+from eyespot.curate.inat.licences import PHOTOS, listed
 from eyespot.web import Access, Role, ServerSettings
 from tests.made_once import made_once
 from tests.web.conftest import ACCESS, TOKENS, at_this_machine, from_afar

@@ -12,7 +12,7 @@ from typing import Any
 from eyespot import sample
 from eyespot.curate.inat.curating import Curated, curate
 from eyespot.curate.inat.sampling import RADIUS
-from eyespot.curate.inat.settings import CollectionSettings
+from eyespot.settings.build import InatSettings
 
 SPARROW, TIT, GENUS = "10", "20", "5"
 TAXA = (
@@ -93,7 +93,7 @@ def collect(folder: Path, observations: list[dict[str, Any]], *more: Any, **sett
 
 
 def curated(place: Path, out: Path, **settings: Any) -> Curated:
-    return curate(place, out, CollectionSettings(**settings), silent)
+    return curate(InatSettings.read(export=place, **settings), out, silent)
 
 
 def great_circle(one: tuple[float, float], other: tuple[float, float]) -> float:

@@ -5,7 +5,6 @@ Queries share a reading of the codes, each with its own k and mask: each finds w
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +12,8 @@ import numpy as np
 
 from eyespot.adapters.quari._ceilings import Ceilings
 from eyespot.adapters.quari._formula import Formula
-from eyespot.kernels.rows import Ids, Reals, RowBlocks
-from eyespot.types import Mask, ScanRequest, UsageError
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, positive
+from eyespot.types import Mask, ScanRequest
 
 _TOGETHER = 4  # queries that share one reading of the codes
 _NARROW = 4  # a mask that lets fewer than one row in so many through shares no reading with others
@@ -126,10 +125,3 @@ def union(masks: Sequence[Mask | None]) -> Mask | None:
             return None
         whole = whole if mask is whole else whole | mask
     return whole
-
-
-def positive(k: int) -> int:
-    """k as an int; `UsageError` below 1."""
-    if operator.index(k) < 1:
-        raise UsageError(f"k is {k}; ask for at least one row")
-    return operator.index(k)

@@ -8,18 +8,20 @@ in place of 1 + 2r, in which each token counts twice as a key of the attention. 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari.config import Config
-from eyespot.kernels import gaussian
+from eyespot.kernels import compile_loops, compiled
 from eyespot.types import AdaptedQuery, UsageError, Vectors
 
 Reals: TypeAlias = NDArray[np.floating[Any]]
 EPSILON = 1e-5  # of the layer norms
+ROOT = math.sqrt(0.5)
 PERIOD = 10_000.0
 MANY = 1 << 14  # queries looked over at once
 BATCH = 16  # queries at once: their activations stay in the cache
@@ -153,6 +155,26 @@ def refuse_without_direction(queries: Vectors) -> None:
 
 
 def gelu(values: Reals) -> Reals:
-    """x · Φ(x), by the exact error function as torch has it, in the precision given."""
+    """x · Φ(x), by the exact error function as torch has it, in the precision given; a tanh would be off by 1e-3."""
     flat = np.ascontiguousarray(values)
-    return np.asarray(gaussian.gelu(flat.ravel())).reshape(flat.shape)
+    return np.asarray((_compiled_gelu() if compiled() else gelu_by_numpy)(flat.ravel())).reshape(flat.shape)
+
+
+def gelu_by_numpy(values: Reals) -> Reals:
+    """The same to the last bit, of (n,), by the error function of Python's own math, one number after another."""
+    exact = values.astype(np.float64)
+    error = np.fromiter(map(math.erf, (exact * ROOT).tolist()), np.float64, len(exact))
+    return np.asarray((0.5 * exact * (1.0 + error)).astype(values.dtype))
+
+
+@cache
+def _compiled_gelu() -> Callable[[Reals], Reals]:
+    @compile_loops
+    def loop(values: Reals) -> Reals:
+        out = np.empty_like(values)
+        for at in range(len(values)):
+            value = np.float64(values[at])
+            out[at] = 0.5 * value * (1.0 + math.erf(value * ROOT))
+        return out
+
+    return loop

@@ -20,7 +20,7 @@ from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import NoRoom, OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari._tasks import TIE, AdaptedTask, RowsLeft, Tally, positive, shared_readings, union
+from eyespot.adapters.quari._tasks import TIE, AdaptedTask, RowsLeft, Tally, shared_readings, union
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import (
     NOT_FINITE,
@@ -35,7 +35,7 @@ from eyespot.kernels.codes import (
     quantise,
     short_lengths,
 )
-from eyespot.kernels.rows import Ids, Reals, RowBlocks
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, allowed, positive
 from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError
 
 if TYPE_CHECKING:
@@ -139,10 +139,10 @@ class AdaptedIndex:
 
     def ranked(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (queries, k') both."""
-        allowed = _allowed(mask, len(self._rows))
-        k = min(positive(k), len(self._rows) if allowed is None else int(np.count_nonzero(allowed)))
+        mask = _narrowing(mask, len(self._rows))
+        k = min(positive(k), len(self._rows) if mask is None else int(np.count_nonzero(mask)))
         rows, scores = np.empty((len(adapted), k), np.int64), np.empty((len(adapted), k))
-        answers = self.ranked_each([ScanRequest(view, k, allowed) for view in adapted]) if k else []
+        answers = self.ranked_each([ScanRequest(view, k, mask) for view in adapted]) if k else []
         for j, (best, found) in enumerate(answers):
             rows[j], scores[j] = best[0], found[0]
         return rows, scores
@@ -153,7 +153,7 @@ class AdaptedIndex:
 
     def ranked_each(self, requests: Sequence[ScanRequest]) -> list[tuple[Ids, Reals]]:
         """What `ranked` finds for each, (1, k') both."""
-        masks = {id(one.mask): _allowed(one.mask, len(self._rows)) for one in requests}
+        masks = {id(one.mask): _narrowing(one.mask, len(self._rows)) for one in requests}
         tasks = [AdaptedTask.of(one._replace(mask=masks[id(one.mask)]), self._rows) for one in requests]
         mixed = self._device is None and self._codable and all(part is not None for part in self._given)
         for some in shared_readings([task for task in tasks if task.k], len(self._rows), mixed):
@@ -312,10 +312,6 @@ def best_of(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
     return tally.best()
 
 
-def _allowed(mask: Mask | None, rows: int) -> Mask | None:
+def _narrowing(mask: Mask | None, rows: int) -> Mask | None:
     """Which rows are let through; None if that is all of them."""
-    if mask is None:
-        return None
-    if mask.dtype != np.bool_ or mask.shape != (rows,):
-        raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
-    return None if mask.all() else mask
+    return None if mask is None or allowed(mask, rows).all() else mask

@@ -300,33 +300,21 @@ class AnnotationStore(AnnotationTables):
             sql.execute("INSERT INTO audit_lists VALUES (?, ?)", (number, listed))
             sql.executemany(JOIN, [(number, person) for person in people])
 
-    def audit(self, id: str, who: str) -> AuditSample | None:
-        """The last audit that somebody drew or joined."""
-        number = self.audit_number(id, who)
-        return None if number is None else self.audit_by_number(number)
-
-    def audit_by_number(self, number: int) -> AuditSample | None:
-        """An audit as it was drawn."""
-        rows = self.select(
-            "SELECT rest, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
-            " WHERE number = ?",
-            number,
-        )
-        for rest, drawn, seen, even, bands in rows:
-            design = None if even is None else DepthDesign(json.loads(even), [Band(*one) for one in json.loads(bands)])
-            return AuditSample(rest, [Candidate(*photo) for photo in json.loads(drawn)], json.loads(seen), design)
-        return None
-
-    def audit_number(self, id: str, who: str | None = None) -> int | None:
-        """The number of that audit; of the last one of a query, whoever drew it, without a name."""
+    def last_audit(self, id: str, who: str | None = None) -> tuple[int, AuditSample] | None:
+        """The last audit that somebody drew or joined, as it was drawn, and its number; without a name of anybody."""
         judge = None if who is None else judge_of(who)
-        number: int | None = self.first(
-            "SELECT number FROM audits WHERE annotated = ? AND (? IS NULL OR person = ? OR EXISTS (SELECT 1"
-            " FROM audit_people WHERE audit = audits.number AND audit_people.person = ?)) ORDER BY number DESC LIMIT 1",
+        rows = self.select(
+            "SELECT number, rest, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
+            " WHERE annotated = ? AND (? IS NULL OR person = ? OR EXISTS (SELECT 1 FROM audit_people"
+            " WHERE audit = audits.number AND audit_people.person = ?)) ORDER BY number DESC LIMIT 1",
             self._number(id),
             *(judge,) * 3,
         )
-        return number
+        for number, rest, drawn, seen, even, bands in rows:
+            design = None if even is None else DepthDesign(json.loads(even), [Band(*one) for one in json.loads(bands)])
+            photos = [Candidate(*photo) for photo in json.loads(drawn)]
+            return number, AuditSample(rest, photos, json.loads(seen), design)
+        return None
 
     def auditors(self, number: int) -> list[str]:
         """The names of those who work at an audit, the one who drew it first."""

@@ -80,8 +80,8 @@ def draw(
     `UsageError` while an audit is under way, also of others (`join` it), for who may choose between audits can choose
     their result, and `NothingFound` if everything is labelled.
     """
-    before, last = store.audits(id), store.audit_number(id, who)
-    others = [] if last is None else store.auditors(last)
+    before, last = store.audits(id), store.last_audit(id, who)
+    others = [] if last is None else store.auditors(last[0])
     if store.team.seed(id) is not None:
         others += [name for name, judgements in store.said_by(id, store.annotators()).items() if judgements]
     team = list(dict.fromkeys([who, *others]))
@@ -133,40 +133,39 @@ def by_depth(
 
 def join(store: AnnotationStore, id: str, who: str) -> AuditSample:
     """Let somebody work at the audit of a query that is under way; `UsageError` if there is none."""
-    number = store.audit_number(id)
-    drawn = None if number is None else store.audit_by_number(number)
-    if number is None or drawn is None or under_way(store, id) is None:
+    last = store.last_audit(id)
+    if last is None or under_way(store, id) is None:
         raise UsageError(f"no audit of {id!r} is under way; draw one")
-    store.join_audit(number, who)
-    return drawn
+    store.join_audit(last[0], who)
+    return last[1]
 
 
 def hand_out(store: AnnotationStore, id: str, who: str, most: int = AT_ONCE) -> int:
     """Hand somebody the next photos of their audit that nobody else has; gives how many there were."""
-    number, drawn = store.audit_number(id, who), store.audit(id, who)
-    if number is None or drawn is None:
+    if (last := store.last_audit(id, who)) is None:
         return 0
+    number, drawn = last
     labelled = set[str]().union(*store.said_by(id, store.auditors(number)).values())
     return store.hand_out_audit(number, who, [photo.image for photo in drawn.photos], labelled, most)
 
 
 def share_of(store: AnnotationStore, id: str, who: str) -> list[Candidate] | None:
     """The photos of an audit that somebody was handed, in that order; None if they have no audit."""
-    number, drawn = store.audit_number(id, who), store.audit(id, who)
-    if number is None or drawn is None:
+    if (last := store.last_audit(id, who)) is None:
         return None
+    number, drawn = last
     known = {photo.image: photo for photo in drawn.photos}
     return [known[image] for image in store.audit_share(number, who)]
 
 
 def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
     """How the last audit of a query that somebody drew or joined stands; None if there is none."""
-    return _standing_of(store, id, store.audit_number(id, who))
+    return _standing_of(store, id, store.last_audit(id, who))
 
 
 def last_standing(store: AnnotationStore, id: str) -> Audited | None:
     """How the last audit of a query stands, whoever drew it; None if there is none."""
-    return _standing_of(store, id, store.audit_number(id))
+    return _standing_of(store, id, store.last_audit(id))
 
 
 def under_way(store: AnnotationStore, id: str) -> Audited | None:
@@ -175,10 +174,10 @@ def under_way(store: AnnotationStore, id: str) -> Audited | None:
     return None if found is None or found.done >= found.size else found
 
 
-def _standing_of(store: AnnotationStore, id: str, number: int | None) -> Audited | None:
-    drawn = None if number is None else store.audit_by_number(number)
-    if number is None or drawn is None:
+def _standing_of(store: AnnotationStore, id: str, last: tuple[int, AuditSample] | None) -> Audited | None:
+    if last is None:
         return None
+    number, drawn = last
     people = store.auditors(number)
     by_person = store.said_by(id, people)
     each = [{image: relevant(one) for image, one in by_person[person].items()} for person in people]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
-from eyespot.gallery import filters, items_table
+from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import View
 from eyespot.photos.names import stored_name
@@ -108,17 +108,11 @@ def draw_from_gallery(
 ) -> tuple[int, list[Candidate]]:
     """How many photos of the gallery are not among those seen, and `size` of them drawn at random, or all."""
     view = collection.view
-    # The rows with one of these ids, (rows,)
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    wanted = pa.array(list(seen), pa.string())
-    found = [pc.is_in(items_table.read_items(shard, ["id"])["id"].combine_chunks(), wanted) for shard in view.shards]
-    masks = [np.from_dlpack(one.cast(pa.uint8())).astype(bool) for one in found]
-    mask = np.concatenate([np.zeros(0, bool), *masks])
-    unseen = np.flatnonzero(collection.view.live & ~mask)
-    rows = rng.choice(unseen, min(size, len(unseen)), replace=False).tolist()
-    return len(unseen), [_candidate(facts, collection.view) for facts in collection.view.facts(rows)]
+    left, rows = view.live.copy(), view.rows_by_id(list(seen))
+    left[rows[rows >= 0]] = False
+    unseen = np.flatnonzero(left)
+    drawn = rng.choice(unseen, min(size, len(unseen)), replace=False).tolist()
+    return len(unseen), [_candidate(facts, view) for facts in view.facts(drawn)]
 
 
 # -- the likely ones first ------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from eyespot.curate.inat.collection import (
     CollectionTally,
     unmatched,
 )
-from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.curate.set_folder import datasheet
 from eyespot.pipelines import StepResult
 from eyespot.pipelines.data_card import (
@@ -28,6 +26,7 @@ from eyespot.pipelines.data_card import (
     write_card,
     write_croissant,
 )
+from eyespot.settings.build import InatSettings
 
 
 def substitutes(later: int, unknown: int, pictures: int) -> str:
@@ -42,7 +41,7 @@ def substitutes(later: int, unknown: int, pictures: int) -> str:
 
 def quality_checks(
     tally: CollectionTally,
-    settings: CollectionSettings,
+    settings: InatSettings,
     *,
     listed: int,
     drawn: Mapping[str, Any],
@@ -62,7 +61,7 @@ def quality_checks(
     pictures = len(tally.species)
     yield _pictures_check(pictures, drawn_rows, waiting, checked)
     if checked:
-        face_checked = "face" in settings.pictures.checks
+        face_checked = "face" in settings.check
         text = "A detector looked for faces; it misses small ones." if face_checked else "Nobody looked for faces."
         yield QualityCheck("People in the pictures", "green" if face_checked else "amber", text)
     species = len(set(tally.species))
@@ -93,12 +92,12 @@ def _pictures_check(pictures: int, drawn_rows: int, waiting: int, checked: bool)
     return QualityCheck(what, "amber" if waiting and share >= 0.9 else level_of(share, 0.9, 0.98), text)
 
 
-def _positions_check(tally: CollectionTally, settings: CollectionSettings, unmatched: int) -> QualityCheck:
+def _positions_check(tally: CollectionTally, settings: InatSettings, unmatched: int) -> QualityCheck:
     what, hidden = "Positions of taxa at risk", f"{tally.coarse:,} positions are coarsened."
     if unmatched:
         text = f"{unmatched:,} taxa to coarsen match no species, and their positions may be exact."
         return QualityCheck(what, "red", text)
-    if settings.positions.taxa is None:
+    if settings.coarsen is None:
         return QualityCheck(what, "amber", f"No list of taxa to coarsen was given; {hidden}")
     return QualityCheck(what, "green", f"All taxa to coarsen match species of the list; {hidden}")
 
@@ -106,7 +105,6 @@ def _positions_check(tally: CollectionTally, settings: CollectionSettings, unmat
 def write(
     out: Path,
     inputs: CollectionInputs,
-    settings: CollectionSettings,
     *,
     steps: Sequence[StepResult],
     tally: CollectionTally,
@@ -114,19 +112,19 @@ def write(
     standing: Mapping[str, Any],
 ) -> None:
     """Write `card.md` and `card.html` and `croissant.json`; `standing` is what the checks are told of the pictures."""
-    listed, odd = len(inputs.species), len(unmatched(inputs.species, settings.positions))
+    listed, odd = len(inputs.species), len(unmatched(inputs.species, inputs.settings))
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     content = CardContent(
         out.absolute().name,
         f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
         "that there are as many places, days and observers as possible.",
-        settings.sampling.seed,
-        answers=_answers(tally, settings),
+        inputs.settings.seed,
+        answers=_answers(tally, inputs.settings),
         tables=[licences],
         notes=notes,
-        checks=list(quality_checks(tally, settings, listed=listed, unmatched=odd, **standing)),
-        citation=inputs.citation,
+        checks=list(quality_checks(tally, inputs.settings, listed=listed, unmatched=odd, **standing)),
+        citation=inputs.source.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
     made = card_of(steps, content)
@@ -135,14 +133,13 @@ def write(
     write_croissant(made, {name: {"whole": place} for name, place in tables.items()}, out)
 
 
-def _answers(tally: CollectionTally, settings: CollectionSettings) -> dict[str, dict[str, str]]:
-    sampling, positions = settings.sampling, settings.positions
-    if settings.pictures.folder is None:
+def _answers(tally: CollectionTally, settings: InatSettings) -> dict[str, dict[str, str]]:
+    if settings.photos is None:
         people = "Nobody checked: the pictures were missing."
-    elif "face" not in settings.pictures.checks:
+    elif "face" not in settings.check:
         people = "Faces were not looked for."
     else:
         people = "Pictures in which a detector saw a face are left out unless a person accepted them; it misses some."
-    how = {**asdict(sampling), "degrees": f"{positions.degrees:g}", "limit": f"{positions.limit:g}"}
+    how = {**settings.model_dump(), "degrees": f"{settings.coarse_degrees:g}", "limit": f"{settings.accuracy:g}"}
     counts = {"coarse": f"{tally.coarse:,}", "first": tally.first, "last": tally.last}
     return datasheet(Path(__file__), people=people, **counts, **how)

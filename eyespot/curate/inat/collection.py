@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import eyespot
+from eyespot.curate.inat.licences import TAXA, Licence, licence_of, listed
 from eyespot.curate.inat.sampling import RADIUS
-from eyespot.curate.inat.settings import TAXA, Licence, Positions, licence_of, listed
-from eyespot.curate.inat.sources import RANKS
+from eyespot.curate.inat.sources import RANKS, ObservationSource
 from eyespot.curate.inat.taxonomy import TARGETS
 from eyespot.curate.set_folder import SHARE, TEXT, WHOLE, new_table, write_table
 from eyespot.formats.exports.coco import write_coco
+from eyespot.settings.build import InatSettings
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import write_csv
 
@@ -58,9 +59,9 @@ class CollectionSpecies:
         return {"id": self.id, "name": self.name, **common, "supercategory": ranks["class"] or ranks["kingdom"], **rest}
 
 
-def species_of(aligned: Path, positions: Positions) -> list[CollectionSpecies]:
+def species_of(aligned: Path, settings: InatSettings) -> list[CollectionSpecies]:
     """The target list of a finished step, in which species with hidden positions are marked."""
-    hidden, several = {name.casefold() for name in hidden_taxa(positions)}, []
+    hidden, several = {name.casefold() for name in hidden_taxa(settings)}, []
     for fields in json.loads((aligned / TARGETS).read_text(encoding="utf-8")):
         ranks, name = fields["ranks"], fields["name"]
         lineage = [f"{fields['id']:05d}", *(ranks.get(rank, "") for rank in RANKS[:-1]), name]
@@ -73,15 +74,15 @@ def species_of(aligned: Path, positions: Positions) -> list[CollectionSpecies]:
     return several
 
 
-def hidden_taxa(positions: Positions) -> set[str]:
+def hidden_taxa(settings: InatSettings) -> set[str]:
     """Names or ids, of any rank, of the taxa whose positions are coarsened; `UsageError` for a list that names none."""
-    return listed(positions.taxa, TAXA) if positions.taxa else set()
+    return listed(settings.coarsen, TAXA) if settings.coarsen else set()
 
 
-def unmatched(species: Iterable[CollectionSpecies], positions: Positions) -> set[str]:
+def unmatched(species: Iterable[CollectionSpecies], settings: InatSettings) -> set[str]:
     """Entries of the list of hidden taxa that match no species: their positions would not be hidden."""
     known = {key for named in species for key in named.answers_to()}
-    return {name for name in hidden_taxa(positions) if name.casefold() not in known}
+    return {name for name in hidden_taxa(settings) if name.casefold() not in known}
 
 
 def file_name(photo: str, folder: str) -> str:
@@ -91,20 +92,20 @@ def file_name(photo: str, folder: str) -> str:
 
 
 def published_position(
-    latitude: float, longitude: float, accuracy: float | None, how: Positions, hidden: bool
+    latitude: float, longitude: float, accuracy: float | None, how: InatSettings, hidden: bool
 ) -> dict[str, Any]:
-    """A position as it is, or the centre of its cell of `how.degrees` with an uncertainty that reaches the corners.
+    """A position as it is, or the centre of its cell (`coarse_degrees`) with an uncertainty that reaches the corners.
 
     latitude and longitude in degrees, location_uncertainty in metres (None: unknown), and whether it is coarsened.
     """
     names = ("latitude", "longitude", "location_uncertainty", "coarsened")
     accuracy = None if accuracy is None or not accuracy >= 0 else min(accuracy, _FARTHEST)
-    if not hidden and (accuracy is None or accuracy <= how.limit):
+    if not hidden and (accuracy is None or accuracy <= how.accuracy):
         return dict(zip(names, (latitude, longitude, accuracy, False), strict=True))
-    up, along = ((math.floor(value / how.degrees) + 0.5) * how.degrees for value in (latitude, longitude))
+    up, along = ((math.floor(value / how.coarse_degrees) + 0.5) * how.coarse_degrees for value in (latitude, longitude))
     up = min(90.0, max(-90.0, up))
-    wide = math.cos(math.radians(max(0.0, abs(up) - how.degrees / 2)))
-    reach = 1000 * _KM_A_DEGREE * how.degrees / 2 * math.hypot(1, wide)
+    wide = math.cos(math.radians(max(0.0, abs(up) - how.coarse_degrees / 2)))
+    reach = 1000 * _KM_A_DEGREE * how.coarse_degrees / 2 * math.hypot(1, wide)
     doubt = math.ceil(max(reach, accuracy or 0.0))
     cell = (round(up, 6), round((along + 180) % 360 - 180, 6), float(doubt), True)
     return dict(zip(names, cell, strict=True))
@@ -173,17 +174,15 @@ class CollectionInputs:
     """The inputs of the files besides rows."""
 
     species: Sequence[CollectionSpecies]
-    positions: Positions
-    licence_version: str
-    citation: str
-    on_inaturalist: bool
+    settings: InatSettings
+    source: ObservationSource
 
 
 def image_of(id: int, row: Row, inputs: CollectionInputs) -> Row:
     """The picture of a drawn row. A coarsened position has no group, whose other members would reveal it."""
     species = inputs.species[row["target"]]
-    position = published_position(row["latitude"], row["longitude"], row["accuracy"], inputs.positions, species.hidden)
-    licence = licence_of(row["licence"], inputs.licence_version)
+    position = published_position(row["latitude"], row["longitude"], row["accuracy"], inputs.settings, species.hidden)
+    licence = licence_of(row["licence"], inputs.source.licence_version)
     assert licence is not None  # rows without one were dropped
     return {
         "id": id,
@@ -228,7 +227,7 @@ def write_all(images: Callable[[], Iterable[Row]], inputs: CollectionInputs, out
         for image in images():
             tally.add(image)
             add_label(_label(image))
-            source = _SITE + image["observation"] if inputs.on_inaturalist else image["observation"]
+            source = _SITE + image["observation"] if inputs.source.kind.startswith("inat") else image["observation"]
             holder, licence = image["rights_holder"] or "unknown", image["licence"]
             credit = f"{holder}, {licence.name}"
             yield image["file_name"], credit, holder, licence.name, licence.url, source, image["photo"]
@@ -239,7 +238,11 @@ def write_all(images: Callable[[], Iterable[Row]], inputs: CollectionInputs, out
     licences = {licence: number for number, licence in enumerate(sorted(tally.licences))}
     drawn = set(tally.species)
     used = sorted((species for species in inputs.species if species.id in drawn), key=lambda species: species.id)
-    info = {"description": "made by eyespot build inat", "version": eyespot.__version__, "citation": inputs.citation}
+    info = {
+        "description": "made by eyespot build inat",
+        "version": eyespot.__version__,
+        "citation": inputs.source.citation,
+    }
     hidden = ("photo", "licence", "species")
     lists: dict[str, Iterable[Row]] = {
         "licenses": ({"id": number, "name": one.name, "url": one.url} for one, number in licences.items()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,13 +32,13 @@ from eyespot.curate.inat.pictures import (
     picture_step,
     read_rows,
 )
-from eyespot.curate.inat.settings import CollectionSettings
-from eyespot.curate.inat.sources import source_of
-from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, READ, steps_of
+from eyespot.curate.inat.sources import ObservationSource, source_of
+from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, READ, filter_of, steps_of
 from eyespot.curate.inat.tables import KEPT_ROWS, TITLES, Tables, folder_of, most_first, notes_of, opened, parquet
 from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.human_review import AWAITS, Queue
 from eyespot.pipelines.step import digests_of
+from eyespot.settings.build import InatSettings
 from eyespot.storage.locks import locked
 from eyespot.storage.tables import write_csv
 from eyespot.types import Progress, UsageError
@@ -58,54 +58,58 @@ class Curated:
     notes: list[str] = field(default_factory=list)
 
 
-def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress) -> Curated:
-    """Make a collection from the source at `place`; the tables stay in `out/.work`, for the next run.
+def curate(settings: InatSettings, out: Path, tell: Progress) -> Curated:
+    """Make a collection in `out`; the tables stay in `out/.work`, for the next run.
 
     Raises `UsageError` for an unknown source and for lists that cannot be read, `NothingFound` if a step keeps none.
     """
-    source = source_of(place)
-    _refuse_bad_lists(settings)
+    source = source_of(settings.export)
+    _refuse_bad(settings, source)
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / WORK).is_dir())):
         raise UsageError(f"{out} holds something else; name a new folder, or the one of an earlier run")
-    folder = settings.pictures.folder
+    folder = settings.photos
     if folder is not None:
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
-        if "face" in settings.pictures.checks:
+        if "face" in settings.check:
             from eyespot.curate.inat.pictures import model_file
 
             model_file()
     work = out / WORK
     with locked(work), opened(work / "spill", settings.memory, settings.threads) as tables:
         inputs = digests_of(source.files, work / "inputs.json")
-        lists = digests_of(settings.species.files(), work / "lists.json")
+        lists = digests_of(_lists(settings), work / "lists.json")
         steps = steps_of(source, settings, tables, inputs, lists)
-        if folder is not None or settings.pictures.flagged is not None:
+        if folder is not None or settings.flagged is not None:
             steps.append(picture_step(out, settings))
         done = {result.step.name: result for result in run(steps, work / TABLES, RunOptions(tell=tell))}
-        species = species_of(done[ALIGNED].folder, settings.positions)
-        rights, on_inaturalist = (source.licence_version, source.citation), source.kind.startswith("inat")
-        fields = CollectionInputs(species, settings.positions, *rights, on_inaturalist)
-        return _Collecting(settings, out, tables, done, fields).collect()
+        species = species_of(done[ALIGNED].folder, settings)
+        return _Collecting(out, tables, done, CollectionInputs(species, settings, source)).collect()
 
 
-def foretell(place: Path, settings: CollectionSettings, first: int, tell: Progress) -> Curated:
+def foretell(settings: InatSettings, tell: Progress) -> Curated:
     """The funnel of the first observations, up to the draw; nothing remains on the disk."""
-    source = source_of(place)
-    _refuse_bad_lists(settings)
-    trial = replace(settings, first=first)
+    source = source_of(settings.export)
+    _refuse_bad(settings, source)
     with TemporaryDirectory(prefix="eyespot-") as folder:
         with opened(Path(folder) / "spill", settings.memory, settings.threads) as tables:
-            lists = digests_of(settings.species.files(), Path(folder) / "lists.json")
-            steps = steps_of(source, trial, tables, {}, lists)
+            lists = digests_of(_lists(settings), Path(folder) / "lists.json")
+            steps = steps_of(source, settings, tables, {}, lists, first=settings.sample)
             done = {result.step.name: result for result in run(steps, Path(folder) / TABLES, RunOptions(tell=tell))}
         return Curated(_steps(done), notes_of(done[DRAWN]), 0, 0, 0, _notes(done))
 
 
-def _refuse_bad_lists(settings: CollectionSettings) -> None:
-    """Read the lists of the last steps first, so that hours of work do not end at a bad one."""
-    hidden_taxa(settings.positions)
-    flagged_photos(settings.pictures)
+def _refuse_bad(settings: InatSettings, source: ObservationSource) -> None:
+    """Read the filter and the lists of the last steps first, so that hours of work do not end at a bad one."""
+    filter_of(settings, source)
+    hidden_taxa(settings)
+    flagged_photos(settings)
+
+
+def _lists(settings: InatSettings) -> dict[str, Path]:
+    """The lists of species, by their role."""
+    files = {"target list": settings.targets, "mapping": settings.mapping}
+    return {name: path for name, path in files.items() if path is not None}
 
 
 def _steps(done: Mapping[str, StepResult]) -> list[dict[str, Any]]:
@@ -137,7 +141,6 @@ def _notes(done: Mapping[str, StepResult]) -> list[str]:
 class _Collecting:
     """From the drawn list to files; millions of rows are read from the disk as often as they are needed."""
 
-    settings: CollectionSettings
     out: Path
     tables: Tables
     done: Mapping[str, StepResult]
@@ -154,14 +157,14 @@ class _Collecting:
         tally = collection.write_all(self.images, self.inputs, self.out)
         remove_leftovers(self.out, (image["file_name"] for image in self.images()))
         collection.write_labels_beside(self.images(), self.out)
-        flagged = flagged_photos(self.settings.pictures)
+        flagged = flagged_photos(self.inputs.settings)
         wanted = ((row["url"], row["file"]) for row in self.drawn_rows() if row["url"] and not flagged & names_of(row))
         write_csv(self.out / collection.DOWNLOAD, chain([("url", "file")], wanted))
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
         listed = parquet(self.done[LISTED].folder / KEPT_ROWS)
         after = f"(SELECT * FROM {listed} WHERE number IN (SELECT number FROM {parquet(self.pictures)}))"
-        unseen = self.settings.pictures.folder is None
+        unseen = self.inputs.settings.photos is None
         lost = steps[-1]["dropped"] if PICTURES in self.done else {}
         waiting = sum(count for reason, count in lost.items() if reason.startswith(AWAITS))
         # Photos of the collection that are not the first of their observation
@@ -173,7 +176,6 @@ class _Collecting:
         card.write(
             self.out,
             self.inputs,
-            self.settings,
             steps=[result for name, result in self.done.items() if name != LISTED],
             tally=tally,
             notes=[*notes, UNSEEN] if unseen else notes,
@@ -200,7 +202,7 @@ class _Collecting:
 
     def _list_notes(self) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""
-        how, odd = self.settings.pictures, sorted(unmatched(self.inputs.species, self.settings.positions))
+        how, odd = self.inputs.settings, sorted(unmatched(self.inputs.species, self.inputs.settings))
         if odd:  # a typing error would reveal their positions
             names = ", ".join(odd[:5]) + (", …" if len(odd) > 5 else "")
             yield f"{len(odd):,} taxa to coarsen are not species of the list by name or id: {names}"
@@ -210,7 +212,7 @@ class _Collecting:
         if strange:
             names = ", ".join(sorted(strange)[:5]) + (", …" if len(strange) > 5 else "")
             yield f"{len(strange):,} entries of {how.flagged} are not drawn photos: {names}; download.csv names these"
-        if how.folder is not None and (lapsed := Queue(self.out / REVIEW).lapsed()):
+        if how.photos is not None and (lapsed := Queue(self.out / REVIEW).lapsed()):
             yield f"{len(lapsed):,} pictures have changed since their decision; they wait again"
 
     def _counts(self, tally: CollectionTally) -> dict[int, dict[str, int]]:

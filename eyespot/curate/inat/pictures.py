@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from eyespot import extras
 from eyespot.curate.inat.collection import CollectionSpecies, file_name, find, places_of, species_of
-from eyespot.curate.inat.settings import PHOTOS, CollectionSettings, PictureSettings, listed
+from eyespot.curate.inat.licences import PHOTOS, listed
 from eyespot.curate.inat.steps import ALIGNED
 from eyespot.curate.inat.tables import DROPPED_ROWS, KEPT_ROWS, folder_of
 from eyespot.curate.set_folder import TEXT, WHOLE, new_table
@@ -36,6 +36,7 @@ from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.places import read_again
 from eyespot.pipelines import Context, Records, SqlStep, Step
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
+from eyespot.settings.build import InatSettings
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import UsageError
 
@@ -163,7 +164,7 @@ _PIECE = ("file", "photo", "named", "found", "state", "reason", "why", "seen", "
 class PictureChecks:
     """Checks pictures and puts them in place; `out` is the collection."""
 
-    how: PictureSettings
+    how: InatSettings
     out: Path
     work: Path
 
@@ -198,8 +199,8 @@ class PictureChecks:
     def check(self, row: Row) -> dict[str, Any]:
         """Check a picture: its size in the collection, or why it is not there yet."""
         result = dict.fromkeys(_PIECE) | {"file": row["target_file"], "photo": row["photo"], "named": row["file"]}
-        assert self.how.folder is not None
-        place = find(self.how.folder, places_of(row["file"] or "", row["photo"], row["ambiguous"]))
+        assert self.how.photos is not None
+        place = find(self.how.photos, places_of(row["file"] or "", row["photo"], row["ambiguous"]))
         if place is None:
             return result | {"reason": NOT_THERE}
         result["found"] = str(place)
@@ -216,17 +217,17 @@ class PictureChecks:
 
     def _doubt(self, image: Image) -> str:
         """What a person should check, or ""."""
-        if "empty" in self.how.checks and empty(image):
+        if "empty" in self.how.check and empty(image):
             return "empty"
         if self._faces is not None and (score := self._faces(image)) >= self.how.face:
             return f"face {score:.2f}"
-        if "spectrogram" in self.how.checks and (score := spectrogram(image)) >= 0.5:
+        if "spectrogram" in self.how.check and (score := spectrogram(image)) >= 0.5:
             return f"spectrogram {score:.2f}"
         return ""
 
     @cached_property
     def _faces(self) -> Faces | None:
-        return Faces() if "face" in self.how.checks else None
+        return Faces() if "face" in self.how.check else None
 
     def put(self, image: Image, file: str) -> tuple[int, int]:
         """Make a picture small and put it in place, as RGB without metadata; its size."""
@@ -290,7 +291,7 @@ def _reason(row: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str]
     return f"{AWAITS}: {row['why'].split()[0]}" if choice is None else DROPPED
 
 
-def flagged_photos(how: PictureSettings) -> set[str]:
+def flagged_photos(how: InatSettings) -> set[str]:
     """Photos that annotators flagged, as `names_of` has them; `UsageError` for a list that names none."""
     return {name.casefold() for name in listed(how.flagged, PHOTOS)} if how.flagged else set()
 
@@ -304,11 +305,11 @@ def names_of(row: Row) -> set[str]:
 # -- pieces -----------------------------------------------------------------------------------------------------
 
 
-def digest_folder(work: Path, how: PictureSettings) -> Path:
+def digest_folder(work: Path, how: InatSettings) -> Path:
     """The folder of the pieces of these settings."""
     from eyespot.pipelines.step import digest_of_json
 
-    settings = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
+    settings = {"checks": sorted(how.check), "side": how.side, "face": how.face, "folder": str(how.photos)}
     folder = work / f"pictures-{digest_of_json([settings, _PIECE, _VERSION])[:12]}"
     make_folder(folder)
     return folder
@@ -346,19 +347,18 @@ _REASONS = {"number": WHOLE, "reason": TEXT}
 ABOUT = "Pictures are decoded and checked; doubtful ones wait for a person. They are made small, without metadata."
 
 
-def picture_step(out: Path, settings: CollectionSettings) -> Step:
+def picture_step(out: Path, how: InatSettings) -> Step:
     """The step that checks the pictures of the drawn rows; it runs every time, as photos and decisions change.
 
     Without a folder of photos only those leave that annotators flagged.
     """
-    how = settings.pictures
 
     def outcomes(records: Records, context: Context) -> Iterator[Row]:
-        species = species_of(folder_of(context.earlier[ALIGNED]), settings.positions)
+        species = species_of(folder_of(context.earlier[ALIGNED]), how)
         rows, total = drawn_rows(folder_of(records), species), len(records)
-        if how.folder is not None:
+        if how.photos is not None:
             checks = PictureChecks(how, out, digest_folder(out / WORK, how))
-            pieces = checks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+            pieces = checks.all(rows, how.threads, lambda done: context.tell(PICTURES, done, total))
             yield from checks.judged(pieces)
             return
         flagged = flagged_photos(how)
@@ -372,8 +372,8 @@ def picture_step(out: Path, settings: CollectionSettings) -> Step:
                 add({**{name: outcome.get(name) for name in names}, "number": number})
         return 0
 
-    fields = {} if how.folder is None else {"checks": how.checks, "side": how.side, "face": how.face}
-    about = "Photos that annotators flagged are left out." if how.folder is None else ABOUT
+    fields = {} if how.photos is None else {"checks": how.check, "side": how.side, "face": how.face}
+    about = "Photos that annotators flagged are left out." if how.photos is None else ABOUT
     return Step(PICTURES, SqlStep(work, "number"), settings=fields, needs=(ALIGNED,), about=about, always=True)
 
 

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.curate.inat.settings import Sampling
 from eyespot.kernels import compile_loops
+from eyespot.kernels.kmeans import GOLDEN, mixed
+from eyespot.settings.build import InatSettings
 from eyespot.types import UsageError
 
 RADIUS = 6371.0088  # km, mean radius of the IUGG
@@ -129,7 +130,7 @@ class DrawResult(NamedTuple):
     turn: NDArray[np.int64]  # (n,)
 
 
-def draw(species: int, of: SpeciesObservations, how: Sampling) -> DrawResult:
+def draw(species: int, of: SpeciesObservations, how: InatSettings) -> DrawResult:
     """Up to `how.cap` of a species' candidates."""
     group = np.unique(of.group, return_inverse=True)[1].astype(np.int64)
     cluster = clusters(group, of, how)[group]  # (n,)
@@ -146,24 +147,16 @@ def draw(species: int, of: SpeciesObservations, how: Sampling) -> DrawResult:
 
 
 def lots_of(marks: Marks, seed: int) -> Marks:
-    """A lot for each mark, (n,): the mixer of SplitMix64 over mark and seed, the same on every machine."""
-    lots: Marks = _mixed(marks ^ _mixed(np.full(1, seed % 2**64, np.uint64)))
-    return lots
-
-
-def _mixed(values: Marks) -> Marks:
+    """A lot for each mark, (n,): SplitMix64 over mark and seed, the same on every machine."""
     with np.errstate(over="ignore"):
-        mixed = values + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))
+        return mixed((marks ^ mixed(np.full(1, seed % 2**64, np.uint64) + GOLDEN)) + GOLDEN)
 
 
-def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: Sampling) -> NDArray[np.int64]:
+def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: InatSettings) -> NDArray[np.int64]:
     """The cluster of each of a species' groups, (groups,).
 
-    A group stands at the middle of the species' observations in it, in units of `how`. The centres are its most central
-    group and then, over and over, the group that is farthest from all centres (Gonzalez 1985).
+    A group stands at the middle of the species' observations in it, one unit being `how.space_km` or `how.time_days`.
+    The centres are its most central group and then, over and over, the one farthest from all centres (Gonzalez 1985).
     """
     counts = np.bincount(group)[:, None]
     points = np.stack([np.bincount(group, axis) for axis in on_sphere(of.latitude, of.longitude).T], axis=1) / counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from eyespot.curate.inat.licences import ObservationFilter, checked, why_not, years_of
 from eyespot.curate.inat.sampling import DrawResult, SpeciesObservations, draw, equal_cells, groups, lots_of, spread
-from eyespot.curate.inat.settings import SPECIES, CollectionSettings, ObservationFilter, Sampling, why_not
 from eyespot.curate.inat.sources import ObservationSource
 from eyespot.curate.inat.tables import (
     DROPPED_ROWS,
@@ -31,6 +31,7 @@ from eyespot.curate.inat.tables import (
 )
 from eyespot.curate.inat.taxonomy import align_observations
 from eyespot.pipelines import Step
+from eyespot.settings.build import InatSettings
 from eyespot.storage.atomic import new_file
 
 READ, FILTERED, ALIGNED, PHOTOGRAPHED = "read", "filtered", "aligned", "photographed"
@@ -53,20 +54,21 @@ _ABOUT = {
 
 def steps_of(
     source: ObservationSource,
-    settings: CollectionSettings,
+    settings: InatSettings,
     tables: Tables,
     inputs: Mapping[str, str],
     lists: Mapping[str, str],
+    *,
+    first: int | None = None,
 ) -> list[Step]:
-    """The steps for a source; `inputs` are digests of its files, `lists` those of the lists of species."""
-    wanted, species, sampling = settings.wanted, settings.species, settings.sampling
-    years = source.years if wanted.years is None else wanted.years
-    grades = source.grades if wanted.grades is None else wanted.grades
-    filters = ObservationFilter(years, grades, wanted.licences)
-    fields = asdict(filters)
-    licences = {"licences": fields.pop("licences")}
-    grouping = {"km": sampling.km, "within": sampling.within}
-    drawing = {name: value for name, value in asdict(sampling).items() if name not in grouping}
+    """The steps for a source; `inputs` are digests of its files, `lists` those of the lists of species.
+
+    `first` limits a trial to the first observations of the input.
+    """
+    filters = filter_of(settings, source)
+    fields, licences = {"years": filters.years, "grades": filters.grades}, {"licences": filters.licences}
+    grouping = {"km": settings.km, "within": settings.groups}
+    drawing = {name: getattr(settings, name) for name in ("cap", "clusters", "space_km", "time_days", "seed")}
 
     def step(name: str, work: Work, settings: Mapping[str, Any], needs: Sequence[str] = ()) -> Step:
         about = _ABOUT.get(name, "")
@@ -76,16 +78,22 @@ def steps_of(
         """A step that also reads the source: it runs again when the source's files change, or what it takes of them."""
         return replace(step, version=source.version + columns, inputs={**inputs, **more})
 
-    limit = "" if settings.first is None else f" LIMIT {settings.first}"
+    limit = "" if first is None else f" LIMIT {first}"
     return [
         reading(step(READ, partial(_read, source, limit), {"kind": source.kind})),
         step(FILTERED, partial(_filter, filters), fields),
-        reading(step(ALIGNED, partial(align_observations, source, species), {}), lists),
+        reading(step(ALIGNED, partial(align_observations, source, settings), {}), lists),
         reading(step(PHOTOGRAPHED, partial(_photographed, source, filters), licences)),
-        step(GROUPED, partial(group_all, sampling), grouping),
-        step(DRAWN, partial(draw_all, sampling), drawing),
+        step(GROUPED, partial(group_all, settings), grouping),
+        step(DRAWN, partial(draw_all, settings), drawing),
         reading(step(LISTED, partial(_list, source), {}, (READ, PHOTOGRAPHED)), columns=1),  # the photo's position
     ]
+
+
+def filter_of(settings: InatSettings, source: ObservationSource) -> ObservationFilter:
+    """Which observations count, by what the settings say, else the source; `UsageError` for years and licences."""
+    years = source.years if settings.years is None else years_of(settings.years)
+    return ObservationFilter(years, settings.grade or source.grades, checked(settings.licence))
 
 
 def _read(source: ObservationSource, limit: str, step: StepTables) -> Mapping[str, Any]:
@@ -213,10 +221,10 @@ _AT_ONCE = 1 << 20  # rows
 # -- groups -----------------------------------------------------------------------------------------------------
 
 
-def group_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
+def group_all(how: InatSettings, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its group; the number of groups."""
     days = "epoch_ms(day) // 86400000"
-    segment = f"target::BIGINT * 1000000 + {days} + 500000" if how.within == SPECIES else days
+    segment = f"target::BIGINT * 1000000 + {days} + 500000" if how.groups == "species" else days
     sql = (
         f"SELECT row, mark, who, target, latitude, longitude, CAST({days} AS BIGINT) AS day, "
         f"CAST({segment} AS BIGINT) AS segment FROM {step.rows('photographed')} ORDER BY segment, mark, row"
@@ -234,7 +242,7 @@ def group_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
 # -- draws ------------------------------------------------------------------------------------------------------
 
 
-def draw_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
+def draw_all(how: InatSettings, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its cluster and turn; the spread of the species over the Earth."""
     sql = f"SELECT * FROM {step.rows('grouped')} ORDER BY target, mark, row"
     facts: list[dict[str, Any]] = []
@@ -260,7 +268,7 @@ def draw_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
 _FACTS = ("target", "candidates", "groups", "clusters", "drawn", "spread_before", "spread_drawn", "spread_random")
 
 
-def _drawn(rows: Columns, how: Sampling) -> tuple[DrawResult, dict[str, Any]]:
+def _drawn(rows: Columns, how: InatSettings) -> tuple[DrawResult, dict[str, Any]]:
     """The draw of a species, and the facts of it: counts, and the spread of all, of the drawn, of as many at random."""
     names = ("mark", "who", "group", "latitude", "longitude", "day")
     of, species = SpeciesObservations(*(rows[name] for name in names)), int(rows["target"][0])

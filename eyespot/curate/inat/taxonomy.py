@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.curate.inat.settings import Species
 from eyespot.curate.inat.sources import RANKS, ObservationSource
 from eyespot.curate.inat.tables import StepTables, Tables, quote_name, quoted, rejects
+from eyespot.settings.build import InatSettings
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import rows_of
 from eyespot.storage.text_files import refuse
@@ -234,14 +234,14 @@ UNLISTED, ABOVE, HYBRID = "a taxon that is not in the export's list", "no specie
 NOT_WANTED, SEVERAL = "not in the target taxonomy", "one of several target species (a split or merge)"
 
 
-def align_observations(source: ObservationSource, species: Species, step: StepTables) -> Mapping[str, Any]:
+def align_observations(source: ObservationSource, settings: InatSettings, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its species' place in the list, and beside it `targets.json`, the list itself."""
     tables, rows = step.tables, step.rows("filtered")
     _resolve(source, tables, rows)
     import pyarrow as pa
 
-    changes = read_changes(species.changes) if species.changes else []
-    targets = read_targets(species.targets) if species.targets else _own_targets(tables)
+    changes = read_changes(settings.mapping) if settings.mapping else []
+    targets = read_targets(settings.targets) if settings.targets else _own_targets(tables)
     alignment = align(targets, _named_taxa(tables, targets, changes), changes)
     single = {id: route.targets[0] for id, route in alignment.routes.items() if len(route.targets) == 1}
     places: dict[str, list[Any]] = {"species": [*alignment.routes], "target": [*map(single.get, alignment.routes)]}

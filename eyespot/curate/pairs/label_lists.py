@@ -20,6 +20,7 @@ from eyespot.photos.json_lists import elements_of
 from eyespot.photos.names import stored_name
 from eyespot.photos.places import full_path
 from eyespot.photos.sources import root_of, scan
+from eyespot.settings.build import LabelledSettings
 from eyespot.storage.text_files import id_of, refuse
 from eyespot.types import NothingFound, UsageError
 
@@ -48,46 +49,37 @@ class Unlabelled:
     reason: str
 
 
-@dataclass(frozen=True)
-class LabelSource:
-    """Where labels come from: `column` of a table or gallery, `images` the folder that UnED's paths begin in."""
-
-    place: Path
-    column: str | None = None
-    images: Path | None = None
-    split: str = "train"
-
-    @property
-    def is_gallery(self) -> bool:
-        """Whether it is a gallery, whose pictures are known by their ids."""
-        return (self.place / "gallery.toml").is_file()
-
-    @property
-    def root(self) -> Path:
-        """The folder that the pictures' paths begin in."""
-        beside = self.place.parent
-        return self.images or (beside / "images" if self.info_files else beside if self.place.is_file() else self.place)
-
-    @property
-    def read(self) -> Callable[[], Iterator[LabelledPicture | Unlabelled]]:
-        """The reader of its layout; `UsageError` if there is nothing."""
-        if not self.place.exists():
-            raise UsageError(f"there is nothing at {self.place}; name a folder, a table or a gallery")
-        if self.is_gallery:
-            return lambda: _of_gallery(self)
-        if files := self.info_files:
-            return lambda: _of_info_files(self, files)
-        return lambda: _of_files(self)
-
-    @property
-    def info_files(self) -> list[Path]:
-        """UnED's files of the split, by data set; none in another layout."""
-        folders = (self.place, self.place / "info_files")
-        return next((found for folder in folders if (found := sorted(folder.glob(f"*/{self.split}.json")))), [])
+def is_gallery(source: LabelledSettings) -> bool:
+    """Whether it is a gallery, whose pictures are known by their ids."""
+    return (source.place / "gallery.toml").is_file()
 
 
-def _of_info_files(source: LabelSource, files: list[Path]) -> Iterator[LabelledPicture | Unlabelled]:
-    images = source.root
+def root_folder(source: LabelledSettings) -> Path:
+    """The folder that the pictures' paths begin in."""
+    place = source.place
+    beside = place.parent
+    return source.images or (beside / "images" if _info_files(source) else beside if place.is_file() else place)
+
+
+def reader(source: LabelledSettings) -> Callable[[], Iterator[LabelledPicture | Unlabelled]]:
+    """The reader of its layout; `UsageError` if there is nothing."""
+    if not source.place.exists():
+        raise UsageError(f"there is nothing at {source.place}; name a folder, a table or a gallery")
+    if is_gallery(source):
+        return lambda: _of_gallery(source)
+    if files := _info_files(source):
+        return lambda: _of_info_files(source, files)
+    return lambda: _of_files(source)
+
+
+def _info_files(source: LabelledSettings) -> list[Path]:
+    """UnED's files of the split, by data set; none in another layout."""
+    folders = (source.place, source.place / "info_files")
+    return next((found for folder in folders if (found := sorted(folder.glob(f"*/{source.split}.json")))), [])
+
+
+def _of_info_files(source: LabelledSettings, files: list[Path]) -> Iterator[LabelledPicture | Unlabelled]:
+    images = root_folder(source)
     for file in files:
         try:
             for number, element in enumerate(elements_of(file), 1):
@@ -104,12 +96,12 @@ def _of_info_files(source: LabelSource, files: list[Path]) -> Iterator[LabelledP
             refuse(file, "", f"is not a list of UnED ({error})")
 
 
-def _of_files(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
+def _of_files(source: LabelledSettings) -> Iterator[LabelledPicture | Unlabelled]:
     """A table, or a folder: the label is that of the column, else the name of the folder that the picture is in."""
     root = root_of(str(source.place))
     if root.kind not in ("folder", "list"):
         raise UsageError(f"{source.place} is a {root.kind}; index it, and give the gallery with --label COLUMN")
-    columns = (source.column,) if source.column else LABEL_COLUMNS if root.kind == "list" else ()
+    columns = (source.label,) if source.label else LABEL_COLUMNS if root.kind == "list" else ()
     known = set[str]()
     for record in scan(root):
         if isinstance(record, Seen):
@@ -122,13 +114,13 @@ def _of_files(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
                 yield LabelledPicture(stored_name(full_path(root, record.path)), str(record.facts[column]))
         elif isinstance(record, Unreadable):
             yield Unlabelled(record.path, record.reason)
-    if source.column and source.column not in known:
-        raise NothingFound(f"{source.place} has no label {source.column}; it has: {', '.join(sorted(known)) or 'none'}")
+    if source.label and source.label not in known:
+        raise NothingFound(f"{source.place} has no label {source.label}; it has: {', '.join(sorted(known)) or 'none'}")
 
 
-def _of_gallery(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
+def _of_gallery(source: LabelledSettings) -> Iterator[LabelledPicture | Unlabelled]:
     """The pictures that are there, with a label column of the gallery and the hashes that its index made."""
-    column, known = source.column, set[str]()
+    column, known = source.label, set[str]()
     if column is None:
         raise UsageError(f"{source.place} is a gallery; say with --label which of its columns names the class")
     for shard in disk.shard_paths(Gallery(source.place).path):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from eyespot.curate.pair_set import (
     digest,
     fill_parts,
 )
-from eyespot.curate.pairs.label_lists import MANY, LabelSource
+from eyespot.curate.pairs.label_lists import MANY, is_gallery, reader, root_folder
 from eyespot.curate.set_folder import TEXT, new_table
 from eyespot.gallery.groups.near_duplicates import Near, near_duplicates
 from eyespot.parallel import ordered_map
@@ -46,9 +46,10 @@ from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.photos.names import real_name
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.places import read_again
+from eyespot.settings.build import LabelledSettings
 from eyespot.storage.systems import relative_path
 from eyespot.storage.tables import rows_of
-from eyespot.types import NothingFound, Progress, UsageError
+from eyespot.types import NothingFound, Progress
 
 PART = 1 << 16  # pictures, and the class that the last one is of
 WITHOUT_PAIR, LOST_COLUMNS = "without_pair.parquet", ("name", "label", "reason")
@@ -67,21 +68,6 @@ READ_ALONE = "is the one picture of its class that can be read"
 
 
 @dataclass(frozen=True)
-class ClassDraw:
-    """How many pictures in all and of a class, how many others each asks for, and the share of classes held out."""
-
-    count: int = 1_000_000
-    per_class: int = 20
-    partners: int = 1
-    held_out: float = 0.05
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.per_class < 2 or self.count < 2 or self.partners < 1 or not 0 <= self.held_out < 1 or self.seed < 0:
-            raise UsageError("a draw needs two pictures or more, of a class too, a partner, and a share below 1")
-
-
-@dataclass(frozen=True)
 class _Hashed:
     """A drawn picture with its hashes (8,), or why it has none."""
 
@@ -93,40 +79,39 @@ class _Hashed:
 
 @dataclass
 class LabelledSet:
-    """A `PairSource` whose parts are drawn; `workers` threads read pictures. `without`: paths or ids to leave out."""
+    """A `PairSource` whose parts are drawn. `without`: paths or ids to leave out."""
 
-    source: LabelSource
-    out: Path
-    draw: ClassDraw = ClassDraw()
+    given: LabelledSettings
     without: frozenset[str] = frozenset()
-    workers: int = 4
     files: Sequence[Path] = ()
     classes: dict[str, int] = field(default_factory=dict)
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:
         """Pairs, and the list of pictures where there is no gallery yet."""
-        key = "id" if self.source.is_gallery else "file_name"
+        key = "id" if is_gallery(self.given) else "file_name"
         pairs = {CAPTIONS: (key, "asked_with", "label"), WITHOUT_PAIR: LOST_COLUMNS}
-        return pairs if self.source.is_gallery else {PICTURES: (key, "label"), **pairs}
+        return pairs if is_gallery(self.given) else {PICTURES: (key, "label"), **pairs}
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The draw and where the labels come from."""
-        place = {name: None if value is None else str(value) for name, value in vars(self.source).items()}
-        absolute = {name: str(Path(place[name] or "").absolute()) for name in ("place", "images") if place[name]}
-        return {**asdict(self.draw), **place, **absolute, "without": digest(self.without)}
+        given = self.given
+        draw = {name: getattr(given, name) for name in ("count", "per_class", "partners", "held_out", "seed")}
+        images = None if given.images is None else str(given.images.absolute())
+        place = {"place": str(given.place.absolute()), "column": given.label, "images": images, "split": given.split}
+        return {**draw, **place, "without": digest(self.without)}
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """The pairs of one part, class by class."""
         side, number = file.parts
-        drawn = f"SELECT name, label, hashes FROM {parquet(self.out / 'drawn.parquet')}"
+        drawn = f"SELECT name, label, hashes FROM {parquet(self.given.out / 'drawn.parquet')}"
         where = f"WHERE side = {quoted(side)} AND part = {int(number)} ORDER BY label_key, label, name_key"
-        with opened(self.out / ".reading", 0.5) as tables:
+        with opened(self.given.out / ".reading", 0.5) as tables:
             rows = chain.from_iterable(batch.to_pylist() for batch in tables.batches(f"{drawn} {where}", ROWS))
-            hashed = ordered_map(_hashed, rows, self.workers, 4 * self.workers)
+            hashed = ordered_map(_hashed, rows, self.given.workers, 4 * self.given.workers)
             for label, pictures in groupby(hashed, lambda one: one.label):
-                yield from self._pairs(self.out / file, label, list(pictures))
+                yield from self._pairs(self.given.out / file, label, list(pictures))
 
     def _pairs(self, part: Path, label: str, pictures: list[_Hashed]) -> Iterator[PairRow | LeftOut]:
         """Each picture of a class asks for others, the next ones in the order of the draw."""
@@ -137,7 +122,7 @@ class LabelledSet:
             return
         key = self.columns[CAPTIONS][0]
         names = [one.name if key == "id" else relative_path(Path(one.name), part) for one in whole]
-        for at, partners in enumerate(partners_of([one.hashes for one in whole], self.draw.partners)):
+        for at, partners in enumerate(partners_of([one.hashes for one in whole], self.given.partners)):
             if not partners:
                 yield _without_pair(whole[at], ALL_COPIES)
             elif PICTURES in self.columns:
@@ -151,11 +136,11 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
 
     Raises `UsageError` for a folder with other pairs, `NothingFound` if no class has two pictures.
     """
-    read = source.source.read
-    begin_folder(source.out, {"of": "labelled", **source.settings})
-    with opened(source.out / ".drawing", 1.0) as tables:
-        if not (source.out / "labels.parquet").is_file():
-            with new_table(source.out / "labels.parquet", _LABELS, ROWS) as add:
+    out, read = source.given.out, reader(source.given)
+    begin_folder(out, {"of": "labelled", **source.settings})
+    with opened(out / ".drawing", 1.0) as tables:
+        if not (out / "labels.parquet").is_file():
+            with new_table(out / "labels.parquet", _LABELS, ROWS) as add:
                 for number, one in enumerate(read()):
                     if number % ROWS == 0:
                         tell("labels", number, 0)
@@ -163,23 +148,23 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
                         add({"name": one.name, "there": False, "reason": LEFT_OUT})
                     else:
                         add({"there": False, **vars(one)})
-        if not (source.out / "drawn.parquet").is_file():
+        if not (out / "drawn.parquet").is_file():
             _draw(tables, source)
-        sides = tables.rows(f"SELECT DISTINCT side, part FROM {parquet(source.out / 'drawn.parquet')} ORDER BY ALL")
+        sides = tables.rows(f"SELECT DISTINCT side, part FROM {parquet(out / 'drawn.parquet')} ORDER BY ALL")
         source.classes = dict(
-            tables.rows(f"SELECT side, count(DISTINCT label) FROM {parquet(source.out / 'drawn.parquet')} GROUP BY 1")
+            tables.rows(f"SELECT side, count(DISTINCT label) FROM {parquet(out / 'drawn.parquet')} GROUP BY 1")
         )
         lost = tables.rows(
-            f"SELECT reason, count(*), min(name) FROM {parquet(source.out / 'left_out.parquet')} GROUP BY 1 ORDER BY 1"
+            f"SELECT reason, count(*), min(name) FROM {parquet(out / 'left_out.parquet')} GROUP BY 1 ORDER BY 1"
         )
     if not sides:
         raise NothingFound(
-            f"{source.source.place} has no class of two pictures or more, as {source.out / 'left_out.parquet'} says "
+            f"{source.given.place} has no class of two pictures or more, as {out / 'left_out.parquet'} says "
             "picture by picture; try again into a new folder"
         )
     names = [Path(side) / f"{part:05d}" for side, part in sides]
-    made = fill_parts(source, {name: source.out / name for name in names}, tell)
-    without_pair = filter(Path.is_file, (source.out / name / WITHOUT_PAIR for name in names))  # older parts have none
+    made = fill_parts(source, {name: out / name for name in names}, tell)
+    without_pair = filter(Path.is_file, (out / name / WITHOUT_PAIR for name in names))  # older parts have none
     lost += [(row["reason"], 1, row["name"]) for table in without_pair for _, row in rows_of(table)]
     for reason, count, name in lost:
         made.left_out[reason] += count
@@ -218,8 +203,8 @@ def _draw(tables: Tables, source: LabelledSet) -> None:
     A key of MD5 over seed and name stands for chance: the same on every machine, whatever the order of the files and
     wherever their folder lies.
     """
-    out, draw = source.out, source.draw
-    folder = quoted(str(source.source.root.absolute()) + os.sep)
+    out, draw = source.given.out, source.given
+    folder = quoted(str(root_folder(draw).absolute()) + os.sep)
 
     def key(what: str, column: str) -> str:
         return f"md5('{draw.seed}\x1f{what}\x1f' || {column})"
@@ -255,7 +240,7 @@ def _draw(tables: Tables, source: LabelledSet) -> None:
     tables.write(f"{drawn} ORDER BY side, part, label_key, label, name_key", out / "drawn.parquet")
 
 
-def _reasons(draw: ClassDraw) -> str:
+def _reasons(draw: LabelledSettings) -> str:
     """Pictures that are not drawn, with their labels and the reason, as a query."""
     why = f"""CASE WHEN g.pictures = 1 THEN {quoted(ALONE)} WHEN s.label IS NULL THEN {quoted(BEYOND)}
         ELSE {quoted(FULL)} END"""

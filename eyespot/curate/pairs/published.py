@@ -15,7 +15,7 @@ that is drawn. (QuARI, section 4: 5M drawn, 500k captioned.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, TO_CAPTION, LeftOut, PairRow, digest
 from eyespot.curate.templates import Templates
+from eyespot.kernels.kmeans import GOLDEN, mixed
 from eyespot.photos.json_lists import lists_of
 from eyespot.runs import rmir
 from eyespot.storage.systems import relative_path
@@ -148,26 +149,20 @@ PENDING = 1 << 20  # keys that wait to be sorted in, at least
 Keys = NDArray[np.uint64]
 
 
-@dataclass(frozen=True)
-class Draw:
-    """How many photos, how many of them somebody is to caption, and the lot."""
-
-    count: int = 5_000_000
-    captioned: int = 500_000
-    seed: int = 0
-
-
 @dataclass
 class BioTrove:
     """Parquet files of metadata, and the folder where the photos are or will be as `PHOTO_ID.jpg`.
 
-    The photos to caption are listed in a table of their own; the others get a sentence made of their labels.
+    Of `count` photos that the seed draws, `captioned` are listed in a table of their own, for somebody to caption; the
+    others get a sentence made of their labels.
     """
 
     files: Sequence[Path]
     images: Path
     out: Path
-    draw: Draw = Draw()
+    count: int = 5_000_000
+    captioned: int = 500_000
+    seed: int = 0
     without: frozenset[str] = frozenset()
     _drawn: Keys = field(default_factory=lambda: np.zeros(0, np.uint64), init=False, repr=False)  # ascending
     _taken: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool), init=False, repr=False)
@@ -183,7 +178,7 @@ class BioTrove:
         """The draw, the files drawn from, and where the photos lie."""
         files = digest(f"{file.name} {file.stat().st_size}" for file in self.files if file.is_file())
         places = {"files": files, "images": str(self.images.absolute()), "without": digest(self.without)}
-        return {**asdict(self.draw), **places}
+        return {"count": self.count, "captioned": self.captioned, "seed": self.seed, **places}
 
     def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Draw among all photos; those of parts made before are taken. Raises `NothingFound` if there is no photo."""
@@ -192,7 +187,7 @@ class BioTrove:
             tell("files drawn from", at, len(self.files))
             for numbers in _numbers(file):
                 without = np.array([int(one) for one in self.without if one.isdigit()], np.int64)
-                keys = mixed(numbers[~np.isin(numbers, without)], self.draw.seed)
+                keys = keys_of(numbers[~np.isin(numbers, without)], self.seed)
                 waiting.append(keys)
                 if sum(map(len, waiting)) >= 2 * max(len(waiting[0]), PENDING):
                     waiting = [self._lowest(waiting)]
@@ -202,11 +197,11 @@ class BioTrove:
             raise NothingFound(f"{self.files[0]} has no photo to draw")
         for part in done:
             for numbers in _numbers(part / PICTURES):
-                at_once, _ = self._places(mixed(numbers, self.draw.seed))
+                at_once, _ = self._places(keys_of(numbers, self.seed))
                 self._taken[at_once] = True
 
     def _lowest(self, keys: Sequence[Keys]) -> Keys:
-        return np.unique(np.concatenate(keys))[: self.draw.count]
+        return np.unique(np.concatenate(keys))[: self.count]
 
     def _places(self, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Where keys stand, or would stand, among the drawn, and which of them are; both (n,)."""
@@ -218,10 +213,10 @@ class BioTrove:
         folder = relative_path(self.images, self.out / file.stem)
         with opened_parquet(file) as opened:
             names = [name for name in LABELS if name in opened.schema_arrow.names]
-            templates = Templates.over(names, {}, seed=self.draw.seed)
+            templates = Templates.over(names, {}, seed=self.seed)
             for batch in _batches(file, opened, names):
                 # The rows of a batch that are drawn and not taken yet, and their places among the drawn
-                keys = mixed(_whole(file, batch.column(ID)), self.draw.seed)
+                keys = keys_of(_whole(file, batch.column(ID)), self.seed)
                 there = np.flatnonzero(batch.column(ID).is_valid().to_numpy(zero_copy_only=False))
                 at, drawn = self._places(keys)
                 fresh = drawn & ~self._taken[at]
@@ -233,7 +228,7 @@ class BioTrove:
                     name = f"{facts[ID]}.jpg"
                     listed = {"file_name": f"{folder}/{name}", **facts}
                     yield PairRow(PICTURES, listed)
-                    if place < self.draw.captioned:
+                    if place < self.captioned:
                         yield PairRow(TO_CAPTION, listed)
                     elif caption := templates.caption({"id": str(facts[ID]), **facts}):
                         yield PairRow(CAPTIONS, {"file_name": name, "caption": caption})
@@ -241,16 +236,10 @@ class BioTrove:
                         yield LeftOut(f"photo {facts[ID]}", "has no label to make a caption of")
 
 
-def mixed(numbers: NDArray[np.int64], seed: int) -> Keys:
-    """A key for each number, (n,): as if drawn at random, and no two numbers have the same.
-
-    Steele, Lea and Flood's SplitMix64, whose state is the number and the seed.
-    """
+def keys_of(numbers: NDArray[np.int64], seed: int) -> Keys:
+    """A key for each number, (n,): as if drawn at random, and no two numbers have the same."""
     start = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    keys = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(keys ^ (keys >> np.uint64(31)))
+    return mixed(numbers.astype(np.uint64) * GOLDEN + start)
 
 
 def _numbers(file: Path) -> Iterator[NDArray[np.int64]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.reports.figures._sheet import (
+from eyespot.reports.figures.sheet import (
     DISTINCT,
     INK,
     MUTED,

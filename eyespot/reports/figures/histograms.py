@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.reports.figures._sheet import INK, PALETTE, bare, house_style, method_style, plain_number, sheet, wrapped
+from eyespot.reports.figures.sheet import INK, PALETTE, bare, house_style, method_style, plain_number, sheet, wrapped
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eyespot.reports.figures._sheet import MUTED, columns_for, house_style, method_style, plain_number, sheet, wrapped
+from eyespot.reports.figures.sheet import MUTED, columns_for, house_style, method_style, plain_number, sheet, wrapped
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

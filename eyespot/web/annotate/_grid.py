@@ -173,8 +173,8 @@ def _stands(at: AnnotationSession, snapshots: Snapshots, query: str, what: str) 
         found = team_standing(store, query, verdicts, agreement.labels(store, query, verdicts))
     seen = set(store.last_judgements(query, who)).union(*verdicts.values())
     every = int(snapshots.current().view.live.sum()) if store.grows(query) else found.listed
-    running, number = auditing.under_way(store, query), store.audit_number(query)
-    people, joinable = [] if number is None else store.auditors(number), None
+    running, last = auditing.under_way(store, query), store.last_audit(query)
+    people, joinable = [] if last is None else store.auditors(last[0]), None
     if running is not None and who not in people:  # an audit that is under way without this person
         joinable = {"people": people, "size": running.size, "done": running.done}
     return {**found.as_json(), "in_a_row": IN_A_ROW, "joinable": joinable, "rest": max(every - len(seen), 0)}

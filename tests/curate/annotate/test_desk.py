@@ -137,7 +137,7 @@ def test_a_query_without_marks_is_removed_with_its_list(at: AnnotationStore) -> 
     at.remove("q")
     assert at.queries() == {}
     at.take_in([AnnotationQuery("q", "a stork", {})])
-    assert at.photos("q") == [] and at.audit("q", "ada") is None and at.stamp("q") != before
+    assert at.photos("q") == [] and at.last_audit("q", "ada") is None and at.stamp("q") != before
 
 
 def test_a_query_with_marks_stays_and_one_that_fails_the_intake_is_left_out(at: AnnotationStore) -> None:

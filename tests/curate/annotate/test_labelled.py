@@ -84,7 +84,7 @@ def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> N
         at.keep_audit("q", ["ada"], drawn._replace(rest=400), before=0, listed=0)
     with raises(UsageError):  # before the first is labelled nobody chooses between audits
         draw(at, "q", "ada", plan=Plan(100))
-    assert (at.audits("q"), at.audit("q", "ada")) == (1, drawn)
+    assert (at.audits("q"), at.last_audit("q", "ada")) == (1, (1, drawn))
 
 
 def test_what_is_labelled_after_the_audit_no_longer_remains(at: AnnotationStore) -> None:

@@ -17,7 +17,7 @@ from eyespot.curate.annotate import agreement, auditing, export, shared_list
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.progress import TEAM, descent, standing
 from eyespot.curate.annotate.team_store import OWN_DISPUTES, Unit, is_twice, write_flags
-from eyespot.curate.inat.settings import PHOTOS, listed
+from eyespot.curate.inat.licences import PHOTOS, listed
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises

@@ -6,13 +6,15 @@ import csv
 import gzip
 import math
 import random
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eyespot.curate.inat.curating import foretell
-from eyespot.curate.inat.settings import CollectionSettings, PictureSettings, Positions, Sampling, Species, years_of
+from eyespot.curate.inat.licences import years_of
+from eyespot.settings import SettingsConflict
+from eyespot.settings.build import InatSettings
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.inat import GENUS, TIT, coco, collect, curated, dropped, export, photo, seen, silent, species
@@ -96,7 +98,7 @@ def test_of_photos_at_one_position_that_of_the_lowest_number_stands_for_the_obse
     """Enough of them that the rows come out of a join in another order than they went in."""
     ids = [f"o{number}" for number in range(20_000)]
     photos = [photo(id, 3 * at + turn, position=None) for turn in (2, 0, 1) for at, id in enumerate(ids)]
-    collect(tmp_path, list(map(seen, ids)), photos, sampling=Sampling(cap=len(ids)))
+    collect(tmp_path, list(map(seen, ids)), photos, cap=len(ids))
     assert chosen(tmp_path / "out") == {id: f"photo-{3 * at}" for at, id in enumerate(ids)}
 
 
@@ -111,7 +113,7 @@ def test_the_order_of_lines_changes_nothing(tmp_path: Path) -> None:
     ]
     found = []
     for turn in range(3):
-        done = collect(tmp_path / str(turn), observations, photos, sampling=Sampling(cap=40))
+        done = collect(tmp_path / str(turn), observations, photos, cap=40)
         found.append((chosen(tmp_path / str(turn) / "out"), dropped(done)))
         random.Random(turn).shuffle(observations)
         random.Random(turn).shuffle(photos)
@@ -121,7 +123,7 @@ def test_the_order_of_lines_changes_nothing(tmp_path: Path) -> None:
 def test_flagged_photos_are_on_no_list_before_they_are_fetched_and_other_names_are_told(tmp_path: Path) -> None:
     place = export(tmp_path / "export", list(map(seen, ("good", "bad"))))
     (tmp_path / "flagged.csv").write_text("photo\nPHOTO-1\nelsewhere\n")
-    done = curated(place, tmp_path / "out", pictures=PictureSettings(flagged=tmp_path / "flagged.csv"))
+    done = curated(place, tmp_path / "out", flagged=tmp_path / "flagged.csv")
 
     assert chosen(tmp_path / "out") == {"good": "photo-0"} and "/1/" not in (tmp_path / "out/download.csv").read_text()
     assert dropped(done)["pictures"] == {"flagged by annotators": 1} and done.pictures == 1
@@ -158,7 +160,7 @@ def test_the_card_opens_with_checks(tmp_path: Path) -> None:
     """Nobody saw the pictures, no taxon to coarsen is one of the species; all else is as it should be."""
     (tmp_path / "list.csv").write_text("name\nPasser domesticus\nParus major\n")
     (tmp_path / "hidden.txt").write_text("Parus majr\n")
-    how = {"species": Species(tmp_path / "list.csv"), "positions": Positions(tmp_path / "hidden.txt")}
+    how = {"targets": tmp_path / "list.csv", "coarsen": tmp_path / "hidden.txt"}
     collect(tmp_path, [seen("a"), seen("b", taxon_id=TIT)], **how)
     assert checks(tmp_path / "out") == {
         "Pictures": "red",
@@ -180,7 +182,7 @@ def test_lines_that_are_no_rows_are_told(tmp_path: Path) -> None:
 
 def test_only_species_of_the_list_and_the_report_of_the_unmapped(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("id,name\n4,Parus major\n5,Corvus corax\n")
-    done = collect(tmp_path, [seen("a"), seen("b", taxon_id=TIT)], species=Species(tmp_path / "list.csv"))
+    done = collect(tmp_path, [seen("a"), seen("b", taxon_id=TIT)], targets=tmp_path / "list.csv")
     assert dropped(done)["aligned"] == {"not in the target taxonomy": 1}
     report = [(row["name"], row["how"], row["pictures"]) for row in rows(tmp_path / "out" / "taxonomy.csv")]
     assert report == [("Parus major", "same name", "1"), ("Corvus corax", "", "0")]
@@ -203,8 +205,8 @@ def test_what_may_be_several_species_after_a_split_is_left_out(tmp_path: Path) -
     (tmp_path / "list.csv").write_text("name\nLarus argentatus\nLarus alter\n")
     (tmp_path / "map.csv").write_text("old,new,kind\n100,200,split\n100,201,split\n")
     observations = [seen("old", taxon_id="100"), seen("new", taxon_id="200")]
-    how = Species(tmp_path / "list.csv", tmp_path / "map.csv")
-    done = collect(tmp_path, observations, None, [*taxa, species("201", "Larus alter")], species=how)
+    how = {"targets": tmp_path / "list.csv", "mapping": tmp_path / "map.csv"}
+    done = collect(tmp_path, observations, None, [*taxa, species("201", "Larus alter")], **how)
     assert dropped(done)["aligned"] == {"one of several target species (a split or merge)": 1}
     assert species_seen(tmp_path / "out") == {"new": "Larus argentatus"}
 
@@ -212,7 +214,7 @@ def test_what_may_be_several_species_after_a_split_is_left_out(tmp_path: Path) -
 def test_hidden_taxa_and_poor_positions_are_coarsened_without_a_group(tmp_path: Path) -> None:
     (tmp_path / "hidden.csv").write_text("Scientific Name\nparus major\nParsu major\n")
     observations = [seen("tit", taxon_id=TIT), seen("poor", positional_accuracy=30_000), seen("sharp", latitude=50.01)]
-    (note,) = collect(tmp_path, observations, positions=Positions(tmp_path / "hidden.csv")).notes
+    (note,) = collect(tmp_path, observations, coarsen=tmp_path / "hidden.csv").notes
     images = {one["observation"]: one for one in coco(tmp_path / "out")["images"]}
     assert note.endswith(": Parsu major")
     assert [images[id]["coarsened"] for id in ("tit", "poor", "sharp")] == [True, True, False]
@@ -223,11 +225,11 @@ def test_hidden_taxa_and_poor_positions_are_coarsened_without_a_group(tmp_path: 
 
 def test_a_list_that_hides_nothing_is_refused_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "hidden.csv").write_text("bird\nParus major\n")
-    place, settings = export(tmp_path / "export", [seen("a")]), {"positions": Positions(tmp_path / "hidden.csv")}
+    place, settings = export(tmp_path / "export", [seen("a")]), {"coarsen": tmp_path / "hidden.csv"}
     with raises(UsageError):
         curated(place, tmp_path / "out", **settings)
     with raises(UsageError):
-        foretell(place, CollectionSettings(**settings), 1, silent)
+        foretell(InatSettings.read(export=place, **settings), silent)
     assert not (tmp_path / "out").exists()
 
 
@@ -242,7 +244,7 @@ def test_what_to_fetch_and_whom_to_name(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_card_has_funnel_and_licences(tmp_path: Path) -> None:
-    collect(tmp_path, [seen(str(at), longitude=8.0 + at) for at in range(5)], sampling=Sampling(cap=3))
+    collect(tmp_path, [seen(str(at), longitude=8.0 + at) for at in range(5)], cap=3)
     text = (tmp_path / "out" / "card.md").read_text()
     assert "over the cap of its species" in text and "CC BY 4.0" in text
     funnel = {(one["step"], one["what"]): one["observations"] for one in rows(tmp_path / "out" / "funnel.csv")}
@@ -250,22 +252,20 @@ def test_the_card_has_funnel_and_licences(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    "settings",
     [
-        lambda: PictureSettings(checks=("smell",)),
-        lambda: PictureSettings(side=2),
-        lambda: PictureSettings(face=math.nan),
-        lambda: Sampling(within="genus"),
-        lambda: Sampling(cap=0),
-        lambda: Sampling(space_km=math.nan),
-        lambda: Positions(limit=math.nan),
-        lambda: Positions(degrees=0),
-        lambda: years_of("2023-2021"),
+        *({"check": "smell"}, {"side": 2}, {"face": math.nan}, {"groups": "genus"}, {"cap": 0}, {"space_km": math.nan}),
+        *({"accuracy": math.nan}, {"coarse_degrees": 0}, {"sample": 0}),
     ],
 )
-def test_settings_without_sense_are_refused(make: Callable[[], object]) -> None:
+def test_settings_without_sense_are_refused(settings: dict[str, Any]) -> None:
+    with raises(SettingsConflict):
+        InatSettings.read(export="export", **settings)
+
+
+def test_years_that_are_none_are_refused() -> None:
     with raises(UsageError):
-        make()
+        years_of("2023-2021")
 
 
 @pytest.mark.parametrize("name", ["taxa.csv.gz", "observations.csv.gz"])

@@ -22,7 +22,6 @@ from eyespot.curate.inat.sampling import (
     round_robin,
     spread,
 )
-from eyespot.curate.inat.settings import Positions, Sampling
 from eyespot.curate.inat.taxonomy import (
     Change,
     Route,
@@ -32,6 +31,7 @@ from eyespot.curate.inat.taxonomy import (
     read_changes,
     read_targets,
 )
+from eyespot.settings.build import InatSettings
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
@@ -39,6 +39,10 @@ from tests.worlds.inat import great_circle
 from tests.worlds.slow_inat import slow_groups, slow_turns
 
 DEGREE = math.radians(1) * RADIUS  # kilometres of a degree of latitude
+
+
+def sampling(**settings: int) -> InatSettings:
+    return InatSettings.read(export="export", **settings)
 
 
 def together(places: list[tuple[float, float]], days: list[int] | None = None, km: float = 10.0) -> list[int]:
@@ -127,18 +131,18 @@ def candidates(count: int, seed: int = 0, **more: object) -> SpeciesObservations
 
 def test_never_more_than_the_cap_and_never_fewer_than_there_are_and_no_more_clusters_than_asked_for() -> None:
     for count in (1, 5, 9, 10, 11, 400):
-        turns = draw(3, candidates(count), Sampling(cap=10)).turn
+        turns = draw(3, candidates(count), sampling(cap=10)).turn
         assert sorted(turns[turns >= 0].tolist()) == list(range(min(count, 10)))
     for clusters in (1, 3, 50):
-        assert draw(0, candidates(200), Sampling(cap=10, clusters=clusters)).cluster.max() < clusters
+        assert draw(0, candidates(200), sampling(cap=10, clusters=clusters)).cluster.max() < clusters
 
 
 def test_the_same_seed_draws_the_same_in_any_order_of_rows() -> None:
     of = candidates(300)
     order = np.argsort(of.mark)
     of = SpeciesObservations(**{name: column[order] for name, column in vars(of).items()})
-    first, again = (draw(1, of, Sampling(cap=50, seed=7)).turn for _ in range(2))
-    other = draw(1, of, Sampling(cap=50, seed=8)).turn
+    first, again = (draw(1, of, sampling(cap=50, seed=7)).turn for _ in range(2))
+    other = draw(1, of, sampling(cap=50, seed=8)).turn
     assert (first == again).all() and (first != other).any()
 
 
@@ -153,7 +157,7 @@ def test_lots_are_the_same_on_every_machine() -> None:
 )
 def test_far_places_and_seasons_come_before_a_crowd_s_second(apart: dict[str, np.ndarray]) -> None:
     crowd = {"latitude": np.full(100, 50.0), "longitude": np.full(100, 8.0), "day": np.full(100, 18_000)}
-    turns = draw(0, candidates(100, **(crowd | apart)), Sampling(cap=2)).turn
+    turns = draw(0, candidates(100, **(crowd | apart)), sampling(cap=2)).turn
     assert turns[99] >= 0 and (turns >= 0).sum() == 2
 
 
@@ -182,7 +186,7 @@ def test_the_draw_is_wider_spread_than_one_by_lot() -> None:
     latitude = np.r_[np.random.default_rng(1).normal(50, 0.2, 900), np.random.default_rng(2).uniform(-50, 60, 100)]
     longitude = np.r_[np.random.default_rng(3).normal(8, 0.2, 900), np.random.default_rng(4).uniform(-180, 180, 100)]
     of = candidates(1000, latitude=latitude, longitude=longitude)
-    taken = draw(0, of, Sampling(cap=100)).turn >= 0
+    taken = draw(0, of, sampling(cap=100)).turn >= 0
     assert (np.abs(longitude[taken] - 8) > 2).sum() > 50  # by lot: about 10
     assert taken.sum() == 100
 
@@ -307,7 +311,7 @@ def test_a_mapping_is_read_under_the_names_people_use(tmp_path: Path) -> None:
 # -- positions that are told, and names of files that lead nowhere else -------------------------------------------
 
 
-HOW = Positions()
+HOW = sampling()
 
 
 def values(latitude: float, longitude: float, accuracy: float | None) -> tuple[object, ...]:

@@ -14,13 +14,12 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.curate.inat.curating import Curated, curate
+from eyespot.curate.inat.curating import Curated
 from eyespot.curate.inat.pictures import Faces, empty, model_file, spectrogram, views
-from eyespot.curate.inat.settings import CollectionSettings, ObservationFilter, PictureSettings, Sampling, Species
 from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.sources import root_of, scan
 from eyespot.pipelines.human_review import Queue
-from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictures, seen, silent
+from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictures, seen
 from tests.worlds.inat_export import make
 from tests.worlds.outside import loaded
 
@@ -50,7 +49,7 @@ def collection(
     world: Path, photos: str = "photos", checks: tuple[str, ...] = ("decode", "empty"), **how: Any
 ) -> Curated:
     """The collection in `out` with the photos of a folder."""
-    return curated(world / "export", world / "out", pictures=PictureSettings(world / photos, checks, **how))
+    return curated(world / "export", world / "out", photos=world / photos, check=checks, **how)
 
 
 def decide(world: Path, choice: str) -> None:
@@ -156,16 +155,16 @@ def test_what_annotators_flag_goes_however_it_is_named_and_comes_back(photograph
 
 @pytest.mark.long
 def test_pictures_that_the_list_no_longer_names_are_removed(photographed: Path) -> None:
-    out, how = photographed / "out", PictureSettings(photographed / "photos", ("decode",))
+    out, how = photographed / "out", {"photos": photographed / "photos", "check": ("decode",)}
     photos = [photo(id, at, license="CC0" if at == 1 else "CC-BY") for at, id in enumerate(("good", "placed"))]
     place = export(photographed / "export", [seen("good"), seen("placed", taxon_id=TIT)], photos)
-    assert curated(place, out, pictures=how).pictures == 2
+    assert curated(place, out, **how).pictures == 2
     (out / "train" / "notes.txt").write_text("mine")
-    assert curated(place, out, wanted=ObservationFilter(licences=("CC0",)), pictures=how).pictures == 1
+    assert curated(place, out, licence="CC0", **how).pictures == 1
     left = {path.relative_to(out).as_posix() for path in (out / "train").rglob("*")}
     (one,) = coco(out)["images"]
     assert left == {"train/notes.txt", "train/metadata.parquet", one["file_name"], one["file_name"].rpartition("/")[0]}
-    assert curated(place, out, pictures=how).pictures == 2 == len(files(photographed))
+    assert curated(place, out, **how).pictures == 2 == len(files(photographed))
 
 
 @pytest.mark.long
@@ -264,13 +263,11 @@ def test_animals_and_plain_colours_have_no_face() -> None:
 # -- what is finished stays; what changed is done again with what hangs on it; a kill costs one stage at most -----
 
 
-def settings(place: Path) -> CollectionSettings:
-    return CollectionSettings(species=Species(place / "targets.csv", place / "mapping.csv"), sampling=Sampling(cap=100))
-
-
 def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
     planted = make(tmp_path / "export", 2000)
-    done = curate(tmp_path / "export", tmp_path / "out", settings(tmp_path / "export"), silent)
+    place = tmp_path / "export"
+    lists = {"targets": place / "targets.csv", "mapping": place / "mapping.csv"}
+    done = curated(place, tmp_path / "out", cap=100, **lists)
     counts = {reason: count for one in done.steps for reason, count in one["dropped"].items()}
     assert counts["no date"] == planted.faults["day"] and counts["no position"] == planted.faults["position"]
     assert counts["another year"] == planted.faults["year"]
@@ -282,7 +279,7 @@ def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_an_export_that_changed_is_read_again(tmp_path: Path) -> None:
     place = export(tmp_path / "export", [seen("a")])
-    curate(place, tmp_path / "out", CollectionSettings(), silent)
+    curated(place, tmp_path / "out")
     export(place, [seen("a"), seen("b")])
-    done = curate(place, tmp_path / "out", CollectionSettings(), silent)
+    done = curated(place, tmp_path / "out")
     assert done.pictures == 2 and all(one["ran"] for one in done.steps)

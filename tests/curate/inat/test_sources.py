@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot.curate.inat.curating import Curated
-from eyespot.curate.inat.settings import (
+from eyespot.curate.inat.licences import (
     COPYABLE,
     KINDS,
     PHOTOS,
     TAXA,
     Licence,
-    PictureSettings,
     checked,
     licence_of,
     listed,
@@ -153,11 +152,11 @@ def addresses(folder: Path, **settings: Any) -> Curated:
     )
 
 
-def photos_at_hand(folder: Path, names: Sequence[str]) -> dict[str, PictureSettings]:
+def photos_at_hand(folder: Path, names: Sequence[str]) -> dict[str, Any]:
     for name, picture in zip(names, pictures(), strict=False):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(picture.read_bytes())
-    return {"pictures": PictureSettings(folder, ("decode",))}
+    return {"photos": folder, "check": "decode"}
 
 
 def test_one_file_is_not_the_picture_of_every_address_that_ends_like_it(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +21,18 @@ from eyespot.adapters.quari.files import arrays_in
 from eyespot.adapters.quari.training.data import Pairs
 from eyespot.types import NothingFound, UsageError
 
+Tell: TypeAlias = Callable[[str], object]  # a warning
+
 TEXTS, IMAGES, IMAGE_ID = "text_embedding", "image_embedding", "image_id"
 TENSORS, TENSOR_FILE = (".pt", ".pth"), "a .pt of vectors"
 
 
-@dataclass(frozen=True, eq=False)
-class PairsRead:
-    """Pairs, and the warnings that come with them."""
-
-    pairs: Pairs
-    notes: list[str]
-
-
-def read_pairs(place: Path) -> PairsRead:
-    """The pairs of a file or folder; `UsageError` if it holds none in a layout that is known."""
+def read_pairs(place: Path, tell: Tell = lambda _: None) -> Pairs:
+    """The pairs of a file or folder; `UsageError` if it holds none in a layout that is known. `tell` gets warnings."""
     if not place.exists():
         raise UsageError(f"there is nothing at {place}; name a file or folder of pairs")
-    found = _folder(place) if place.is_dir() else _together(place, [place])
-    if not len(found.pairs):
+    found = _folder(place, tell) if place.is_dir() else _together(place, [place], tell)
+    if not len(found):
         raise NothingFound(f"{place} holds no pair of a text and an image")
     return found
 
@@ -50,7 +43,7 @@ def read_images(place: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
         return read_vectors(place), None
     if place.is_file() and place.suffix in TENSORS and isinstance(array := arrays_in(place, TENSOR_FILE), np.ndarray):
         return _rows(place, array), None
-    pairs = read_pairs(place).pairs
+    pairs = read_pairs(place)
     return pairs.images, pairs.ids
 
 
@@ -68,7 +61,7 @@ def _rows(path: Path, array: Any) -> NDArray[Any]:
 # -- folders ------------------------------------------------------------------------------------------------
 
 
-def _folder(place: Path) -> PairsRead:
+def _folder(place: Path, tell: Tell) -> Pairs:
     if (place / "img_emb").is_dir() and (place / "text_emb").is_dir():
         texts, images = (sorted((place / name).glob("*.npy"), key=_natural) for name in ("text_emb", "img_emb"))
         if len(texts) != len(images):
@@ -76,8 +69,7 @@ def _folder(place: Path) -> PairsRead:
                 f"{place} has {len(texts)} parts of texts and {len(images)} of images; fetch what is missing"
             )
         both = [(read_vectors(text), read_vectors(image)) for text, image in zip(texts, images, strict=True)]
-        clip_retrieval = _joined([_pairs(place, {"texts": text, "images": image}) for text, image in both])
-        return PairsRead(clip_retrieval, [])
+        return _joined([_pairs(place, {"texts": text, "images": image}) for text, image in both])
     # Files of one array each, by what they hold; nothing unless there are both texts and images
     names = [(name, place / f"{name}{end}") for name in ("texts", "images", "of") for end in (*TENSORS, ".npy")]
     found = {name: path for name, path in names if path.is_file()}
@@ -88,27 +80,23 @@ def _folder(place: Path) -> PairsRead:
             arrays["of"] = arrays_in(of, TENSOR_FILE) if of.suffix in TENSORS else np.array(_mapped(of))
         if (ids := place / "ids.txt").is_file():
             arrays["ids"] = ids.read_text(encoding="utf-8").splitlines()
-        return PairsRead(_pairs(place, arrays), [])
+        return _pairs(place, arrays)
     for suffix in (".parquet", ".npz", ".pt"):
         if files := sorted(place.glob(f"*{suffix}"), key=_natural):
-            return _together(place, files)
+            return _together(place, files, tell)
     raise UsageError(
         f"{place} holds no pairs; expected texts.npy and images.npy, .pt, .npz or .parquet files, "
         "img_emb and text_emb of clip-retrieval, or a gallery"
     )
 
 
-def _together(place: Path, files: Sequence[Path]) -> PairsRead:
-    parts, notes = [], []
+def _together(place: Path, files: Sequence[Path], tell: Tell) -> Pairs:
+    parts = []
     for path in files:
         if path.suffix not in READERS:
             raise UsageError(f"{path} is not a file of pairs; known are: {', '.join(READERS)}")
-        found = READERS[path.suffix](path)
-        parts.append(found.pairs)
-        notes += found.notes
-    if not parts:
-        raise NothingFound(f"{place} holds no pair of a text and an image")
-    return PairsRead(_joined(parts), notes)
+        parts.append(READERS[path.suffix](path, tell))
+    return _joined(parts)
 
 
 def _joined(parts: Sequence[Pairs]) -> Pairs:
@@ -150,19 +138,19 @@ def _pairs(path: Path, arrays: Mapping[str, Any]) -> Pairs:
     return Pairs(texts, images, of.astype(np.int64), ids)
 
 
-def _npz(path: Path) -> PairsRead:
+def _npz(path: Path, _tell: Tell) -> Pairs:
     try:
         with np.load(path, allow_pickle=False) as file:
-            return PairsRead(_pairs(path, {name: file[name] for name in file.files}), [])
+            return _pairs(path, {name: file[name] for name in file.files})
     except (OSError, ValueError, EOFError) as error:
         raise UsageError(f"{path} cannot be read ({error}); save it with numpy.savez") from None
 
 
-def _pt(path: Path) -> PairsRead:
+def _pt(path: Path, _tell: Tell) -> Pairs:
     contents = arrays_in(path, TENSOR_FILE)
     if not isinstance(contents, dict):
         raise UsageError(f"{path} is not a mapping with texts and images")
-    return PairsRead(_pairs(path, contents), [])
+    return _pairs(path, contents)
 
 
 def _mapped(path: Path) -> NDArray[Any]:
@@ -173,7 +161,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         raise UsageError(f"{path} is not an .npy file of numbers ({error}); save the vectors with numpy.save") from None
 
 
-def _parquet(path: Path) -> PairsRead:
+def _parquet(path: Path, tell: Tell) -> Pairs:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -185,10 +173,11 @@ def _parquet(path: Path) -> PairsRead:
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"{path} cannot be read ({error}); write it again") from None
     whole = table.drop_null()
-    notes = [f"{path}: {table.num_rows - whole.num_rows} rows lack a vector"] if len(whole) < len(table) else []
+    if len(whole) < len(table):
+        tell(f"{path}: {table.num_rows - whole.num_rows} rows lack a vector")
     ids = [str(one) for one in whole[IMAGE_ID].to_pylist()] if IMAGE_ID in names else None
     texts, images = (_listed(path, name, whole[name]) for name in (TEXTS, IMAGES))
-    return PairsRead(_pairs(path, {"texts": texts, "images": images, "ids": ids}), notes)
+    return _pairs(path, {"texts": texts, "images": images, "ids": ids})
 
 
 def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
@@ -206,4 +195,9 @@ def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
     return rows
 
 
-READERS: Mapping[str, Callable[[Path], PairsRead]] = {".npz": _npz, ".pt": _pt, ".pth": _pt, ".parquet": _parquet}
+READERS: Mapping[str, Callable[[Path, Tell], Pairs]] = {
+    ".npz": _npz,
+    ".pt": _pt,
+    ".pth": _pt,
+    ".parquet": _parquet,
+}

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
+from eyespot.settings.train import BackboneSettings
 from eyespot.types import EyespotError, Pixels, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from eyespot.adapters.quari.training.checkpoints import LogPoint
 
+WEIGHT_DECAY, CLIP = 0.1, 1.0
 SCALE = 100.0  # the steepest that CLIP's logits may become
 BEFORE = ("embed", "conv1", "pre_l", "ln_pre", "norm_pre", "token")  # in names of what lies before the first block
 Ids = NDArray[np.int64]
@@ -71,27 +72,6 @@ class FineTuneData(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FineTuneRecipe:
-    """How it is trained. blocks: so many last blocks of each tower and what follows them; None trains all there is."""
-
-    blocks: int | None = None
-    epochs: int = 5
-    batch: int = 64
-    rate: float = 1e-5
-    weight_decay: float = 0.1
-    clip: float = 1.0
-    seed: int = 0
-    checkpoint_every: int = 500
-
-    def __post_init__(self) -> None:
-        for name, low in {"epochs": 1, "batch": 2, "checkpoint_every": 1, "seed": 0, "blocks": 0}.items():
-            if (value := getattr(self, name)) is not None and value < low:
-                raise UsageError(f"{name} of a fine-tuning is {low} or more, not {value}")
-        if not self.rate > 0 or not self.weight_decay >= 0 or not self.clip > 0:
-            raise UsageError("learning rate and clip of a fine-tuning are above 0, weight decay 0 or more")
-
-
-@dataclass(frozen=True)
 class FineTuneResult:
     """How it ended: its steps, the last loss, how many weights were trained, and how often a picture was not read."""
 
@@ -101,7 +81,7 @@ class FineTuneResult:
     unread: int
 
 
-def steps(count: int, recipe: FineTuneRecipe) -> int:
+def steps(count: int, recipe: BackboneSettings) -> int:
     """How many steps so many pairs make; `UsageError` if they fill no batch."""
     if count < recipe.batch:
         raise UsageError(f"{count} pairs fill no batch of {recipe.batch}; give a smaller --batch")
@@ -111,11 +91,10 @@ def steps(count: int, recipe: FineTuneRecipe) -> int:
 def finetune(
     towers: TrainableTowers,
     material: FineTuneData,
-    recipe: FineTuneRecipe,
-    out: Path,
+    recipe: BackboneSettings,
     tell: Callable[[LogPoint, int], None] = lambda _point, _total: None,
 ) -> FineTuneResult:
-    """Train the towers in place, going on from what the folder `out` keeps of an interrupted training.
+    """Train the towers in place, going on from what the folder `recipe.out` has of an interrupted training.
 
     On a CPU the weights are then, to the bit, those of a training in one go. Raises `UsageError` for a folder with
     another training and for fewer pairs than a batch; `EyespotError` if the loss is not a number. Needs [torch].
@@ -126,12 +105,13 @@ def finetune(
     from eyespot.adapters.quari.training import checkpoints
 
     total = steps(len(material.texts), recipe)
-    settings = {name: value for name, value in asdict(recipe).items() if name != "checkpoint_every"}
-    checkpoints.begin(out, {**settings, "pairs": material.fingerprint, "model": digest(towers.model)})
+    settings = {name: getattr(recipe, name) for name in ("blocks", "epochs", "batch", "rate", "seed")}
+    settings |= {"weight_decay": WEIGHT_DECAY, "clip": CLIP}
+    checkpoints.begin(recipe.out, {**settings, "pairs": material.fingerprint, "model": digest(towers.model)})
     with torch.random.fork_rng():
-        tuning = FineTuning(towers, material, recipe, out, total)
+        tuning = FineTuning(towers, material, recipe, total)
         try:
-            checkpoints.run(tuning, out, recipe.checkpoint_every, tell)
+            checkpoints.run(tuning, recipe.out, recipe.checkpoint_every, tell)
         finally:
             towers.model.eval()
     return FineTuneResult(tuning.step, tuning.loss, sum(one.numel() for one in tuning.trained.values()), tuning.unread)
@@ -177,9 +157,7 @@ class FineTuning:
 
     patient = True  # nothing validates it
 
-    def __init__(
-        self, towers: TrainableTowers, material: FineTuneData, recipe: FineTuneRecipe, out: Path, total: int
-    ) -> None:
+    def __init__(self, towers: TrainableTowers, material: FineTuneData, recipe: BackboneSettings, total: int) -> None:
         import torch
 
         from eyespot.adapters.quari.training import checkpoints
@@ -187,9 +165,9 @@ class FineTuning:
         self.towers, self.material, self.recipe, self.total = towers, material, recipe, total
         self.trained = unfreeze(towers.model, recipe.blocks)
         self.device = next(iter(self.trained.values())).device
-        self.optimizer = torch.optim.AdamW(self.trained.values(), recipe.rate, weight_decay=recipe.weight_decay)
+        self.optimizer = torch.optim.AdamW(self.trained.values(), recipe.rate, weight_decay=WEIGHT_DECAY)
         self.step, self.loss, self.unread = 0, float("nan"), 0
-        checkpoints.resume(out, self.device, self._restore)
+        checkpoints.resume(recipe.out, self.device, self._restore)
         towers.model.train()
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -220,7 +198,7 @@ class FineTuning:
         order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.material.texts))
         loss = self._loss(order[batch * self.recipe.batch : (batch + 1) * self.recipe.batch])
         loss.backward()  # type: ignore[no-untyped-call]
-        length = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), self.recipe.clip)
+        length = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), CLIP)
         self.optimizer.step()
         self.step, self.loss = self.step + 1, float(loss.detach())
         return LogPoint(self.step, self.step / per_epoch, self.loss, rate, float(length), None)
