@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
@@ -42,9 +43,6 @@ _INSERT = """INSERT INTO judgements(asked, judge, turn, image, settled, probabil
     ON CONFLICT(asked, judge, turn, image) WHERE settled DO UPDATE SET calls = calls + excluded.calls,
     tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
     money = money + excluded.money WHERE at <> excluded.at"""
-_ASKED = """INSERT INTO asked(query, terms) VALUES (?, ?) ON CONFLICT DO UPDATE SET terms = excluded.terms
-    WHERE terms IS NULL"""
-_JUDGES = "INSERT OR IGNORE INTO judges(judge, prompt) VALUES (?, ?)"
 WITHDRAWN = "withdrawn"  # the failure with which a person takes back what they said of a pair
 _FACTS = """image, probability, grade, reason, confidence, failure, refused, rank, at, calls, tokens_in, tokens_out,
     money"""
@@ -115,7 +113,8 @@ class Judgements:
         self._writing = _opened(path)
         self._reading = _opened(path, settles=False)
         self._looking = Lock()
-        self._writer = ThreadPoolExecutor(1, "judgements")  # a thread that no Ctrl-C ends in the middle of a commit
+        self._waiting: deque[_WriteBatch] = deque()
+        self._writer = ThreadPoolExecutor(1, "judgements")
 
     def close(self) -> None:
         """Finish what is being written and let go of the file."""
@@ -138,38 +137,61 @@ class Judgements:
         for query, digest in digests.items():
             terms = [[term.weight, term.text, None if term.image is None else str(term.image)] for term in query.terms]
             spelled.append((digest, json.dumps(terms)))
-        self._writer.submit(self._write, spelled, [], []).result()
+        self._submit(_WriteBatch(spelled, [])).result()
         return digests
 
     def record(self, judgements: Iterable[Judgement], turn: int = 0) -> None:
-        """Keep judgements, in one commit; they are on the disk when this returns.
+        """Keep judgements; they are on the disk when this returns. Threads that record at once share one commit.
 
         A judge who is asked the same thing several times takes `turn` 0, 1, 2, … Raises `EyespotError` where the disk
         is full or another program holds the file; what was recorded before stays.
         """
-        given = list(judgements)
-        exchanges = [(_owner(one, turn), one.exchanges) for one in given if one.exchanges]
-        self._writer.submit(self._write, [], [_row(one, turn) for one in given], exchanges).result()
+        batch = _WriteBatch([], [])
+        for judgement in judgements:
+            batch.rows.append(_row(judgement, turn))
+            if judgement.exchanges:
+                batch.exchanges.append((_owner(judgement, turn), judgement.exchanges))
+        self._submit(batch).result()
 
-    def _write(
-        self,
-        queries: Sequence[tuple[str, str]],
-        rows: Sequence[tuple[Any, ...]],
-        exchanges: Sequence[tuple[str, Sequence[Exchange]]],
-    ) -> None:
+    def _submit(self, batch: _WriteBatch) -> Future[None]:
+        self._waiting.append(batch)
+        self._writer.submit(self._write_waiting)
+        return batch.done
+
+    def _write_waiting(self) -> None:
+        """All that waits, in one commit: while the disk is busy with it, the next ones gather."""
+        batches = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            with sqlite.whole(self.path), sqlite.transaction(self._writing):
-                for statement, values in (
-                    (_ASKED, queries),
-                    ("INSERT OR IGNORE INTO asked(query) VALUES (?)", dict.fromkeys((row[0],) for row in rows)),
-                    (_JUDGES, dict.fromkeys((row[1], row[2]) for row in rows)),
-                    (_INSERT, rows),
-                ):
-                    self._writing.executemany(statement, values)
-                for owner, several in exchanges:
+            with sqlite.whole(self.path):
+                if batches:
+                    self._write(batches)
+        except BaseException as error:
+            for batch in batches:
+                batch.done.set_exception(_unwritable(self.path, error) if isinstance(error, sqlite3.Error) else error)
+        else:
+            for batch in batches:
+                batch.done.set_result(None)
+
+    def _write(self, batches: Sequence[_WriteBatch]) -> None:
+        queries = [query for batch in batches for query in batch.queries]
+        rows = [row for batch in batches for row in batch.rows]
+        with sqlite.transaction(self._writing):
+            self._writing.executemany(
+                "INSERT INTO asked(query, terms) VALUES (?, ?) ON CONFLICT DO UPDATE SET terms = excluded.terms"
+                " WHERE terms IS NULL",
+                queries,
+            )
+            self._writing.executemany(
+                "INSERT OR IGNORE INTO asked(query) VALUES (?)", dict.fromkeys((row[0],) for row in rows)
+            )
+            self._writing.executemany(
+                "INSERT OR IGNORE INTO judges(judge, prompt) VALUES (?, ?)",
+                dict.fromkeys((row[1], row[2]) for row in rows),
+            )
+            self._writing.executemany(_INSERT, rows)
+            for batch in batches:
+                for owner, several in batch.exchanges:
                     exchange_log.insert(self._writing, owner, several)
-        except sqlite3.Error as error:
-            raise _unwritable(self.path, error) from error
 
     # -- reading --------------------------------------------------------------------------------------------
 
@@ -277,6 +299,15 @@ def _unwritable(path: Path, error: Exception) -> EyespotError:
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
+
+
+class _WriteBatch:
+    """What one caller waits for."""
+
+    def __init__(self, queries: list[tuple[str, str]], rows: list[tuple[Any, ...]]) -> None:
+        self.queries, self.rows = queries, rows
+        self.exchanges: list[tuple[str, Sequence[Exchange]]] = []  # by their owner
+        self.done: Future[None] = Future()
 
 
 def _owner(judgement: Judgement, turn: int) -> str:
