@@ -121,11 +121,22 @@ def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str)
         load(folder)
 
 
-def test_a_tokenizer_that_cannot_be_opened_is_noticed_before_a_photo_is_embedded(folder: Path, tmp_path: Path) -> None:
-    (folder / "tokenizer.json").write_text("{}")
+@pytest.mark.parametrize(
+    ("name", "old", "new", "why"),
+    [
+        ("tokenizer.json", None, "{}", "is not a tokenizer"),
+        ("tokenizer.json", '"z": ', '"zebra": 4000000000, "z": ', "is not of this model"),
+        ("text.onnx", None, "no model", "is not a model"),
+    ],
+)
+def test_words_that_cannot_be_read_are_noticed_before_a_photo_is_embedded(
+    folder: Path, tmp_path: Path, name: str, old: str | None, new: str, why: str
+) -> None:
+    text = new if old is None else (folder / name).read_text().replace(old, new, 1)
+    (folder / name).write_text(text)
     draw(tmp_path / "photos" / "a.png", 0)
 
-    with pytest.raises(UsageError, match="is not a tokenizer"):
+    with pytest.raises(UsageError, match=why):
         index(tmp_path / "gallery", [tmp_path / "photos"], [load(folder)])
     assert shard_paths(tmp_path / "gallery") == []
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from eyespot.encoders._graphs import raw_constants
 
 Floats = NDArray[np.float32]
 LONGEST_TEXT = 256  # tokens; what follows is not read
@@ -18,7 +19,6 @@ WIDTH, HEADS, EPSILON = 384, 12, np.float32(1e-12)  # as config.json of the mode
 # BLAS shares a product among threads, and sums in another order, from 262,144 multiplications on. Each product here is
 # of a block of 8 rows and fewer columns than that: its bits are the same with any number of threads.
 ROWS, COLUMNS = 8, {384: 64, 1536: 16}
-GRAPH, TENSOR, NAME, DATA = 7, 5, 8, 9  # fields of an ONNX file (onnx.proto)
 LAYER = "bert.encoder.layer.{}."
 NAMES = (*(f"attention.self.{name}" for name in ("query", "key", "value")), "attention.output.dense")
 NAMES += ("intermediate.dense", "output.dense")
@@ -32,7 +32,10 @@ class TextNetwork:
 
         # A search asks twice, for the text and for its weakest match, and others may search between the two.
         self._remembered = lru_cache(REMEMBERED)(self._vector)
-        self._tensors = tensors(folder / "text.onnx")
+        constants = raw_constants(folder / "text.onnx").items()
+        self._tensors: dict[str, Any] = {
+            name: np.frombuffer(data, np.int8 if name.endswith("_int8") else np.float32) for name, data in constants
+        }
         matrices = [name for name in self._tensors if name.startswith("onnx::MatMul") and name.endswith("_int8")]
         places = (LAYER.format(layer) + name for layer in range(len(matrices) // len(NAMES)) for name in NAMES)
         self._matrices = dict(zip(places, matrices, strict=True))
@@ -115,39 +118,3 @@ def gelu(values: Floats) -> Floats:
     for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
         total = (total + np.float32(factor)) * part
     return np.float32(0.5) * values * (1 + np.copysign(1 - total * np.exp(-size * size), values))
-
-
-def tensors(place: Path) -> dict[str, Any]:
-    """The weights of an ONNX file by their names, flat and mapped: int8 where the name ends so, else float32."""
-    with place.open("rb") as opened:
-        file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    found = {}
-    for start, end in (graph for field, *graph in _fields(file, 0, len(file)) if field == GRAPH):
-        for inner in (tensor for field, *tensor in _fields(file, start, end) if field == TENSOR):
-            parts = {field: span for field, *span in _fields(file, *inner)}
-            (first, last), name = parts[DATA], file[slice(*parts[NAME])].decode()
-            kind: Any = np.int8 if name.endswith("_int8") else np.float32
-            found[name] = np.frombuffer(file, kind, (last - first) // kind().itemsize, first)
-    return found
-
-
-def _fields(file: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The number of each field of a message of protocol buffers that has a length, and where it lies."""
-    while at < end:
-        key, at = _number(file, at)
-        if key & 7 == 2:
-            size, at = _number(file, at)
-            yield key >> 3, at, at + size
-            at += size
-        else:
-            at = _number(file, at)[1] if key & 7 == 0 else at + 4 if key & 7 == 5 else at + 8
-
-
-def _number(file: mmap.mmap, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where the next byte lies."""
-    value = shift = 0
-    while True:
-        byte = file[at]
-        at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
-        if byte < 128:
-            return value, at
