@@ -122,18 +122,18 @@ def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str)
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "why"),
+    ("name", "change", "why"),
     [
-        ("tokenizer.json", None, "{}", "is not a tokenizer"),
-        ("tokenizer.json", '"z": ', '"zebra": 4000000000, "z": ', "is not of this model"),
-        ("text.onnx", None, "no model", "is not a model"),
+        ("tokenizer.json", ("", "{}"), "is not a tokenizer"),
+        ("tokenizer.json", ('"z": ', '"zebra": 4000000000, "z": '), "is not of this model"),
+        ("text.onnx", ("", "no model"), "is not a model"),
     ],
 )
 def test_words_that_cannot_be_read_are_noticed_before_a_photo_is_embedded(
-    folder: Path, tmp_path: Path, name: str, old: str | None, new: str, why: str
+    folder: Path, tmp_path: Path, name: str, change: tuple[str, str], why: str
 ) -> None:
-    text = new if old is None else (folder / name).read_text().replace(old, new, 1)
-    (folder / name).write_text(text)
+    old, new = change
+    (folder / name).write_text((folder / name).read_text().replace(old, new, 1) if old else new)
     draw(tmp_path / "photos" / "a.png", 0)
 
     with pytest.raises(UsageError, match=why):
