@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def refuse_on_cluster(adapt: str | None, cluster: ClusterSettings) -> None:
-    """`UsageError` for a linear adapter on a cluster, whose workers search vectors as they are stored."""
+    """`UsageError` before a cluster starts, whose workers search all vectors as they are stored."""
     if cluster.ray and adapt is not None and adapt.startswith("linear:"):
         raise UsageError("a linear adapter is searched in this process; leave out --ray")
+    if cluster.ray and (index := getattr(cluster, "index", "exact")) != "exact":
+        raise UsageError(f"workers on Ray search exactly; leave out --index {index}, or --ray")
 
 
 @contextmanager
