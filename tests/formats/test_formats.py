@@ -346,7 +346,14 @@ def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path:
 
 def test_columns_keep_one_kind_over_all_parts_and_odd_ones_are_named(gallery: Path, tmp_path: Path) -> None:
     nan = float("nan")
-    odd = {"weight": [nan], "exif.Make": ["Canon"], "boxes": [[1, 2]], "live": ["mine"], "empty": pa.nulls(1), "Latitude": [-33.4]}
+    odd = {
+        "weight": [nan],
+        "exif.Make": ["Canon"],
+        "boxes": [[1, 2]],
+        "live": ["mine"],
+        "empty": pa.nulls(1),
+        "Latitude": [-33.4],
+    }
     add_part(tmp_path / "a", "0", unit(1), {"key": [1], "year": [2021], "width": [640.0], **odd})
     far = {"weight": [2.5], "latitude": ["181"], "longitude": [200.0], "taken": ["2021-05-31 18:02:11.5+02:00"]}
     add_part(tmp_path / "a", "1", unit(1, 1), {"key": [2], "year": [None], "width": ["12.5"], **far})
