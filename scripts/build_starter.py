@@ -96,7 +96,8 @@ def reference(networks: tuple[Any, Any], out: Path) -> dict[str, np.ndarray]:
 
 def print_parity(wanted: dict[str, np.ndarray], out: Path) -> None:
     """Cosines of what the ONNX files say against the torch originals."""
-    from eyespot.encoders.starter.networks import TextNetwork, session_of
+    from eyespot.encoders.starter.networks import session_of
+    from eyespot.encoders.starter.text_network import TextNetwork
 
     features, logits = session_of(str(out / "image.onnx")).run(None, {"pixels": drawn_pictures()})
     sentences = TextNetwork(out)(REFERENCE_TEXTS)
@@ -157,7 +158,7 @@ def imagenet(source: Path, what: str) -> list[str]:
 
 def class_texts(source: Path, wordnet: WordNet, out: Path) -> np.ndarray:
     """The text vector of each class, (1000, 384): the mean of its name, its definition and its kinds."""
-    from eyespot.encoders.starter.networks import TextNetwork
+    from eyespot.encoders.starter.text_network import TextNetwork
 
     definitions = dict(line.split("\t") for line in imagenet(source, "synset_to_definition"))
     lemmas = dict(line.split("\t") for line in imagenet(source, "synset_to_lemma"))

@@ -121,24 +121,3 @@ def export_both(networks: tuple[Any, Any], out: Path, scratch: Path) -> None:
         export(text, (tokens, tokens), {"in": ["ids", "mask"], "out": ["vectors"]}, scratch / "text.onnx")
     store_small(scratch / "image.onnx", out / "image.onnx", as_float16)
     store_small(scratch / "text.onnx", out / "text.onnx", as_int8)
-    (out / "late_rows.onnx").write_bytes(late_rows())
-
-
-def late_rows() -> bytes:
-    """What takes the place of two nodes of text.onnx: a text's rows of the table of words, widened after they are read.
-
-    Appended to the file, these nodes are merged into its graph.
-    """
-    from onnx import GraphProto, ModelProto, TensorProto, helper
-
-    table, rows = "bert.embeddings.word_embeddings.weight", "/bert/embeddings/word_embeddings/Gather_output_0"
-    nodes = [
-        helper.make_node("Gather", [f"{table}_int8", "ids"], ["late.codes"]),
-        helper.make_node("Gather", [f"{table}_scale", "ids"], ["late.scales"]),
-        helper.make_node("Cast", ["late.codes"], ["late.floats"], to=TensorProto.FLOAT),
-        helper.make_node("Constant", [], ["late.axis"], value_ints=[2]),
-        helper.make_node("Unsqueeze", ["late.scales", "late.axis"], ["late.column"]),
-        helper.make_node("Mul", ["late.floats", "late.column"], [rows]),
-    ]
-    data: bytes = ModelProto(graph=GraphProto(node=nodes)).SerializeToString()
-    return data

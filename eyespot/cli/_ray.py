@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from eyespot.settings.search import ClusterSettings
 
 
-def refuse_on_cluster(adapt: str | None, cluster: ClusterSettings) -> None:
-    """`UsageError` for a linear adapter on a cluster, whose workers search vectors as they are stored."""
+def refuse_on_cluster(adapt: str | None, cluster: ClusterSettings, index: str = "exact") -> None:
+    """`UsageError` before a cluster starts, whose workers search all vectors as they are stored."""
     if cluster.ray and adapt is not None and adapt.startswith("linear:"):
         raise UsageError("a linear adapter is searched in this process; leave out --ray")
+    if cluster.ray and index != "exact":
+        raise UsageError(f"workers on Ray search exactly; leave out --index {index}, or --ray")
 
 
 @contextmanager

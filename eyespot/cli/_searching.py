@@ -345,9 +345,8 @@ def search_plainly(gallery: str, words: Sequence[str]) -> bool:
     plain: Any = read[0]
     if alone := "numpy" not in sys.modules:  # this process does nothing else
         gc.disable()
-        if not os.path.exists(os.path.join(gallery, "shards", "00001")):
-            # Threads of BLAS that wait for each other take longer than what they share in a gallery of one shard
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # Threads of BLAS that wait for each other take longer than what they share, also over a million rows
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     query = " ".join(read[1]) if read[1] else None
     search(lambda: open_collection(Path(gallery), plain.encoder, "exact"), plain, plain, query, json=plain.json)
     if alone:

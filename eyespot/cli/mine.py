@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._ray import backend_on
+from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli.console import print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.search import ClusterSettings
@@ -41,13 +41,12 @@ def semipositives(
     from eyespot.adapters.quari.training.reading import read_images
     from eyespot.search.captioned import pictures
 
+    refuse_on_cluster(None, cluster, index)
     how = Mining(neighbours, keep, temperature)
     if not (vectors / "gallery.toml").is_file():
         images, ids = read_images(vectors)
     else:
         images, ids = pictures(eyespot.open(vectors, encoder).view)
-    if cluster.ray is not None and index != "exact":
-        raise UsageError(f"workers on Ray mine exactly; leave out --index {index}, or --ray")
     with progress_bar() as progress, backend_on(cluster) as backend:
         found = mine_into(out, images, ids, searching(index, how, backend), progress)
     alone = int(np.all(found.rows < 0, axis=1).sum())

@@ -47,7 +47,7 @@ def run(
 ) -> None:
     """Find pictures by words, by picture, or both."""
     _refuse_conflicts(settings, output, json)
-    refuse_on_cluster(settings.adapt, backend)
+    refuse_on_cluster(settings.adapt, backend, backend.index)
 
     def opened() -> Collection:
         collection = open_collection(gallery_here(gallery), settings.encoder, backend.index)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -23,7 +24,7 @@ from eyespot.cluster.ray_worker import GALLERIES, RangeActor, Ranked, RayRequest
 from eyespot.cluster.starting import Cluster
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals, allowed, positive, rank
-from eyespot.types import AdaptedQuery, NearestRows, ScanRequest, UsageError
+from eyespot.types import AdaptedQuery, EyespotError, NearestRows, ScanRequest, UsageError
 
 _INLINE = 100_000  # bytes; larger questions are put into shared memory once for all workers
 
@@ -109,6 +110,8 @@ class _Rows:
                 some += every[-1:] if any(part is None or part.any() for part in parts) else []
         calls = some or every[:1]
         answers = answered([self.call(at, method, _put(request)) for at, request in calls])
+        for found in answers:
+            refuse_impossible(found, requests, self.count)
         return [list(found) for found in zip(*answers, strict=True)] or [[] for _ in requests]
 
     def call(self, at: int, method: str, *question: Any) -> PendingCall:
@@ -153,6 +156,25 @@ class RayScan(ByRequests):
         for part, answer in zip(places.values(), answered(calls), strict=True):
             scores[part] = answer
         return scores
+
+
+def refuse_impossible(answer: Any, requests: Sequence[ScanRequest], count: int) -> None:
+    """`EyespotError` for an answer of a worker that no search of `count` rows gives: others write to a cluster, too."""
+    with suppress(ValueError, TypeError, IndexError):
+        pairs = [
+            (np.asarray(rows), np.asarray(scores), one) for (rows, scores), one in zip(answer, requests, strict=True)
+        ]
+        if all(
+            rows.dtype.kind == "i" and scores.dtype.kind == "f" and rows.shape == scores.shape == (1, rows.size)
+            and rows.size <= one.k and rows.size == len({*rows[0].tolist()}) and np.isfinite(scores).all()
+            and (not rows.size or 0 <= rows.min() <= rows.max() < count)
+            and (one.mask is None or one.mask[rows[0]].all())
+            for rows, scores, one in pairs
+        ):  # fmt: skip
+            return
+    raise EyespotError(
+        "a worker on Ray answered what no search gives; look who else uses the cluster, or leave out --ray"
+    )
 
 
 def _put(request: RayRequest) -> Any:

@@ -21,6 +21,7 @@ from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError
 
 _SIZE = struct.Struct("<Q")
+_MOST_HEAD = 1 << 28  # bytes; places of all blocks of the largest gallery take a tenth
 Message = tuple[dict[str, Any], list[NDArray[Any]]]
 
 
@@ -38,6 +39,8 @@ def write(out: IO[bytes], head: dict[str, Any], arrays: Sequence[NDArray[Any]] =
 def read(source: IO[bytes]) -> Message:
     """The next message; `EOFError` at the end, also in the middle of one."""
     (size,) = _SIZE.unpack(_exactly(source, _SIZE.size))
+    if size > _MOST_HEAD:
+        raise EOFError
     head: dict[str, Any] = json.loads(_exactly(source, size))
     arrays = []
     for kind, shape in head.pop("arrays"):

@@ -16,7 +16,7 @@ from eyespot.types import UsageError
 FLOAT, UINT8, INT32, INT64, HALF = 1, 2, 6, 7, 10  # TensorProto.DataType
 _GRAPH, _NODE, _INITIALIZER, _INPUT, _OUTPUT = 7, 1, 5, 11, 12
 _OP_TYPE, _ATTRIBUTE, _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH = 4, 5, 5, 6
-_NAME, _TENSOR_NAME, _EXTERNAL, _KEY, _VALUE = 1, 8, 13, 1, 2
+_NAME, _TENSOR_NAME, _RAW, _EXTERNAL, _KEY, _VALUE = 1, 8, 9, 13, 1, 2
 _TYPE, _TENSOR_TYPE, _ELEMENT, _SHAPE, _DIM, _SIDE = 2, 1, 1, 2, 1, 1
 
 
@@ -61,6 +61,14 @@ def read_graph(file: Path) -> Graph:
             raise UsageError(f"{file} keeps weights in {name!r}, which is not a file beside it")
     inputs = tuple(port for port in ports[0] if port.name not in constants)
     return Graph(inputs, tuple(ports[1]), operators, tuple(dict.fromkeys(places)))
+
+
+def raw_constants(file: Path) -> dict[str, memoryview]:
+    """The bytes of each constant of a file that needs no check, by its name, mapped."""
+    with file.open("rb") as opened:
+        data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    constants = _Message(data, 0, len(data)).messages(_GRAPH, _INITIALIZER)
+    return {one.text(_TENSOR_NAME): one.bytes(_RAW) for one in constants}
 
 
 def _tensors(graph: _Message) -> Iterator[_Message]:
@@ -113,8 +121,11 @@ class _Message:
             yield from inner.messages(*path) if path else (inner,)
 
     def text(self, number: int) -> str:
+        return str(self.bytes(number), "utf-8")
+
+    def bytes(self, number: int) -> memoryview:
         at, end = self._places.get(number, [(0, 0)])[-1]
-        return self._data[at:end].decode()
+        return memoryview(self._data)[at:end]
 
     def integer(self, number: int) -> int:
         found = self._integers.get(number, 0)

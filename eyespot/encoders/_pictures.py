@@ -63,6 +63,10 @@ class PictureEncoder:
         """None: nothing is known that such a model does not understand."""
         return None
 
+    def check_texts(self: Encoder) -> None:
+        """Open what reads words; raises what a search would, before photos are embedded for nothing."""
+        self.caveat("a photo")
+
     def weakest_match(self, text: str) -> float | None:
         """None: nobody calibrated it."""
         return None

@@ -203,6 +203,20 @@ class OnnxEncoder(PictureEncoder):
             inputs[settings.mask] = np.ones_like(mask) if settings.full_mask else mask
         return self._unit_rows(self._text_tower, settings, inputs)
 
+    def check_texts(self) -> None:
+        """Run the text tower on the last word of the tokenizer; `UsageError` where the two are not of one model."""
+        settings = self._settings.text
+        last = max(self._tokenizer.get_vocab(with_added_tokens=False).values(), default=0)
+        inputs = {name: np.ones((1, settings.length), np.int64) for name in (settings.input, settings.mask) if name}
+        inputs[settings.input] *= last
+        try:
+            self._unit_rows(_session(self._folder / settings.file, settings), settings, inputs)  # not to stay open
+        except EyespotError as error:
+            if isinstance(error, UsageError):
+                raise
+            words = self._folder / settings.tokenizer
+            raise UsageError(f"{words} is not of this model: its word {last} is not read: {error}") from error
+
     def caveat(self, text: str) -> str | None:
         """One sentence if most of the text is unknown to the tokenizer, or it asks for what such models do not see."""
         found = self._tokenizer.encode(self._worded(text), add_special_tokens=False)

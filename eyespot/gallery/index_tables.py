@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from eyespot.photos import provenance
-from eyespot.photos.embedded_facts import EMBEDDED, RATING
+from eyespot.photos.embedded_facts import RATING
 from eyespot.photos.found import is_utf8
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_COLUMNS
 
@@ -63,7 +63,7 @@ _EPOCH, _SECOND = datetime(1970, 1, 1), timedelta(seconds=1)
 _PLAIN, _WORDS = ("width", "height", "latitude", "longitude"), ("camera", "format")
 _COLUMNS = {*_PLAIN, *_WORDS, "taken"}
 FACTS = "width, height, taken, latitude, longitude, camera, format, more"
-_TEXTS = {**dict.fromkeys(EMBEDDED, "text"), **provenance.COLUMNS}
+_TEXTS = {**dict.fromkeys(provenance.EMBEDDED, "text"), **provenance.COLUMNS}
 OPTIONAL: Mapping[str, str] = {**_TEXTS, **VIDEO_COLUMNS, "pages": "int", RATING: "int"}
 """Facts, with their kinds, that are columns only of shards whose pictures have some."""
 

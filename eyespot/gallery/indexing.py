@@ -259,7 +259,7 @@ class _IndexJob:
         if not (plan := self.index.planned()):
             return
         for stem, encoder in self.encoders.items():  # what cannot be opened ends the run before a photo is read
-            encoder.caveat("a photo")
+            getattr(encoder, "check_texts", partial(encoder.caveat, "a photo"))()
             self.fingerprints[stem] = self.fingerprints.get(stem) or fingerprints(encoder)
         total, done = sum(plan.values()), 0
         planned = chain.from_iterable(map(self.index.plan_of, dict.fromkeys(shard for shard, _ in plan)))

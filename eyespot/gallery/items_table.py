@@ -33,7 +33,20 @@ def write_items(shard: Path, table: pa.Table) -> None:
             (shard / name).unlink(missing_ok=True)
         # Few rows where single ones are read from the table, many where a filter reads it
         group = 2048 if len(table) < LARGE else LARGE
-        pq.write_table(table, file.io, row_group_size=group, write_page_checksum=True)
+        pq.write_table(without_nan(table), file.io, row_group_size=group, write_page_checksum=True)
+
+
+def without_nan(table: pa.Table) -> pa.Table:
+    """The same with null for NaN: of a number that is none nothing is known, and filters treat it as missing."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        column = table.column(at)
+        if pa.types.is_floating(field.type) and np.isnan(column.to_numpy()).sum() > column.null_count:
+            import pyarrow.compute as pc
+
+            table = table.set_column(at, field, pc.if_else(pc.is_nan(column), None, column))
+    return table
 
 
 def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:

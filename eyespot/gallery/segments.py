@@ -339,7 +339,7 @@ def _merge_facts(shards: Sequence[Path], folder: Path) -> None:
             ]
             waiting.append(pa.table(columns, schema=schema))
             if sum(map(len, waiting)) >= _PIECE or shard == shards[-1]:
-                writer.write_table(pa.concat_tables(waiting), row_group_size=disk.LARGE)
+                writer.write_table(items_table.without_nan(pa.concat_tables(waiting)), row_group_size=disk.LARGE)
                 waiting = []
     _take_time(folder / disk.ITEMS, shards)
 

@@ -18,10 +18,8 @@ from eyespot.gallery import disk, items_table, row_store
 from eyespot.gallery.postings import is_current, names_version, read_about, stamp_of
 from eyespot.gallery.taxonomy.borne_names import BorneNames
 from eyespot.gallery.word_texts import Sources, make_tables, texts_of
-from eyespot.photos import sidecars
-from eyespot.photos.embedded_facts import EMBEDDED
 from eyespot.photos.places import Root
-from eyespot.photos.provenance import ADDRESSES, COLUMNS as SOURCES, LICENCES, plain_name
+from eyespot.photos.provenance import ADDRESSES, COLUMNS as SOURCES, EMBEDDED, LICENCES, SIDECAR, plain_name
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import trouble
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
@@ -32,7 +30,7 @@ COLUMNS = 1_900  # SQLite takes 2,000
 PIECE = 1 << 13  # rows that are read at once
 OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
 OWN_NAMES |= {"text_in_picture": "text in the picture"}
-OWN_NAMES |= {name: name.replace("_", " ") for name in (*EMBEDDED, *sidecars.TEXTS)}
+OWN_NAMES |= {name: name.replace("_", " ") for name in (*EMBEDDED, *SIDECAR)}
 _SKIPPED = frozenset(
     {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES, *SOURCES))}
 )

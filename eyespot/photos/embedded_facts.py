@@ -15,9 +15,8 @@ from xml.etree import ElementTree as ET
 
 from PIL import ExifTags, Image, ImageFile, IptcImagePlugin
 
-from eyespot.photos.provenance import CHANGED, best_date, best_position, read_date
+from eyespot.photos.provenance import CHANGED, EMBEDDED, best_date, best_position, read_date
 
-EMBEDDED = ("embedded_title", "embedded_description", "embedded_keywords")  # names of their columns
 RATING = "embedded_rating"  # -1 for rejected, 0 to 5
 MOST = 5_000  # characters of each text
 # Cameras write these into the description of every picture

@@ -34,6 +34,9 @@ EXACT = ("camera", "digitised", "labels")
 ROUGH = ("(day)", "(minute)")  # how the sources end of dates without a time to the second
 _FIRST, _LAST = 1800, 2100  # years: 9999 and 1 stand for a date that nobody knows; a table may date a painting
 DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL = "taken_from", "position_from", "date_changed", "gps_doubtful"
+# Names of columns: of texts in the photo, and beside it
+EMBEDDED = ("embedded_title", "embedded_description", "embedded_keywords")
+SIDECAR = ("sidecar_title", "sidecar_description", "sidecar_keywords")
 COLUMNS = {name: "text" for name in (DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL)}
 
 _DATE = r"([0-9]{4})\s?[:/.-]\s?([0-9]{1,2})\s?[:/.-]\s?([0-9]{1,2})(?![0-9])"

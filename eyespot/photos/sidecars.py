@@ -25,11 +25,10 @@ from typing import Any
 from eyespot.photos.embedded_facts import DATES, MOST_BYTES, degrees_in, one_line_each, rating_in, read_xmp, xmp_texts
 from eyespot.photos.kinds import ending_of
 from eyespot.photos.names import NamedFiles, folded
-from eyespot.photos.provenance import read_date
+from eyespot.photos.provenance import SIDECAR, read_date
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.videos.metadata import movie_header
 
-TEXTS = ("sidecar_title", "sidecar_description", "sidecar_keywords")  # names of their columns
 RATING = "sidecar_rating"  # -1 for rejected, 0 to 5
 BESIDE = "beside"  # the label of a photo that names the other file
 SECONDS = 60.0
@@ -153,7 +152,7 @@ def _of_xmp(data: bytes) -> dict[str, Any]:
     texts = one_line_each(*xmp_texts(xmp))
     dates = (text for name in DATES for text in xmp.get(name, ()) if read_date(text, ""))
     latitude, longitude = degrees_in(xmp) or (None, None)
-    facts = dict(zip(TEXTS, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
+    facts = dict(zip(SIDECAR, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
     facts |= {"xmp:taken": next(dates, "").strip()[:40], RATING: rating_in(xmp)}
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
@@ -163,7 +162,7 @@ def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
     description, people = value.get("description"), value.get("people")
     named = [one.get("name") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
     texts = ([text for text in some if isinstance(text, str)] for some in ((), [description], named))
-    facts |= zip(TEXTS, one_line_each(*texts), strict=True)
+    facts |= zip(SIDECAR, one_line_each(*texts), strict=True)
     with suppress(KeyError, TypeError, ValueError, OverflowError):
         stamp = value["photoTakenTime"]["timestamp"]
         seconds = 0 if isinstance(stamp, bool) else int(stamp)

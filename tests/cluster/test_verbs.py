@@ -13,11 +13,12 @@ import pytest
 
 pytest.importorskip("ray")
 
+from eyespot.cluster.ray_index import refuse_impossible
 from eyespot.cluster.starting import Cluster, connected, room_for
 from eyespot.cluster.workers import Embedder, WorkerPool
 from eyespot.extras import install_line
 from eyespot.gallery.indexing import Options, Summary, index
-from eyespot.types import Encoder, EyespotError, UsageError
+from eyespot.types import Encoder, EyespotError, ScanRequest, UsageError
 from tests.cluster.conftest import killing, unit
 from tests.command import refuses, run_eyespot, run_process
 from tests.pages import ROOT, blocks, run_code, run_page
@@ -62,7 +63,24 @@ def test_search(gallery: Path) -> None:
 
 
 def test_an_approximate_index_is_searched_by_one_process(gallery: Path) -> None:
-    refuses("search", "a disc", "-g", gallery, "--index", "faiss", *RAY)
+    refuses("search", "a disc", "-g", gallery / "none", "--index", "faiss", *RAY)  # before anything is opened
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None, [], [([[0]], [[0.5]])] * 2, [([[9]], [[0.5]])], [([[-1]], [[0.5]])], [([[1]], [[0.5]])],
+        [([[0]], [[float("nan")]])], [([[0]], [[float("inf")]])], [([[0, 2]], [[0.5]])], [([[0, 0]], [[0.5, 0.5]])],
+        [([[0.0]], [[0.5]])], [([["a"]], [[0.5]])], [([[0, 2, 3]], [[0.5, 0.5, 0.5]])], [([0], [0.5])],
+    ],
+)  # fmt: skip
+def test_a_worker_that_lies_is_an_error(answer: Any) -> None:
+    """What it finds is among the rows and let through, each once, no more than were wanted, with numbers."""
+    request = ScanRequest(np.zeros(4, np.float32), 2, np.arange(6) != 1)
+    refuse_impossible([(np.array([[0, 5]]), np.array([[0.5, 0.25]]))], [request], 6)
+
+    with raises(EyespotError):
+        refuse_impossible(answer, [request], 6)
 
 
 def test_mine_semipositives(tmp_path: Path) -> None:

@@ -121,11 +121,22 @@ def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str)
         load(folder)
 
 
-def test_a_tokenizer_that_cannot_be_opened_is_noticed_before_a_photo_is_embedded(folder: Path, tmp_path: Path) -> None:
-    (folder / "tokenizer.json").write_text("{}")
+@pytest.mark.parametrize(
+    ("name", "change", "why"),
+    [
+        ("tokenizer.json", ("", "{}"), "is not a tokenizer"),
+        ("tokenizer.json", ('"z": ', '"zebra": 4000000000, "z": '), "is not of this model"),
+        ("text.onnx", ("", "no model"), "is not a model"),
+    ],
+)
+def test_words_that_cannot_be_read_are_noticed_before_a_photo_is_embedded(
+    folder: Path, tmp_path: Path, name: str, change: tuple[str, str], why: str
+) -> None:
+    old, new = change
+    (folder / name).write_text((folder / name).read_text().replace(old, new, 1) if old else new)
     draw(tmp_path / "photos" / "a.png", 0)
 
-    with pytest.raises(UsageError, match="is not a tokenizer"):
+    with pytest.raises(UsageError, match=why):
         index(tmp_path / "gallery", [tmp_path / "photos"], [load(folder)])
     assert shard_paths(tmp_path / "gallery") == []
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 import tiny_models
 from hypothesis import given, settings, strategies as st
@@ -19,7 +20,7 @@ from PIL import Image
 
 from eyespot import rooms, sample
 from eyespot.encoders.starter import DATA, Starter, likeliest, load, unit
-from eyespot.encoders.starter.networks import session_of, threads
+from eyespot.encoders.starter.networks import threads
 from eyespot.encoders.starter.words import (
     CLASSES,
     CLEAR,
@@ -52,14 +53,14 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (unit(a) * unit(b)).sum(1)
 
 
-def test_words_that_are_widened_late_give_the_same_bits(starter: Starter) -> None:
-    """The file of the network widens its whole table of words when it is opened."""
-    network = session_of(str(DATA / "text.onnx"))
-    texts = [*REFERENCE_TEXTS, "", "a", "zzzz ## 🦩", "word " * 200]
-    for text in texts:
+def test_texts_in_numpy_agree_with_the_runtime(starter: Starter) -> None:
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.disable_quant_qdq", "1")  # or activations are rounded to eight bits
+    network = onnxruntime.InferenceSession((DATA / "text.onnx").read_bytes(), options)
+    for text in [*REFERENCE_TEXTS, "", "a", "zzzz ## 🦩", "word " * 200]:
         ids = np.array([starter.sentences.tokenizer.encode(text).ids], np.int64)
         (whole,) = network.run(None, {"ids": ids, "mask": np.ones_like(ids)})
-        assert starter.sentences([text]).tobytes() == whole.astype(np.float32).tobytes(), text
+        assert np.abs(starter.sentences([text]) - whole).max() < 1e-6, text
 
 
 def test_the_networks_agree_with_the_torch_originals(starter: Starter, reference: dict[str, np.ndarray]) -> None:
@@ -80,10 +81,11 @@ def test_the_bits_do_not_hang_on_the_number_of_threads() -> None:
     code = (
         "import hashlib, numpy as np\nfrom eyespot.encoders.starter import load\n"
         "pixels = np.random.default_rng(0).integers(0, 256, (4, 260, 260, 3), np.uint8)\n"
-        "print(hashlib.sha256(load().encode_pixels(pixels).tobytes()).hexdigest())"
+        "texts = load().encode_texts(['a heron', 'a heron', 'word ' * 200])\n"
+        "print(hashlib.sha256(load().encode_pixels(pixels).tobytes() + texts.tobytes()).hexdigest())"
     )
     digests = set()
-    for number in "12":
+    for number in "124":
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "EYESPOT_THREADS"), number)
         env = os.environ | threads | {"OPENBLAS_CORETYPE": "Haswell"}  # of the kernels that differ; others ignore it
         child = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)

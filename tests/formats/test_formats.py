@@ -345,16 +345,25 @@ def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path:
 
 
 def test_columns_keep_one_kind_over_all_parts_and_odd_ones_are_named(gallery: Path, tmp_path: Path) -> None:
-    odd = {"exif.Make": ["Canon"], "boxes": [[1, 2]], "live": ["mine"], "empty": pa.nulls(1), "Latitude": [-33.4]}
+    nan = float("nan")
+    odd = {
+        "weight": [nan],
+        "exif.Make": ["Canon"],
+        "boxes": [[1, 2]],
+        "live": ["mine"],
+        "empty": pa.nulls(1),
+        "Latitude": [-33.4],
+    }
     add_part(tmp_path / "a", "0", unit(1), {"key": [1], "year": [2021], "width": [640.0], **odd})
-    far = {"latitude": ["181"], "longitude": [200.0], "taken": ["2021-05-31 18:02:11.5+02:00"]}
+    far = {"weight": [2.5], "latitude": ["181"], "longitude": [200.0], "taken": ["2021-05-31 18:02:11.5+02:00"]}
     add_part(tmp_path / "a", "1", unit(1, 1), {"key": [2], "year": [None], "width": ["12.5"], **far})
-    add_part(tmp_path / "a", "2", unit(1, 2), {"key": [3], "year": ["circa 1900"], "width": [2**40]})
+    add_part(tmp_path / "a", "2", unit(1, 2), {"key": [3], "year": ["circa 1900"], "width": [2**40], "weight": [nan]})
     done = take(gallery, tmp_path / "a")
     facts = facts_of(gallery)
 
     assert [fact["year"] for fact in facts] == ["2021", None, "circa 1900"]
     assert [fact["width"] for fact in facts] == [640, None, None]
+    assert [fact["weight"] for fact in facts] == [None, 2.5, None]  # NaN says nothing, and filters miss it
     assert [fact["latitude"] for fact in facts] == [-33.4, None, None]
     assert [str(fact["taken"]) for fact in facts] == ["None", "2021-05-31 18:02:11", "None"]
     assert (facts[0]["exif.Make"], facts[0]["empty"]) == ("Canon", None)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._text_caveats import cut_by, joined
-from eyespot.encoders.starter.networks import Floats, TextNetwork, open_with_cells, session_of, slopes
+from eyespot.encoders.starter.networks import Floats, open_with_cells, session_of, slopes, threads
+from eyespot.encoders.starter.text_network import TextNetwork
 from eyespot.encoders.starter.words import CLASSES, Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
@@ -67,7 +68,9 @@ class Starter(PictureEncoder):
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """English texts to unit vectors (n, dim); "penguin" and "a picture of a penguin" are framed alike."""
         texts = text_list(texts)
-        meanings = _product(self.sentences([framed(text) for text in texts]), self.joint["text_basis"])  # (n, text dim)
+        meanings = _product(
+            self.sentences([framed(text) for text in texts], threads()), self.joint["text_basis"]
+        )  # (n, text dim)
         # What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible
         # thing
         looks = np.zeros((len(texts), self.joint["look_basis"].shape[1]), np.float32)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from eyespot.formats.imports.tables import BATCH, Column, FactTable, pc
 from eyespot.gallery.disk import ITEMS
 from eyespot.gallery.facts import FIXED, schema_of
+from eyespot.gallery.items_table import without_nan
 from eyespot.photos.labels import MEASURED
 from eyespot.photos.provenance import DATE_SOURCE, POSITION_SOURCE, ROUGH
 from eyespot.storage.digests import new_digested
@@ -139,7 +140,7 @@ def write_items(
                 columns[name] = _ARROW[kind](pa.nulls(len(batch)) if column is None else column)
             columns |= {"id": ids, "live": pa.array(np.ones(len(batch), bool))}
             arrays = [columns[name] for name in schema.names]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP)
+            writer.write_table(without_nan(pa.Table.from_arrays(arrays, schema=schema)), row_group_size=ROW_GROUP)
 
 
 def _numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

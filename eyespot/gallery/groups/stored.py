@@ -24,7 +24,7 @@ from eyespot.gallery.segments import LINKS, current_numbers, written_at
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import archive_of
-from eyespot.photos.provenance import DATE_SOURCE, EXACT
+from eyespot.photos.provenance import DATE_SOURCE, EMBEDDED, EXACT, SIDECAR
 from eyespot.photos.videos.addresses import VIDEO_ID, file_of, frame_of
 from eyespot.storage.arrays import distinct
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
@@ -108,10 +108,7 @@ DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords
 
 def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
     """Which of `VIRTUES` a picture has, by its facts."""
-    from eyespot.photos import sidecars
-    from eyespot.photos.embedded_facts import EMBEDDED
-
-    texts = any(facts.get(name) for name in (*EMBEDDED, *sidecars.TEXTS))
+    texts = any(facts.get(name) for name in (*EMBEDDED, *SIDECAR))
     dated = facts.get("taken") is not None and facts.get(DATE_SOURCE) in EXACT
     has = (dated, facts.get("latitude") is not None, texts, not is_grey)
     return tuple(name for name, there in zip(VIRTUES, has, strict=True) if there)
