@@ -32,6 +32,7 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL,
     nth INTEGER NOT NULL, model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
     status INTEGER, reply TEXT, UNIQUE(item, nth));
+CREATE INDEX IF NOT EXISTS draws_of_request ON pending_requests(sharing) WHERE sharing IS NOT NULL;
 CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, place TEXT NOT NULL, id TEXT, at REAL NOT NULL);
 """
 REQUEST = "INSERT INTO pending_requests(item, nth, model, body, reserved) VALUES (?, ?, ?, ?, ?)"

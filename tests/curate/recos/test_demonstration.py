@@ -59,6 +59,19 @@ def test_a_title_takes_the_place_of_a_title() -> None:
     assert found == [("This is India Gate.", "name")]
 
 
+@pytest.mark.parametrize(
+    ("title", "fits"),
+    (("Crocodile", "object celebrity"), ("Windmill Linda 1", "scene"), ("Red Pyramid", "celebrity"), ("", "")),
+)
+def test_a_title_is_a_caption_of_the_sub_tasks_that_depend_on_what_it_says(title: str, fits: str) -> None:
+    """No crocodile "in a photo" under location, and no monument as a scene."""
+    answers = {
+        name: reply("caption", facts={"title": title}, attributes=subtask(name).attributes)["captions"]
+        for name in ("action", "celebrity", "colour", "count", "figure", "location", "object", "ocr", "scene")
+    }
+    assert {name for name, captions in answers.items() if captions} == set(fits.split())
+
+
 def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
     captions = [(1, "A white dog runs after a ball."), (2, "A white dog runs after a red ball.")]
     entries = reply("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
