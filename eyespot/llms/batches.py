@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchResult, BatchState, ServedModel, await_end
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.llms.errors import Busy, NoReply, RetryableError, StatusError, Trouble, Unreachable, final, of_status
-from eyespot.llms.protocols import likely, usage_of
+from eyespot.llms.protocols import cache_of, likely, usage_of
 from eyespot.llms.unsupported_fields import NEEDED, without
 from eyespot.types import EyespotError, Progress, Spent, no_progress
 
@@ -32,6 +32,7 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL,
     nth INTEGER NOT NULL, model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
     status INTEGER, reply TEXT, UNIQUE(item, nth));
+CREATE INDEX IF NOT EXISTS draws_of_request ON pending_requests(sharing) WHERE sharing IS NOT NULL;
 CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, place TEXT NOT NULL, id TEXT, at REAL NOT NULL);
 """
 REQUEST = "INSERT INTO pending_requests(item, nth, model, body, reserved) VALUES (?, ?, ?, ?, ?)"
@@ -211,7 +212,9 @@ class Requests:
         """Keep what came of a request and count its cost, by one commit of the caller."""
         usage = usage_of(one.reply) if one.status == 200 else Spent()
         if one.status != 200 or usage.tokens:  # a server that does not count: what is reserved stays counted
-            self.budget.settle(reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1)))
+            self.budget.settle(
+                reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1), cache_of(one.reply)[1])
+            )
         further = sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
         choices = further_choices(one.reply) if one.status == 200 else []
         replies = [(number, one.reply), *zip([row[0] for row in further], choices, strict=False)]
@@ -306,10 +309,10 @@ def _create_batch(endpoint: ServedModel, token: str, named: Mapping[str, Body]) 
         raise EyespotError(f"{why}; run the same line again, which looks for it") from None
 
 
-def _cost(endpoint: ServedModel, spent: Spent) -> Spent:
-    """These tokens with their price in a batch."""
+def _cost(endpoint: ServedModel, spent: Spent, written: int = 0) -> Spent:
+    """These tokens with their price in a batch; `written` were stored by the server to be read again."""
     price = endpoint.price.in_batch if endpoint.price else None
-    return spent._replace(money=price.of(spent.tokens_in, spent.tokens_out) if price else 0.0)
+    return spent._replace(money=price.of(spent.tokens_in, spent.tokens_out, 0, written) if price else 0.0)
 
 
 def _place(endpoint: ServedModel) -> str:

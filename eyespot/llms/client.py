@@ -141,7 +141,7 @@ class Endpoint(ServedModel):
         Raises what `chat` raises, `Declined` also for a refusal in words, which is not sent back, and `BadAnswer` for a
         second answer that does not fit.
         """
-        schema = form.model_json_schema()
+        schema = {**_untitled(form.model_json_schema()), "title": form.__name__}
         words = FORM.format(schema=json.dumps(schema))
         if self.dialect.takes_forms:
             response_format = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
@@ -280,6 +280,15 @@ class Endpoint(ServedModel):
 def form_in_words(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Learned of a server that takes no form of answers: requests say it in words, and are otherwise as they were."""
     return body
+
+
+def _untitled(schema: Any) -> Any:
+    """A schema without the titles that pydantic makes of its names: every request would pay for them."""
+    if isinstance(schema, list):
+        return [_untitled(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {name: _untitled(part) for name, part in schema.items() if name != "title" or not isinstance(part, str)}
 
 
 def _with_form(messages: Sequence[Message], words: str) -> list[Message]:

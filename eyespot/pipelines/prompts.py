@@ -159,18 +159,20 @@ class Models:
             shown = zip(prompt["pictures"], prompt["_pictures"], strict=True)
             pictures = [_jpeg(id, Path(path), _side(prompt)) for id, path in shown]
             messages = [text_message("system", prompt["system"])] if "system" in prompt else []
+            requests = getattr(meter, "requests", None)
+            batched = requests is not None and requests.store.batched
             lines = words.split("\n")
             shared = int((pictures and prompt.get("_shared")) or len(lines))
             message = image_message(pictures, "\n".join(lines[:shared]), text_first=True)
             if lines[shared:]:
                 last = {"type": "text", "text": "\n".join(lines[shared:])}
                 message = {**message, "content": [*message["content"], last]}
-            elif len(pictures) > 1 and str(prompt["use"]).startswith("anthropic:"):  # up to there it is to be cached
+            elif len(pictures) > 1 and str(prompt["use"]).startswith("anthropic:") and not batched:
+                # Up to there it is to be cached; requests of one batch run side by side and would store it each
                 *parts, first, last = message["content"]
                 message = {**message, "content": [*parts, {**first, "cache_control": {"type": "ephemeral"}}, last]}
             messages.append(message)
             meter.expect(str(prompt["use"]), likely)
-            requests = getattr(meter, "requests", None)
             metered = model.metered(meter, partial(self._report, prompt, meter), requests)
             fields: dict[str, Any] = metered.answer(messages, prompt["_form"], **options).model_dump(mode="json")
         except Declined as why:

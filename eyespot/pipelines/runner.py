@@ -358,6 +358,8 @@ class _Asking:
                 if requests:
                     requests.finish() if isinstance(error, NoAnswer) else requests.forget_error()
                 raise
+        if meter.exchanges:  # the request has both, word for word
+            sent = {name: value for name, value in sent.items() if name not in ("words", "form")}
         self.memory.keep_answer(key, sent, answer, provenance=meter.provenance, exchanges=meter.exchanges)
         if requests:
             requests.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -71,6 +72,11 @@ def _distributions(result: Result) -> Iterator[ReportFigure]:
             inner = counts.setdefault(_label_of(facts.get(above)), {})
             inner[_label_of(facts.get(below))] = inner.get(_label_of(facts.get(below)), 0) + 1
         yield ReportFigure("queries", "How many queries each category has.", category_distribution(counts))
+    if queries and all(facts.get("subtask") for facts in queries.values()):
+        of_image = {str(facts.get("image") or query): str(facts["subtask"]) for query, facts in queries.items()}
+        caption = f"How many of the {len(of_image):,} pictures with captions each sub-task has."
+        figure = category_distribution({"sub-tasks": Counter(of_image.values())}, "pictures")
+        yield ReportFigure("subtasks", caption, figure)
     numbers: dict[str, list[int]] = {}
     for query, facts in queries.items():
         group = _label_of(facts.get(above)) if any(f.get(above) for f in queries.values()) else "all queries"

@@ -6,8 +6,9 @@ would change most if every picture without a judgement among the first ten were 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from eyespot.runs.trec import trec_order
 from eyespot.types import Qrels, RankedImage, Run
 
 DEPTH = 10  # images of a strip
+NEAREST = 5  # images in each of two pools
 QUERIES = 3  # of each kind, for one task
 SIDE = 176  # pixels of a thumbnail's longer side
 MOST = 6 << 20  # bytes of all pictures of a page
@@ -63,7 +65,42 @@ def examples_of(evaluation: Evaluation, others: Others | None = None) -> list[Ex
         for name, runs_of in (others or {}).items():
             runs |= {name: runs_of[result.task.name]} if result.task.name in runs_of else {}
         groups += _groups(result, runs, QUERIES if len(pictured) == 1 else 1)
+        groups += _in_two_pools(result)
     return groups
+
+
+def _in_two_pools(result: Result) -> list[ExampleGroup]:
+    """Captions that are found in the first version of a set and fall back most in this one (ReCoS, fig. 1)."""
+    versions = {image: str(facts.get("version") or "") for image, facts in result.task.pool.items()}
+    first, last = min(versions.values(), default=""), max(versions.values(), default="")
+    if first == last:
+        return []
+    small, run, qrels = {image for image in versions if versions[image] == first}, result.run, result.task.judged.qrels
+    judged = [query for query in run if query in qrels]
+    run = _ordered(result, run.only([query for query in judged if not small.isdisjoint(qrels.relevant(query))]))
+    runs = {
+        f"{first}, {len(small):,} pictures": Run({q: [hit for hit in run[q] if hit.image in small] for q in run}),
+        f"{last}, {len(versions):,} pictures": run,
+    }
+    places = {query: [_place(each[query], qrels.relevant(query)) for each in runs.values()] for query in run}
+    fallen = sorted(places, key=lambda query: (places[query][0], -places[query][1]))
+    sections = []
+    for query in fallen[:QUERIES]:
+        pair = RunPair(tuple(runs), tuple(each.only([query]) for each in runs.values()), qrels, depth=NEAREST)
+        text = str(result.task.judged.queries.get(query, {}).get("text") or "")
+        heading = text or query
+        sections.append(Section(pair, query, heading, "" if heading == query else query, text))
+    counts = [sum(found[at] == 1 for found in places.values()) for at in (0, 1)]
+    about = (
+        f"of {len(places):,} captions of {first}, {counts[0]:,} have their own picture first among its pictures, and "
+        f"{counts[1]:,} among those of {last}; of the former these fall back most"
+    )
+    return [ExampleGroup(f"The {NEAREST} nearest pictures in two pools", about, sections)] if sections else []
+
+
+def _place(hits: Iterable[RankedImage], relevant: Container[str]) -> float:
+    """The place of the first relevant hit; infinite where there is none."""
+    return next((at for at, hit in enumerate(hits, 1) if hit.image in relevant), inf)
 
 
 def uncertainty(result: Result) -> NDArray[np.float64]:

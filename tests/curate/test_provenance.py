@@ -19,6 +19,7 @@ from eyespot.pipelines.prompts import AnswerForm, Models, PromptPicture, ask_mod
 from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import Exchange, EyespotError, Price
 from tests.wording import raises
+from tests.worlds.batches import BatchServer
 from tests.worlds.pipelines import source
 from tests.worlds.rmir import recipe
 from tests.worlds.servers import Double, Response, Seen, chat, message
@@ -225,9 +226,11 @@ def test_a_picture_is_read_and_encoded_once_a_run(tmp_path: Path) -> None:
     assert len(sent) == 3 and sent[0] == sent[1] == sent[2]
 
 
+@pytest.mark.parametrize("batch", [False, True])
 def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quarter_more(
-    tmp_path: Path,
+    tmp_path: Path, batch: bool
 ) -> None:
+    """In a batch, where nobody knows what will be read again, nothing is marked, and what was read is not cheaper."""
     pictures = [PromptPicture(name, str(tmp_path / f"{name}.png")) for name in ("input", "candidate")]
     for picture in pictures:
         Image.new("RGB", (8, 8)).save(picture.path)
@@ -240,12 +243,16 @@ def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quart
         ask_model(context, prompt_of(way, "Does the second answer?", Word, pictures), Word)
         return Keep(record)
 
-    with Double(then=reply) as server, pytest.MonkeyPatch.context() as patch:
+    batches = BatchServer(lambda _seen: reply)
+    with Double(then=reply, offers=batches if batch else {}) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTHROPIC_API_KEY", "k")
-        models = Models(prices=Prices({"m": Price(4.0, 20.0, "2026", Path(), 0.4)}))
-        done = run([source(1), Step("asked", MapStep(ask))], tmp_path / "work", RunOptions(client=models))
+        models = Models(prices=Prices({"m": Price(4.0, 20.0, "2026", Path(), 0.4, 0.5)}))
+        options = RunOptions(client=models, batch=batch)
+        done = run([source(1), Step("asked", MapStep(ask))], tmp_path / "work", options)
 
-    content = server.seen[0].body["messages"][0]["content"]
+    sent = [json.loads(body) for body in batches.sent] or [seen.body for seen in server.seen]
+    content = sent[0]["messages"][0]["content"]
     assert [part["type"] for part in content] == ["text", "text", "image", "image"]
-    assert ["cache_control" in part for part in content] == [False, False, True, False]
-    assert done[-1].cost.spent.money == pytest.approx((100 * 4 + 400 * 5 + 1000 * 0.4 + 10 * 20) / 1e6)
+    assert ["cache_control" in part for part in content] == [False, False, not batch, False]
+    price = (100 * 4 + 400 * 5 + 1000 * 4 + 10 * 20) / 2 if batch else 100 * 4 + 400 * 5 + 1000 * 0.4 + 10 * 20
+    assert done[-1].cost.spent.money == pytest.approx(price / 1e6)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from eyespot.llms.batches import LeftAtWork
+from eyespot.llms.batches import SCHEMA, LeftAtWork
 from eyespot.llms.protocols import likely
 from eyespot.pipelines import (
     BudgetSpent,
@@ -318,6 +318,13 @@ def test_no_batch_may_cost_more_than_the_budget(tmp_path: Path) -> None:
     reserved = [likely(json.loads(row)["body"], None) for row in first.splitlines()]
     assert 1 < len(reserved) < 20 and sum(one.tokens for one in reserved) <= 1000
     assert len(reserved) < batches.sent.total() <= 1000 // 101
+
+
+def test_the_results_of_a_large_batch_are_stored_without_reading_all_others() -> None:
+    with closing(sqlite3.connect(":memory:")) as sql:
+        sql.executescript(SCHEMA)
+        plan = sql.execute("EXPLAIN QUERY PLAN SELECT number FROM pending_requests WHERE sharing = ?", (1,)).fetchall()
+    assert "draws_of_request" in str(plan)
 
 
 @pytest.mark.parametrize("batch", [False, True])

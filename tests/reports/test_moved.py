@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from eyespot.reports.moved import (
     missed_of,
     sections,
     shown_images,
+    sides_of,
     summary,
 )
 from eyespot.runs.judged import JudgedQueries
@@ -257,6 +259,28 @@ def test_another_system_stands_below_with_what_moved_and_captions_show_no_pictur
     assert page.texts["bdi"][:2] == ["ours", "theirs"]
     assert "▲ 2" in page.texts["span"] and "▼ 2" in page.texts["span"]
     assert examples_of(made(ORDERS, "i2t")) == []
+
+
+def test_captions_whose_picture_falls_back_in_a_larger_pool_are_shown_with_the_nearest_in_both() -> None:
+    """`far` keeps its picture first in v0 and finds it at place 4 in v1; the picture of `other` is not in v0."""
+    versions = {"a": "v0", "b": "v0", "c": "v0", "x": "v1", "y": "v1", "z": "v1"}
+    texts = {query: {"text": f"find {query}"} for query in ("far", "stays", "wrong", "other")}
+    qrels = Qrels({"far": {"a": 1}, "stays": {"b": 1}, "wrong": {"c": 1}, "other": {"x": 1}})
+    pool = {image: {"version": version} for image, version in versions.items()}
+    task = Task("t2i", JudgedQueries(texts, qrels), [parse("RR")], pool=pool)
+    orders = {"far": "xyzabc", "stays": "bxyzac", "wrong": "abxcyz", "other": "xabcyz"}
+    run = Run.from_orders({query: list(images) for query, images in orders.items()})
+    two = Evaluation(benchmark(), "v1", "ours", [scored(task, run)], {"eyespot": "0"})
+
+    group = examples_of(two)[-1]
+
+    assert group.title == "The 5 nearest pictures in two pools" and queries(group) == ["far", "stays", "wrong"]
+    assert "of 3 captions of v0, 2 have" in group.about and "and 1 among those of v1" in group.about
+    strips = [[(side.name, [tile.image for tile in side.tiles]) for side in sides_of(one)] for one in group.sections]
+    assert strips[0] == [("v0, 3 pictures", [*"abc"]), ("v1, 6 pictures", [*"xyzab"])]
+    one_pool = replace(task, pool={image: {"version": "v0"} for image in versions})
+    alone = replace(two, results=[scored(one_pool, run)])
+    assert "two pools" not in " ".join(each.title for each in examples_of(alone))
 
 
 def test_the_page_shows_pictures_and_says_how_many_are_not_here(tmp_path: Path) -> None:

@@ -180,6 +180,11 @@ def test_sub_tasks_are_drawn_both_ways() -> None:
     figures = drawn(evaluation(tasks=both, printed=[]))
 
     assert {"subtasks-Hit-1", "subtasks-RR"} <= set(figures)
+    counted = texts(figures["subtasks"])  # pictures, of which several captions are one
+    assert {"sub-tasks: 4 pictures", "3 (75%)", "1 (25%)"} <= set(counted)
+    for facts in both[1].judged.queries.values():
+        facts["image"] = facts["subtask"]
+    assert "sub-tasks: 2 pictures" in texts(drawn(evaluation(tasks=both[1:], printed=[]))["subtasks"])
     assert {"image → text", "text → image", "functional"} <= set(texts(figures["subtasks-Hit-1"]))
 
 

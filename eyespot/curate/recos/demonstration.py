@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.recos.confusing import changed
-from eyespot.curate.recos.subtasks import CAPTIONS
+from eyespot.curate.recos.subtasks import CAPTIONS, TABLE
 from eyespot.pipelines import CallMeter, Prompt
 from eyespot.storage.text_files import toml_of
 
 PHRASES: Mapping[str, Mapping[str, str]] = toml_of(Path(__file__).with_suffix(".toml"))  # by attribute and title
 _TEMPLATES, _QUOTING = CAPTIONS["titled"]["usual"], CAPTIONS["quoting"]["usual"]
+_DEPENDS_ON = {row["attributes"][0] for row in TABLE.values()}  # what captions of our sub-tasks must say
 _ENDINGS = (", as the photo shows", ", in the middle of the picture", ", against its background")  # true of any picture
 
 
@@ -27,12 +28,13 @@ def writer(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
 
 
 def _captions(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    texts, (_, title) = _captions_by_people(known["facts"]), _title(known["facts"])
+    texts, (names, title) = _captions_by_people(known["facts"]), _title(known["facts"])
     if lines := known["writing"].splitlines():
         texts = [template.format(line=max(lines, key=len).replace('"', "")) for template in _QUOTING]
-    if not texts and title:
+    first = known["attributes"][0]
+    if not texts and title and (first in names or first not in _DEPENDS_ON):
         texts = [_sentence(template.format(title=title)) for template in _TEMPLATES]
-    return {"captions": texts, "unsuitable": "" if texts else "no label says what it shows"}
+    return {"captions": texts, "unsuitable": "" if texts else "no label says of it what the sub-task depends on"}
 
 
 def _rewritten(known: Mapping[str, Any]) -> Mapping[str, str]:
@@ -97,7 +99,7 @@ def _title(facts: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
         if title in phrases:
             return (attribute,), phrases[title]
     bare = re.sub(r"\(.*?\)|[\d-]*\d[\d-]*|_", " ", re.split(r" - |, ", title)[0])
-    return ("object", "name", "scene"), " ".join(bare.strip(" -.,").split())
+    return ("object", "name"), " ".join(bare.strip(" -.,").split())
 
 
 def _sentence(text: str) -> str:

@@ -317,7 +317,9 @@ def audit_check(made: FinishedSteps, audit: Path | None) -> QualityCheck:
     test = {query["id"] for query in made.in_split(TEST)}
     sizes = Counter(bool(triplet["answers"]) for triplet in made.sure if triplet["query"] in test)
     counts, found = Queue(audit / VERDICTS).counts(), agreed(read_panel(audit), said_in(audit / VERDICTS))
-    return validity_check(found, sizes, counts) or QualityCheck(AUDIT, "red", nobody)
+    read = counts["cases"] - counts["open"]
+    few = f"A person has read {read:,} of {counts['cases']:,} cases and no target; how many are right is unknown."
+    return validity_check(found, sizes, counts) or QualityCheck(AUDIT, "red", few if read else nobody)
 
 
 def validity_check(

@@ -1,4 +1,4 @@
-"""An RMIR set in the hands of `datasets` and of MTEB, with its pictures and without."""
+"""An RMIR set in the hands of `datasets`, MTEB and pandas: with its pictures, without, and as it is published."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eyespot.bridges.hubs import Release, publish
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import write_set
 from eyespot.formats.pictures import without_position
@@ -22,14 +23,18 @@ def parted(tmp_path_factory: pytest.TempPathFactory, gallery: Path, demonstrated
     """The demonstration's set with queries in both splits."""
     out = Path(shutil.copytree(demonstrated.pipe.work.parent, tmp_path_factory.mktemp("parted") / "made"))
     threshold = min(one["tsr"] for one in demonstrated.queries)
-    return ran(recipe(out, gallery, split=f"threshold = {threshold}\napart = false"), out)
+    written = recipe(out, gallery, split=f"threshold = {threshold}\napart = false")
+    written.write_text(f'{written.read_text(encoding="utf-8")}\n[card]\nlicence = "CC-BY-4.0"\n', encoding="utf-8")
+    return ran(written, out)
 
 
-@pytest.fixture(scope="module", params=["with pictures", "without"])
+@pytest.fixture(scope="module", params=["with pictures", "without", "published"])
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, parted: FinishedSteps) -> Path:
     """Where it lies."""
     out = tmp_path_factory.mktemp("outside")
-    write_set(parted, out, share=without_position if request.param == "with pictures" else None)
+    write_set(parted, out, share=None if request.param == "without" else without_position)
+    if request.param == "published":
+        return Path(publish(Release.of(out / "set", "1.0.0"), str(out / "published")))
     return Path(shutil.move(out / "set", out / request.param))
 
 
@@ -47,10 +52,10 @@ def test_mtebs_loader_reads_the_folder_for_mteb(place: Path, parted: FinishedSte
     assert found["queries"]["ids"] == [one["id"] for one in parted.in_split("test")]
     assert found["qrels"] == targets(parted)
     shown = [bool(found[table]["first"]["image"]) for table in ("corpus", "queries")]
-    assert shown == [place.name == "with pictures"] * 2
+    assert shown == [place.name != "without"] * 2
 
 
-def test_datasets_reads_every_configuration(place: Path, parted: FinishedSteps) -> None:
+def test_datasets_reads_every_configuration_and_pandas_the_tables(place: Path, parted: FinishedSteps) -> None:
     found = loaded("datasets", place)
 
     splits = {name: {split: summary["rows"] for split, summary in rows.items()} for name, rows in found.items()}
@@ -60,3 +65,5 @@ def test_datasets_reads_every_configuration(place: Path, parted: FinishedSteps) 
     assert splits["pool"] == {"whole": len(parted.pool)}
     assert {"judgements", "losses", "mteb-corpus", "mteb-queries", "mteb-qrels"} <= set(splits)
     assert all(summary["first"] for rows in found.values() for summary in rows.values())
+    pandas = pytest.importorskip("pandas")
+    assert set(pandas.read_parquet(place / "qrels.parquet")["image"]) <= set(parted.pool)

@@ -172,6 +172,10 @@ def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: Fini
     panel = {one["id"]: bool(settle_votes(one, 3)[0]) for one in demonstrated.triplets}
     unread, queue, last = audit_check(copied, demonstrated), *(Queue(copied / "audit" / n) for n in (VERDICTS, LAST))
     wrong_target = next(id for id in queue.cases if panel[id])
+    refused = [case for id, case in queue.cases.items() if not panel[id]]
+    queue.decide(refused[0], "drop", "ada")
+    few = audit_check(copied, demonstrated)
+    assert "No person" in unread.text and f"has read 1 of {len(queue.cases)} cases and no target" in few.text
     for id, case in queue.cases.items():
         queue.decide(case, "accept" if panel[id] and id != wrong_target else "drop", "ada")
     for number, case in enumerate(last.cases.values()):

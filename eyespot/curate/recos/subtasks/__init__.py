@@ -7,7 +7,7 @@ generator: it samples their facts, draws and describes them; the record contains
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -68,35 +68,61 @@ WRITTEN: Mapping[str, Any] = toml_of(Path(__file__).with_name("written.toml"))  
 WORDS = ("heron", "river", "lantern", "meadow", "copper", "violet", "harbour", "candle", "maple", "falcon")
 NAMES = ("n", "x", "total", "count", "value", "result")
 TRIES = 200
+LISTED = range(1, 41)  # the numbers of a list
+GAP = re.compile(r"\{([a-z]+|\d+-\d+)\}")
 
 
 def written(what: str, rng: Random, answer_of: Callable[[str], str]) -> tuple[str, str, str]:
     """A text of `written.toml` with its gaps filled in at random: its kind, the text, and its answer."""
     while True:
         kind = rng.choice(list(WRITTEN[what]))
-        numbers = str([rng.randint(1, 40) for _ in range(rng.randint(4, 7))])
+        numbers = str([rng.randint(LISTED[0], LISTED[-1]) for _ in range(rng.randint(4, 7))])
         fields = {"name": rng.choice(NAMES), "word": rng.choice(WORDS), "numbers": numbers}
 
         def fill(gap: re.Match[str], fields: Mapping[str, str] = fields) -> str:
             return fields[gap[1]] if gap[1] in fields else str(rng.randint(*map(int, gap[1].split("-"))))
 
-        text = re.sub(r"\{([a-z]+|\d+-\d+)\}", fill, rng.choice(WRITTEN[what][kind]))
+        text = GAP.sub(fill, rng.choice(WRITTEN[what][kind]))
         if answer := answer_of(text):
             return kind, text, answer
 
 
-def nearly(text: str, rng: Random, answer_of: Callable[[str], str]) -> tuple[str, str] | None:
-    """A text that differs in one digit or, without any, in one word, and its answer, which is another one.
+@cache
+def form_of(what: str, kind: str) -> re.Pattern[str]:
+    """What `written` may write of a kind: a digit changed elsewhere makes nonsense of it, as in `word[::-4]`."""
+
+    def one_of(several: Iterable[object]) -> str:
+        return f"(?:{'|'.join(map(str, several))})"
+
+    number = one_of(LISTED)
+    fields = {"name": one_of(NAMES), "word": one_of(WORDS), "numbers": rf"\[{number}(?:, {number}){{3,6}}\]"}
+    forms = []
+    for text in WRITTEN[what][kind]:
+        # Every second part is a gap
+        parts = [re.escape(part) if at % 2 == 0 else part for at, part in enumerate(GAP.split(text.strip()))]
+        for at in range(1, len(parts), 2):
+            low, _, high = parts[at].partition("-")
+            parts[at] = fields[low] if low in fields else one_of(range(int(low), int(high) + 1))
+        forms.append("".join(parts))
+    return re.compile(one_of(forms))
+
+
+def nearly(
+    text: str, rng: Random, answer_of: Callable[[str], str], form: re.Pattern[str] | None = None
+) -> tuple[str, str] | None:
+    """A text of this form that differs in one digit or else in one word, and its answer, which is another one.
 
     None where none has an answer.
     """
-    answer, places = answer_of(text), [found.span() for found in re.finditer(r"\d", text)]
-    places = places or [found.span() for word in WORDS for found in re.finditer(word, text)]
-    for _ in range(TRIES if places else 0):
-        start, end = rng.choice(places)
-        other = f"{text[:start]}{rng.choice('123456789' if end - start == 1 else WORDS)}{text[end:]}"
-        if answer_of(other) not in ("", answer):
-            return other, answer_of(other)
+    answer = answer_of(text)
+    digits = [(found.span(), "123456789") for found in re.finditer(r"\d", text)]
+    words = [(found.span(), WORDS) for found in re.finditer("|".join(WORDS), text)]
+    for places in (digits, words):
+        for _ in range(TRIES if places else 0):
+            (start, end), others = rng.choice(places)
+            other = f"{text[:start]}{rng.choice(others)}{text[end:]}"
+            if (form is None or form.fullmatch(other)) and answer_of(other) not in ("", answer):
+                return other, answer_of(other)
     return None
 
 

@@ -21,7 +21,16 @@ from eyespot.curate.recos.drawing import (
     sheet,
     spacing,
 )
-from eyespot.curate.recos.subtasks import CaptionWordings, Facts, Subtask, described, fill_captions, nearly, written
+from eyespot.curate.recos.subtasks import (
+    CaptionWordings,
+    Facts,
+    Subtask,
+    described,
+    fill_captions,
+    form_of,
+    nearly,
+    written,
+)
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -41,7 +50,7 @@ class Programs:
         return {"shown": shown.strip(), "answer": answer, "kind": kind, "painted": style}
 
     def sibling(self, facts: Facts, rng: Random) -> Facts | None:
-        changed = nearly(facts["shown"], rng, printed)
+        changed = nearly(facts["shown"], rng, printed, form_of("programs", facts["kind"]))
         return {**facts, "shown": changed[0], "answer": changed[1]} if changed else None
 
     def draw(self, facts: Facts, rng: Random) -> Image:

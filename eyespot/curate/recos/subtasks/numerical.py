@@ -14,6 +14,7 @@ from eyespot.curate.recos.subtasks import (
     Subtask,
     described,
     fill_captions,
+    form_of,
     kind_fields,
     nearly,
     written,
@@ -43,10 +44,16 @@ class Sums:
 
     def sibling(self, facts: Facts, rng: Random) -> Facts | None:
         if "figure" not in facts:
-            changed = nearly(facts["shown"], rng, result_of)
+            changed = nearly(facts["shown"], rng, result_of, form_of("sums", facts["kind"]))
             return {**facts, "shown": changed[0], "answer": changed[1]} if changed else None
-        area = handwriting.FIGURES[facts["figure"]]["shown"]
-        sides = nearly(" ".join(map(str, facts["sides"])), rng, lambda text: result_of(area.format(*text.split())))
+        area, ranges = (handwriting.FIGURES[facts["figure"]][name] for name in ("shown", "sides"))
+
+        def result(sides: str) -> str:
+            lengths = [int(side) for side in sides.split()]
+            fits = all(low <= side <= high for side, (low, high) in zip(lengths, ranges, strict=True))
+            return result_of(area.format(*lengths)) if fits else ""
+
+        sides = nearly(" ".join(map(str, facts["sides"])), rng, result)
         if sides is None:
             return None
         lengths = [int(side) for side in sides[0].split()]
