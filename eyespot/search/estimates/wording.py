@@ -124,11 +124,11 @@ def methods(found: Any) -> str:
     return (
         f"We ranked {study.photos:,} photos{joined}{study.of} by their similarity to {study.query!r}{by}. Within each "
         f"{study.column}, photos were stratified by rank (two strata per decade); {len(plan.units):,} were drawn at "
-        f"random without replacement, {spread} per {study.column} by stratum size to the power {plan.power:g} "
-        f"(seed {plan.seed}){named}, and judged by {who}, blind to {study.column}, place, date and rank; {judged:,} got a "
-        f"verdict, {skipped:,} could not be judged.{rounds}{depth}{study.agreement} The share of photos showing it was "
-        f"estimated per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay, "
-        f"fall, jump or rise {curves}, with 95 % intervals{bands}{claimed}. {_correction(found.accuracy)} Shares are of "
+        f"random without replacement, {spread} per {study.column} by stratum size to the power {plan.power:g} (seed "
+        f"{plan.seed}){named}, and judged by {who}, blind to {study.column}, place, date and rank; {judged:,} got "
+        f"a verdict, {skipped:,} could not be judged.{rounds}{depth}{study.agreement} The share of photos showing it "
+        f"was estimated per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay,"
+        f" fall, jump or rise {curves}, with 95 % intervals{bands}{claimed}. {_correction(found.accuracy)} Shares are of "
         "photos, not of animals; they do not correct for photographers' choice of what to photograph "
         f"({study.units}). Data: the files of looks and design."
     )
