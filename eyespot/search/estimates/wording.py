@@ -128,8 +128,8 @@ def methods(found: Any) -> str:
         f"{plan.seed}){named}, and judged by {who}, blind to {study.column}, place, date and rank; {judged:,} got "
         f"a verdict, {skipped:,} could not be judged.{rounds}{depth}{study.agreement} The share of photos showing it "
         f"was estimated per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay,"
-        f" fall, jump or rise {curves}, with 95 % intervals{bands}{claimed}. {_correction(found.accuracy)} Shares are of "
-        "photos, not of animals; they do not correct for photographers' choice of what to photograph "
+        f" fall, jump or rise {curves}, with 95 % intervals{bands}{claimed}. {_correction(found.accuracy)} Shares are "
+        "of photos, not of animals; they do not correct for photographers' choice of what to photograph "
         f"({study.units}). Data: the files of looks and design."
     )
 
