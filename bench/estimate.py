@@ -10,7 +10,7 @@ ratio is our mean width over the peer's; the goal is .9 over all worlds, with a 
 every group. `claims` is the share of runs with a wrong claim on a pair of groups of the same share (goal: .07 over
 twelve equal months), `power` the share of pairs that differ by .1 or more and are told apart.
 
-    python bench/estimate.py [--quick] [--json] [--figures docs/research]
+    python bench/estimate.py [--quick] [--json] [--only WORLD] [--first SEED] [--runs N] [--figures docs/research]
 """
 
 from __future__ import annotations
@@ -232,9 +232,9 @@ def plain(size: int, looks: int, share: float, rng: np.random.Generator) -> floa
     return float(high - low) / size
 
 
-def measured(name: str, kind: Kind, looks: int, n: int) -> Covered:
-    """The world with n seeds."""
-    runs = [ran(kind, looks, seed) for seed in range(n)]
+def measured(name: str, kind: Kind, looks: int, seeds: range) -> Covered:
+    """The world with these seeds."""
+    runs, n = [ran(kind, looks, seed) for seed in seeds], len(seeds)
     labels = sorted({label for run in runs for label in run.held})
     each = [float(np.mean([run.held[label] for run in runs if label in run.held])) for label in labels]
     ratios = np.array([run.width / run.peer for run in runs if run.peer])
@@ -258,19 +258,26 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     if not LISTS.exists():
         say(f"without the lists of INQUIRE-Search: {LISTS} is missing")
     found: list[Covered] = []
-    for name, kind in {**MADE, **marked()}.items():
+    n = options.runs // 10 if options.quick else options.runs
+    worlds = {name: kind for name, kind in {**MADE, **marked()}.items() if options.only in name}
+    for name, kind in worlds.items():
         for looks in LOOKS:
             few = looks / 12 < 8 and "month" in name  # below eight looks no group has an interval
             if few or looks >= len(kind.make(np.random.default_rng(0)).group):  # all of it is looked at
                 continue
-            found.append(measured(name, kind, looks, 20 if options.quick else 200))
+            found.append(measured(name, kind, looks, range(options.first, options.first + n)))
             yield found[-1]
     # The peer knows the truth, and has no model
-    ratio = float(np.mean([one.ratio for one in found if not one.name.startswith(("a judge", "a model"))]))
-    yield Measurement("estimate/width over all worlds", ratio, PEER, ratio, ratio, len(found), WIDTH)
+    ratios = [one.ratio for one in found if not one.name.startswith(("a judge", "a model"))]
+    if ratios and not options.only:
+        ratio = float(np.mean(ratios))
+        yield Measurement("estimate/width over all worlds", ratio, PEER, ratio, ratio, len(ratios), WIDTH)
 
 
 if __name__ == "__main__":
     command = Command(__doc__, quick="a tenth of the runs")
     command.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures of milkweed here, and end")
+    command.add_argument("--only", default="", metavar="WORLD", help="only worlds with this in their names")
+    command.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed (default 0)")
+    command.add_argument("--runs", type=int, default=200, metavar="N", help="seeds for each world (default 200)")
     command.run(measurements)

@@ -101,8 +101,9 @@ def test_labels_stay_in_their_order_and_what_has_none_is_last() -> None:
 
     assert plan.labels == ("june", "july", "may", UNKNOWN) and plan.sizes.tolist() == [1, 0, 2, 3]
     assert plan_groups([7, 2, 7], 2, compare=(2, 7)).units.tolist()
-    with pytest.raises(UsageError, match="no group 3; there are: 2, 7"):
-        plan_groups([7, 2, 7], 2, compare=(2, 3))
+    for other in (3, 5, UNKNOWN):  # not there, without photos, in no comparison
+        with pytest.raises(UsageError, match=f"no group {other!r} to compare; with photos are: 2, 7"):
+            plan_groups([7, 2, 7, None], 2, order=(5,), compare=(2, other))
 
 
 def test_a_design_that_was_written_gives_the_same_answer_again() -> None:
@@ -204,6 +205,7 @@ def test_few_looks_have_no_interval_and_are_not_compared() -> None:
 
     assert all(one.basis == "" and isnan(one.relevant.median) for one in found.groups.values())
     assert found.groups[3].sentence.endswith("1 of 5 looked at is relevant (no interval)") and found.pairs == ()
+    assert "simultaneous" not in found.methods and "called different" not in found.methods
     assert "judge 96 photos or more" in found.advice[0]
     assert not any("looks are too few" in one for one in estimate(plan_groups(group, 96), np.ones(96)).advice)
 

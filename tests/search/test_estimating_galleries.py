@@ -86,6 +86,10 @@ def test_a_burst_of_thirty_frames_is_one_unit_of_the_month_of_its_first(tmp_path
     place, begun = sorted(sample.photos().glob("explore_world*.jpg"))[0], datetime(2024, 7, 31, 23, 59, 45)
     bird, exif = Image.open(place).convert("RGB"), Image.Exif()
     draw_photos(tmp_path / "photos", 6)
+    for place, wrong in zip(sorted((tmp_path / "photos").iterdir()), ("1970:01:01", "2999:05:01"), strict=False):
+        exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = f"{wrong} 00:00:00"
+        Image.open(place).convert("RGB").save(place.with_suffix(".jpg"), exif=exif)
+        place.with_suffix(".png").unlink(missing_ok=True)
     for at in range(30):
         exif[ExifTags.Base.Model] = "Trap 1"
         taken = (begun + timedelta(seconds=at)).strftime("%Y:%m:%d %H:%M:%S")
@@ -101,6 +105,7 @@ def test_a_burst_of_thirty_frames_is_one_unit_of_the_month_of_its_first(tmp_path
     july = found.table[6]
     assert (july["group"], july["units"], july["photos"], july["relevant_median"]) == (7, 1, 30, 1)
     assert found.groups[8].units == 0 and found.groups["unknown"].relevant.high == 0
+    assert found.groups["unknown"].units == 6  # a clock that nobody set, and the future, are no dates
     assert "36 photos (7 after joining copies and bursts)" in found.methods
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ Ints = NDArray[np.int64]
 
 ALL = "all"
 SEASONS = ("winter", "spring", "summer", "autumn")
+UNSET = (datetime(1970, 1, 1), datetime(1980, 1, 1))  # to the second: what a clock shows that nobody set
 SMALLEST = 0.1  # degrees: a finer cell shows where somebody lives
 Facts = Mapping[str, Any]
 
@@ -140,11 +141,15 @@ def _cell(facts: Facts, size: float) -> str | None:
 
 
 def _facts(tables: Sequence[Path], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """These columns of every row of a gallery; None for what a table lacks."""
+    """These columns of every row of a gallery; None for what a table lacks, and for a date that cannot be."""
     rows: list[dict[str, Any]] = []
     for table in tables:
         read = items_table.read_items(table.parent, list(dict.fromkeys(columns)))
         rows += [dict.fromkeys(columns) | row for row in read.to_pylist()]
+    latest = datetime.now() + timedelta(days=1)  # anywhere on earth
+    for row in rows:  # a date of a clock that was wrong says no month
+        if row["taken"] and (row["taken"] in UNSET or row["taken"] > latest):
+            row["taken"] = None
     return rows
 
 

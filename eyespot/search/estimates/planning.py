@@ -22,6 +22,7 @@ Ints = NDArray[np.int64]
 
 UNKNOWN = "unknown"  # the group of units without a value
 FIRST = 60  # looks of the first round
+SIZE_POWER = 0.75  # of a stratum's size, which its looks go by (docs/decisions/0077)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,8 @@ class GroupPlan:
     in rank order. `units` (looks,) are positions from 0 of the units to judge, in the order of judging, and `rounds`
     says how many looks there are after each round. `edges` are the first ranks of each group's strata, within the
     group, from 1, and the rank after the last that may be drawn. `compare` names the two groups that get all looks,
-    `beside` says how many further units, which are not relevant, each group has.
+    `beside` says how many further units, which are not relevant, each group has, `power` by which power of its size a
+    stratum got looks.
     """
 
     labels: tuple[Any, ...]
@@ -44,6 +46,7 @@ class GroupPlan:
     compare: tuple[Any, ...] = ()
     depth: int | None = None
     beside: tuple[int, ...] = ()
+    power: float = SIZE_POWER
 
     @cached_property
     def effort(self) -> Ints:
@@ -82,7 +85,7 @@ class GroupPlan:
         """The design as a file holds it: with `group` and the verdicts it gives the same answer again."""
         fields = {"labels": list(self.labels), "rounds": list(self.rounds), "seed": self.seed, "depth": self.depth}
         fields |= {"strata": [edges.tolist() for edges in self.edges], "compare": list(self.compare)}
-        fields |= {"beside": list(self.beside)}
+        fields |= {"beside": list(self.beside), "power": self.power}
         return fields | {"units": self.units.tolist(), "group": self.group.tolist()}
 
     @classmethod
@@ -91,7 +94,7 @@ class GroupPlan:
         group, units = (np.array(fields[name], np.int64) for name in ("group", "units"))
         edges = tuple(np.array(one, np.int64) for one in fields["strata"])
         labels, compare = tuple(fields["labels"]), tuple(fields["compare"])
-        rest = compare, fields["depth"], tuple(fields.get("beside", ()))
+        rest = compare, fields["depth"], tuple(fields.get("beside", ())), fields.get("power", 0.5)
         return cls(labels, group, units, tuple(fields["rounds"]), edges, fields["seed"], *rest)
 
 
@@ -118,8 +121,9 @@ def plan_groups(
     further = tuple(np.bincount(others, minlength=len(labels)).tolist()) if len(others) else ()
     if looks < 1 or (depth is not None and depth < 1) or not len(group):
         raise UsageError("an estimate needs at least one unit, one look and, where it is limited, a depth of one")
-    if unknown := [label for label in compare if label not in labels]:
-        raise UsageError(f"no group {unknown[0]!r}; there are: {', '.join(map(str, labels))}")
+    there = [label for at, label in enumerate(labels) if label != UNKNOWN and (group == at).any()]
+    if unknown := [label for label in compare if label not in there]:
+        raise UsageError(f"no group {unknown[0]!r} to compare; with photos are: {', '.join(map(str, there[:20]))}")
     if compare and len(set(compare)) != 2:
         raise UsageError("a comparison takes two groups, as in compare=(1, 7)")
     plan = GroupPlan(labels, group, np.zeros(0, np.int64), (), (), seed, tuple(compare), depth, further)
@@ -149,7 +153,7 @@ class _Drawing:
             pairs = zip(self.edges, self.edges[1:], strict=False)
             self.queues = [self.rng.permutation(np.arange(*pair)) for pair in pairs]
             self.taken = np.zeros(len(self.queues), np.int64)
-        wanted = allocated(np.diff(self.edges), looks) if looks else self.taken
+        wanted = allocated(np.diff(self.edges), looks, power=SIZE_POWER) if looks else self.taken
         more = [queue[now:then] for queue, now, then in zip(self.queues, self.taken, wanted, strict=True)]
         self.taken = wanted
         return np.concatenate(more)

@@ -7,8 +7,6 @@ Each is drawn in turn, exactly on a grid, given the others (Gibbs), in several c
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -76,27 +74,42 @@ def _weights(logs: Reals) -> Reals:
     return np.asarray(np.exp(np.maximum(logs - logs.max(axis=-1, keepdims=True), LEAST)))
 
 
-@cache
-def _sums(size: int) -> Reals:
-    """What weights (…, size) times it have risen to: faster than a sum that runs over so few."""
-    return np.triu(np.ones((size, size), np.float32))
-
-
 def _picked(weights: Reals, uniform: NDArray[np.float32]) -> Ints:
     """The place on each last axis that a number below 1 falls on, by weight."""
-    rising = weights @ _sums(weights.shape[-1])
+    rising = np.add.accumulate(weights, axis=-1)
     return np.asarray((rising > (uniform * rising[..., -1])[..., None]).argmax(axis=-1))
+
+
+class _Sums:
+    """Adds up the places (n,) of each offset that they act on; `seen` are the offsets that have any, most places first.
+
+    A matrix would do the same in several threads, which wait for each other where the processor is busy.
+    """
+
+    def __init__(self, acts: Ints) -> None:
+        order = np.argsort(acts, kind="stable")
+        seen, first, places = np.unique(acts[order], return_index=True, return_counts=True)
+        most = np.argsort(-places, kind="stable")
+        self.seen, first, places = seen[most], first[most], places[most]
+        self.rounds = [order[first[places > at] + at] for at in range(places[0])]  # of each offset one place
+
+    def of(self, tables: Reals, start: Ints) -> Reals:
+        """Tables (n, rows, size), of each place its row of `start` (chains, n), added up: (chains, seen, size)."""
+        total: Reals = tables[self.rounds[0], start[:, self.rounds[0]]]
+        for places in self.rounds[1:]:
+            total[:, : len(places)] += tables[places, start[:, places]]
+        return total
 
 
 class _Offsets:
     """One kind of offset of the log-odds (levels, or deviations): where it acts, how far it may go, where it is."""
 
     def __init__(self, acts: Ints, size: int, spreads: Reals, beliefs: Reals) -> None:
-        self.acts = acts  # (n,) the offset of each judged place
-        self.into = (acts == np.arange(size)[:, None]).astype(np.float32)  # (offsets, n), 1 where a place has it
+        self.acts, self.sums = acts, _Sums(acts)  # (n,) the offset of each judged place
+        self.unseen = np.setdiff1d(np.arange(size), acts)
         self.prior, self.beliefs = _normal(spreads), np.log(beliefs)  # (spreads, offsets), (spreads,)
         self.value = np.zeros((1, CHAINS, size), np.int64)  # (draws, chains, offsets), in steps
-        self.spread, self.seen = np.ones(CHAINS, np.int64), np.unique(acts)
+        self.spread = np.ones(CHAINS, np.int64)
 
     @property
     def here(self) -> Ints:
@@ -104,11 +117,14 @@ class _Offsets:
         here: Ints = self.value[0][:, self.acts]
         return here
 
-    def draw(self, logs: Reals, rng: np.random.Generator, draws: int = 1) -> None:
-        """Draw them by how likely the verdicts of each place are at each offset, (chains, n, offsets)."""
-        weights = _weights(self.into @ logs + self.prior[self.spread][:, None])
-        self.value = OFFSETS[_picked(weights, rng.random((draws, *weights.shape[:-1]), np.float32))]
-        far = self.prior[:, self.value[0][:, self.seen] + WIDE].sum(axis=2)  # (spreads, chains)
+    def draw(self, tables: Reals, start: Ints, rng: np.random.Generator, draws: int = 1) -> None:
+        """Draw them by how likely the verdicts of each place are at each offset, in `tables` from its `start` on."""
+        prior = self.prior[self.spread][:, None]
+        self.value = np.empty((draws, *self.value.shape[1:]), np.int64)
+        for which, logs in ((self.sums.seen, self.sums.of(tables, start) + prior), (self.unseen, prior)):
+            uniform = rng.random((draws, CHAINS, len(which)), np.float32)
+            self.value[..., which] = OFFSETS[_picked(_weights(logs), uniform)]
+        far = self.prior[:, self.value[0][:, self.sums.seen] + WIDE].sum(axis=2)  # (spreads, chains)
         self.spread = _drawn(far.T + self.beliefs, rng)
 
 
@@ -125,23 +141,22 @@ class _Sampler:
         positive = accuracy.sensitivity * self.share + (1 - accuracy.specificity) * (1 - self.share)
         counts = yes[group, cell][:, None], (judged - yes)[group, cell][:, None]
         logs = (counts[0] * np.log(positive) + counts[1] * np.log1p(-positive)).astype(np.float32)  # (n, odds)
-        self.place = np.arange(len(group))
         self.of_states, self.of_offsets = (sliding_window_view(logs, n, axis=1) for n in (self.states, len(OFFSETS)))
-        self.cell, cells = cell, judged.shape[1]
-        self.into = (cell == np.arange(cells)[:, None]).astype(np.float32)  # (cells, n)
-        self.bands = np.arange(cells) * 2 // _chain.CELLS_PER_DECADE
-        bands, groups = int(self.bands[-1]) + 1, len(judged)
+        self.cell, self.cells, groups = cell, _Sums(cell), len(judged)
+        self.bands = np.arange(judged.shape[1]) * 2 // _chain.CELLS_PER_DECADE
+        bands = int(self.bands[-1]) + 1
         self.level = _Offsets(group, groups, LEVELS, np.full(len(LEVELS), 1 / len(LEVELS)))
         self.deviation = _Offsets(group * bands + self.bands[cell], groups * bands, DEVIATIONS, BELIEFS)
-        self.theta = np.zeros((CHAINS, cells), np.int64)
+        self.theta = np.zeros((CHAINS, judged.shape[1]), np.int64)
 
     def turn(self, rng: np.random.Generator, draws: int = 1) -> None:
         """Draw the curve, then each group's level, then the deviations, these several times."""
-        start = self.level.here + self.deviation.here + 2 * WIDE
-        self.theta = self._curve(self.into @ self.of_states[self.place, start], rng)
-        for one, other, times in ((self.level, self.deviation, 1), (self.deviation, self.level, draws)):
-            start = self.theta[:, self.cell] + other.here + WIDE
-            one.draw(self.of_offsets[self.place, start], rng, times)
+        logs = np.zeros((CHAINS, len(self.bands), self.states), np.float32)
+        logs[:, self.cells.seen] = self.cells.of(self.of_states, self.level.here + self.deviation.here + 2 * WIDE)
+        self.theta = self._curve(logs, rng)
+        theta = self.theta[:, self.cell] + WIDE
+        self.level.draw(self.of_offsets, theta + self.deviation.here, rng)
+        self.deviation.draw(self.of_offsets, theta + self.level.here, rng, draws)
 
     def _curve(self, logs: Reals, rng: np.random.Generator) -> Ints:
         """The state of each cell, (chains, cells), by forward filtering and backward sampling; logs of its verdicts."""

@@ -64,7 +64,7 @@ def unfinished(why: str, judged: int, planned: GroupPlan, used: int) -> str:
 
 def few_looks(plan: Any, looks: int) -> str:
     """What helps where this number of looks leaves groups without an interval; empty where it is enough."""
-    sizes = zip(plan.labels, plan.sizes.tolist(), strict=True)
+    sizes = zip(plan.labels, plan.sizes.clip(max=plan.depth).tolist(), strict=True)
     groups = [size for label, size in sizes if size and label in (plan.compare or plan.labels)]
     needed = sum(min(size, FEWEST) for size in groups)
     if not looks or looks >= needed:
@@ -110,23 +110,27 @@ def methods(found: Any) -> str:
     judged, skipped = sum(one.judged for one in groups), sum(one.skipped for one in groups)
     joined = f" ({units:,} after joining copies and bursts)" if study.photos != units else ""
     by = f" ({study.ranked_by})" if study.ranked_by else ""
-    each = {one.judged + one.skipped for one in groups if one.units}
+    each = [one.judged + one.skipped for one in groups if one.units and one.label in (plan.compare or found.groups)]
     spread = " to ".join(map(str, sorted({min(each), max(each)})))
     who = ", ".join(study.judges) or "one observer"
+    named = ", all from {} and {}, which were named before".format(*plan.compare) if plan.compare else ""
     depth = "" if plan.depth is None else f" Only the first {plan.depth:,} ranks of each group were sampled."
     borrowed = [str(one.label) for one in groups if one.basis == "borrowed"]
     curves = "[own ranks]" if not borrowed else f"[levels and shapes shared over groups for {', '.join(borrowed)}]"
     rounds = f" The result was read after {len(plan.rounds)} rounds at most." if len(plan.rounds) > 1 else ""
+    known = sum(bool(one.basis) for one in groups)
+    bands = f", and bands simultaneous over {known} groups" if known > 1 else ""
+    claimed = f"; {CLAIMED[found.rule]}" if found.pairs else ""
     return (
         f"We ranked {study.photos:,} photos{joined}{study.of} by their similarity to {study.query!r}{by}. Within each "
         f"{study.column}, photos were stratified by rank (two strata per decade); {len(plan.units):,} were drawn at "
-        f"random without replacement, {spread} per {study.column}, by the square root of stratum size (seed "
-        f"{plan.seed}), and judged by {who}, blind to {study.column}, place, date and rank; {judged:,} got a verdict, "
-        f"{skipped:,} could not be judged.{rounds}{depth}{study.agreement} The share of photos showing it was estimated"
-        f" per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay, fall, jump "
-        f"or rise {curves}, with 95 % intervals, and bands simultaneous over {len(groups)} groups; "
-        f"{CLAIMED[found.rule]}. {_correction(found.accuracy)} Shares are of photos, not of animals; they do not "
-        f"correct for photographers' choice of what to photograph ({study.units}). Data: the files of looks and design."
+        f"random without replacement, {spread} per {study.column} by stratum size to the power {plan.power:g} (seed "
+        f"{plan.seed}){named}, and judged by {who}, blind to {study.column}, place, date and rank; {judged:,} got "
+        f"a verdict, {skipped:,} could not be judged.{rounds}{depth}{study.agreement} The share of photos showing it "
+        f"was estimated per {study.column} from the draw by a Bayesian curve of relevance along log-rank that may stay,"
+        f" fall, jump or rise {curves}, with 95 % intervals{bands}{claimed}. {_correction(found.accuracy)} Shares are "
+        "of photos, not of animals; they do not correct for photographers' choice of what to photograph "
+        f"({study.units}). Data: the files of looks and design."
     )
 
 
