@@ -295,7 +295,9 @@ def _opened(path: Path, settles: bool = True) -> sqlite3.Connection:
 
 def _unwritable(path: Path, error: Exception) -> EyespotError:
     way_out = trouble(error, elsewhere="name another file with --ledger")
-    return EyespotError(f"cannot write judgements to {path} {way_out}")
+    unwritable = EyespotError(f"cannot write judgements to {path} {way_out}")
+    unwritable.__context__ = error  # it is raised in another thread
+    return unwritable
 
 
 # -- rows ---------------------------------------------------------------------------------------------------

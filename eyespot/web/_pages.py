@@ -19,7 +19,7 @@ from eyespot.html import WORLD, environment, tidy
 from eyespot.storage.digests import text_digest
 from eyespot.types import EyespotError, NothingFound, UsageError
 from eyespot.web._items import known_words
-from eyespot.web._problems import Problem, faults_text, phrase, problem_json, wants_page
+from eyespot.web._problems import NO_ROOM, Problem, faults_text, is_full, phrase, problem_json, wants_page
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
 
@@ -99,6 +99,8 @@ def problem_of(request: Request, error: Exception) -> Problem:
     """What went wrong, with its status."""
     if isinstance(error, Problem):
         return error
+    if is_full(error):
+        return NO_ROOM
     if isinstance(error, EyespotError):
         status = 404 if isinstance(error, NothingFound) else 422 if isinstance(error, UsageError) else 500
         return Problem(status, str(error))
