@@ -321,12 +321,10 @@ def _owner(judgement: Judgement, turn: int) -> str:
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
     one, verdict = judgement, judgement.verdict
     settled = verdict is not None and not one.judge.startswith(PERSON)
-    fields: tuple[Any, ...] = (None, None, "", None)
-    if verdict is not None:
-        fields = verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence
+    said = verdict and (verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence)
     return (
         *(one.query, one.judge, one.prompt, turn, one.image, settled),
-        *fields,
+        *(said or (None, None, "", None)),
         *(clean(one.failure), one.refused, one.rank, one.at),
         *one.spent,
     )

@@ -152,16 +152,11 @@ def photos_response(
     # Of all at once: looking up one by one takes longer than reading the pictures
     rows = snapshot.rows_by_id([item["id"] for item in items])
     places = dict(snapshot.pictures(rows[rows >= 0].tolist()))
-    if kind == "originals":
-
-        def read(id: str, row: int) -> bytes:
-            return read_original(id, places.get(id, []))[1]
-    else:
-
-        def read(id: str, row: int) -> bytes:
-            return state.cache.thumbnails.jpeg(snapshot, id, SIDE, row=row)
-
-    files = partial(_files, items, rows.tolist(), read, "" if kind == "originals" else ".jpg")
+    readers: dict[str, Callable[[str, int], bytes]] = {
+        "originals": lambda id, _: read_original(id, places.get(id, []))[1],
+        "zip": lambda id, row: state.cache.thumbnails.jpeg(snapshot, id, SIDE, row=row),
+    }
+    files = partial(_files, items, rows.tolist(), readers[kind], "" if kind == "originals" else ".jpg")
     return _zip_response(state, files, tag=_tag(places, items, kind), head=head, name=name)
 
 
