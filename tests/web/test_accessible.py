@@ -83,6 +83,20 @@ def files(folder: Path) -> Path:
     return out
 
 
+def disputing(folder: Path, stack: ExitStack) -> str:
+    """The address of a team with a dispute and a flag."""
+    # A team of its own: flags are of photos, so the pages of other tests would show these.
+    team = stack.enter_context(team_of(copy_team_gallery(folder)))
+    team.take_in(("axe", "stripes to see"), photos=24)
+    first = team.store.candidates("axe")[0].image
+    for who, mark in (("Ada", "y"), ("Bo", "n")):
+        team.store.mark("axe", who, {first: mark})
+    with at_this_machine(ServerSettings(team.gallery)) as client:
+        client.cookies.set("eyespot_name", "Ada")
+        assert client.post("/annotate/flags", data={"image": first, "kind": "face"}).status_code == 200
+    return str(team.address)
+
+
 @pytest.fixture(scope="module")
 def url_of(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[Open]:
     """The address of a page, on a server that is started for the first of its pages."""
@@ -92,16 +106,7 @@ def url_of(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -
     @cache
     def start(server: str) -> str:
         if server == "team":
-            # A team of its own: flags are of photos, so the pages of other tests would show these.
-            team = stack.enter_context(team_of(copy_team_gallery(folder / "team")))
-            team.take_in(("axe", "stripes to see"), photos=24)
-            first = team.store.candidates("axe")[0].image
-            for who, mark in (("Ada", "y"), ("Bo", "n")):
-                team.store.mark("axe", who, {first: mark})
-            with at_this_machine(ServerSettings(team.gallery)) as client:
-                client.cookies.set("eyespot_name", "Ada")
-                assert client.post("/annotate/flags", data={"image": first, "kind": "face"}).status_code == 200
-            return team.address
+            return disputing(folder / "team", stack)
         if server == "files":
             return files(folder / "files").as_uri()
         if server == "empty":
