@@ -30,13 +30,12 @@ class Clicks(SqliteFile):
 
     def last(self, query: str) -> dict[str, dict[str, bool]]:
         """What people last clicked for the query of this digest: person → image → whether they like it."""
-        rows = self.select("SELECT person, image, likes FROM clicks WHERE query = ? ORDER BY number", query)
+        last = "SELECT max(number) FROM clicks WHERE query = ? GROUP BY person, image"
+        clicked = f"SELECT person, image, likes FROM clicks WHERE likes AND number IN ({last}) ORDER BY number"
         found: dict[str, dict[str, bool]] = {}
-        for person, image, likes in rows:
+        for person, image, likes in self.select(clicked, query):
             found.setdefault(person, {})[image] = likes > 0
-            if not likes:
-                del found[person][image]
-        return {person: clicked for person, clicked in found.items() if clicked}
+        return found
 
     def latest(self, query: str) -> int:
         """The number of the last click for the query of this digest, 0 where there is none; it grows with each."""

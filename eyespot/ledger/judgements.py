@@ -295,7 +295,9 @@ def _opened(path: Path, settles: bool = True) -> sqlite3.Connection:
 
 def _unwritable(path: Path, error: Exception) -> EyespotError:
     way_out = trouble(error, elsewhere="name another file with --ledger")
-    return EyespotError(f"cannot write judgements to {path} {way_out}")
+    unwritable = EyespotError(f"cannot write judgements to {path} {way_out}")
+    unwritable.__context__ = error  # it is raised in another thread
+    return unwritable
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
@@ -319,12 +321,10 @@ def _owner(judgement: Judgement, turn: int) -> str:
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
     one, verdict = judgement, judgement.verdict
     settled = verdict is not None and not one.judge.startswith(PERSON)
-    fields: tuple[Any, ...] = (None, None, "", None)
-    if verdict is not None:
-        fields = verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence
+    said = verdict and (verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence)
     return (
         *(one.query, one.judge, one.prompt, turn, one.image, settled),
-        *fields,
+        *(said or (None, None, "", None)),
         *(clean(one.failure), one.refused, one.rank, one.at),
         *one.spent,
     )

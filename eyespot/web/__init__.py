@@ -15,6 +15,7 @@ from eyespot.web._search_params import refuse_unknown
 from eyespot.web._security import AuthMiddleware
 from eyespot.web._settings import Access, Judging, Role, ServerSettings, User, read_access, read_named, read_refused
 from eyespot.web._state import AppState
+from eyespot.web.connections import DownloadsLast
 
 __all__ = [
     "Access",
@@ -86,5 +87,6 @@ def application(settings: ServerSettings) -> FastAPI:
     _pages.install(app)
     # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
+    app.add_middleware(DownloadsLast)
     app.add_middleware(AuthMiddleware, settings=settings)
     return app

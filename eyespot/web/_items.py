@@ -17,6 +17,7 @@ from eyespot.web.found.snapshot import Snapshot
 
 UNSAID = "id path thumbnail video taken taken_from position_from camera title author owner verdict"
 UNSAID += " licence license source url"
+RATIOS = (10, 60)  # twentieths; style.css has a class for each
 
 
 def items_of(result: RankedResult, found: Slice) -> list[dict[str, Any]]:
@@ -95,6 +96,13 @@ def known_words(item: Mapping[str, Any], title: str) -> str:
     labels = ((name, value) for name, value in item.items() if name not in unsaid and isinstance(value, str))
     words += islice((f"{name.replace('_', ' ')}: {value}" for name, value in labels if 0 < len(value) < 60), 4)
     return ", ".join(words)
+
+
+def ratio_class(item: Mapping[str, Any]) -> str:
+    """The class of a photo's shape, width by height in twentieths: rows of the grid are as high as they are full."""
+    width, height = item.get("width") or 4, item.get("height") or 3
+    narrowest, widest = RATIOS
+    return f"r{min(max(round(20 * width / height), narrowest), widest)}"
 
 
 def cursor_of(result: RankedResult, found: Slice) -> str | None:

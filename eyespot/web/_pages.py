@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -18,8 +19,8 @@ from starlette.routing import Match
 from eyespot.html import WORLD, environment, tidy
 from eyespot.storage.digests import text_digest
 from eyespot.types import EyespotError, NothingFound, UsageError
-from eyespot.web._items import known_words
-from eyespot.web._problems import Problem, faults_text, phrase, problem_json, wants_page
+from eyespot.web._items import known_words, ratio_class, thumbnail_address, title_of
+from eyespot.web._problems import NO_ROOM, Problem, faults_text, is_full, phrase, problem_json, wants_page
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
 
@@ -61,7 +62,8 @@ def _static(name: str) -> tuple[bytes, str]:
 TEMPLATES = environment(HERE / "templates")
 # Where a browser finds a file of `static/`: another content has another address and may be kept for ever
 TEMPLATES.globals["static"] = lambda name: f"/static/{name}?v={_static(name)[1]}"
-TEMPLATES.globals["known_words"] = known_words
+TEMPLATES.globals |= {"known_words": known_words, "quoted": partial(quote, safe=""), "ratio_class": ratio_class}
+TEMPLATES.globals |= {"thumbnail": thumbnail_address, "title_of": title_of}
 TEMPLATES.filters["breakable"] = breakable
 
 
@@ -99,6 +101,8 @@ def problem_of(request: Request, error: Exception) -> Problem:
     """What went wrong, with its status."""
     if isinstance(error, Problem):
         return error
+    if is_full(error):
+        return NO_ROOM
     if isinstance(error, EyespotError):
         status = 404 if isinstance(error, NothingFound) else 422 if isinstance(error, UsageError) else 500
         return Problem(status, str(error))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import Response
 
+from eyespot.storage.atomic import FULL
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -36,6 +38,17 @@ class Problem(Exception):
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+
+NO_ROOM = Problem(507, "the server's disk is full; make room on it and send this again: what was stored before is safe")
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is the error or its cause."""
+    # SQLite calls the last a "disk I/O error"
+    names = getattr(error, "errno", None), getattr(error, "sqlite_errorname", "")
+    full = names[0] in FULL or names[1] in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+    return full or (error is not None and is_full(error.__context__))
 
 
 def faults_text(faults: Iterable[Any]) -> str:

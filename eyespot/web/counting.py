@@ -19,7 +19,7 @@ from eyespot.search.estimates.wording import advice, few_looks, group_note, pair
 from eyespot.settings.estimate import EstimateSettings
 from eyespot.settings.search import FilterSettings
 from eyespot.types import Query, UsageError
-from eyespot.web._items import existing_row, item_of, thumbnail_address
+from eyespot.web._items import existing_row, item_of
 from eyespot.web._judging import PROMPT, judge_of, verdicts_on
 from eyespot.web._pages import page
 from eyespot.web._search_params import Given, Name, SearchParams, query_of
@@ -60,7 +60,7 @@ def count(request: Request, state: State, given: Given, counted: Counted) -> Res
     about["columns"] = _columns(state.snapshots.current(given.encoder))
     if counted.looks is not None:
         about |= _answer_of(_estimate(state, given, counted, judge_of(person_of(request))), int(counted.looks))
-    return page(request, "count.html", **about, thumbnail=thumbnail_address, note=group_note)
+    return page(request, "count.html", **about, note=group_note)
 
 
 @router.get("/count/photo/{id:path}")
@@ -69,7 +69,7 @@ def blind_photo(request: Request, state: State, given: Given, id: str) -> Respon
     snapshot, query = state.snapshots.current(given.encoder), _query(state, given)
     item = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
     known = verdicts_on(state.ledger.readable.judgements, query, [id], judge_of(person_of(request)))
-    about: dict[str, Any] = {"item": item, "verdict": verdict_of(known.get(id)), "thumbnail": thumbnail_address}
+    about: dict[str, Any] = {"item": item, "verdict": verdict_of(known.get(id))}
     return page(request, "count_photo.html", **about)
 
 

@@ -35,7 +35,7 @@ from eyespot.web._settings import User
 from eyespot.web._state import AppState
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.results import RankedResult
-from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.found.snapshot import PicturePlace, Snapshot
 from eyespot.web.pictures import read_original
 
 PhotoFormat = Literal["zip", "originals", "sheet"]
@@ -145,22 +145,29 @@ def photos_response(
     if len(items) > most:
         raise UsageError(f"this holds at most {most:,} photos at a time; ask for fewer, or for those with a yes")
     if kind == "sheet":
-
-        def tiles() -> Iterator[Tile]:
-            """Each photo made small when its turn comes."""
-            for number, item in enumerate(items, 1):
-                picture = None
-                with suppress(Problem, OSError):
-                    picture = state.cache.thumbnails.jpeg(snapshot, item["id"], SHEET_SIDE)
-                caption = str(item.get("verdict") or item.get("verdicts") or "")
-                yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)
-
-        pages = html_pieces(heading, tiles())
+        pages = html_pieces(heading, _tiles(state, snapshot, items))
         pieces = (page.encode("utf-8", "backslashreplace") for page in pages)
         headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
         return StreamingResponse(pieces, media_type="text/html; charset=utf-8", headers=headers)
-    files = partial(_files, state, snapshot, items, kind == "originals")
-    return _zip_response(state, files, tag=_tag(snapshot, items, kind), head=head, name=name)
+    # Of all at once: looking up one by one takes longer than reading the pictures
+    rows = snapshot.rows_by_id([item["id"] for item in items])
+    places = dict(snapshot.pictures(rows[rows >= 0].tolist()))
+    readers: dict[str, Callable[[str, int], bytes]] = {
+        "originals": lambda id, _: read_original(id, places.get(id, []))[1],
+        "zip": lambda id, row: state.cache.thumbnails.jpeg(snapshot, id, SIDE, row=row),
+    }
+    files = partial(_files, items, rows.tolist(), readers[kind], "" if kind == "originals" else ".jpg")
+    return _zip_response(state, files, tag=_tag(places, items, kind), head=head, name=name)
+
+
+def _tiles(state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]]) -> Iterator[Tile]:
+    """Each photo made small when its turn comes."""
+    for number, item in enumerate(items, 1):
+        picture = None
+        with suppress(Problem, OSError):
+            picture = state.cache.thumbnails.jpeg(snapshot, item["id"], SHEET_SIDE)
+        caption = str(item.get("verdict") or item.get("verdicts") or "")
+        yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)
 
 
 class _Sink(bytearray):
@@ -216,33 +223,28 @@ def _zip_response(
     return StreamingResponse(after(zipped(files()), start), 206, headers, "application/zip")
 
 
-def _tag(snapshot: Snapshot, items: Sequence[Mapping[str, Any]], kind: str) -> str:
+def _tag(places: Mapping[str, Sequence[PicturePlace]], items: Sequence[Mapping[str, Any]], kind: str) -> str:
     """What names the bytes of a zip: another file at a photo's place, or none, is another zip."""
-    rows, stamps = snapshot.rows_by_id([item["id"] for item in items]), []
-    for place in (one.place for _, places in snapshot.pictures(rows[rows >= 0].tolist()) for one in places):
+    stamps = []
+    for place in (one.place for several in places.values() for one in several):
         with suppress(OSError, ValueError):
-            stamps.append((place, os.stat(real_name(place)).st_size, os.stat(real_name(place)).st_mtime_ns))
+            found = os.stat(real_name(place))
+            stamps.append((place, found.st_size, found.st_mtime_ns))
     made_of = json.dumps([kind, [*map(dict, items)], stamps], default=str)
     return f'"{hashlib.sha256(made_of.encode("utf-8", "backslashreplace")).hexdigest()}"'
 
 
 def _files(
-    state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]], originals: bool
+    items: Sequence[Mapping[str, Any]], found: Sequence[int], read: Callable[[str, int], bytes], suffix: str
 ) -> Iterator[tuple[str, bytes]]:
     """The pictures under names of their own, a table of them, and what is left out and why."""
-    names = file_names([str(item["path"] or item["id"]) for item in items], "" if originals else ".jpg")
-    # All rows at once: looking up one by one takes longer than reading the pictures
-    found = snapshot.rows_by_id([item["id"] for item in items]).tolist()
+    names = file_names([str(item["path"] or item["id"]) for item in items], suffix)
     rows, failures = [], []
     for item, name, row in zip(items, names, found, strict=True):
-        id = item["id"]
         try:
-            if originals:
-                _, data = read_original(id, [] if row < 0 else snapshot.places(row))
-            else:
-                data = state.cache.thumbnails.jpeg(snapshot, id, SIDE, row=row)
+            data = read(item["id"], row)
         except (OSError, Problem) as error:
-            failures.append(f"{item['path'] or id}: {error}\n")
+            failures.append(f"{item['path'] or item['id']}: {error}\n")
             continue
         rows.append({"file": name, **{key: value for key, value in item.items() if key not in ("file", "thumbnail")}})
         yield f"photos/{name}", data

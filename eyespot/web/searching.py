@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
@@ -20,8 +19,6 @@ from eyespot.web._items import (
     items_by_id,
     items_of,
     read_cursor,
-    thumbnail_address,
-    title_of,
     with_probability,
 )
 from eyespot.web._judging import PROMPT, judge_key_of, judge_of, verdicts_on
@@ -48,7 +45,6 @@ LINKS = (Link("Search", "/"),)
 Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
 ALIKE = 300  # photos of a group
-RATIOS = (10, 60)  # twentieths; results.css has a class for each
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
 UNLISTED = {"id", "video", "video_id", "path", "thumbnail", "rank", "score", "size", "mtime", "width", "height"}
 UNLISTED |= {"title", "verdict", "probability", "others", "why"}
@@ -253,10 +249,6 @@ def helpers(given: SearchParams) -> dict[str, Any]:
         return "/?" + given.address(**both, by=by_look if both["like"] else given.by)
 
     return {
-        "title_of": title_of,
-        "quoted": partial(quote, safe=""),
-        "thumbnail": thumbnail_address,
-        "ratio_class": ratio_class,
         "alike_of": lambda id: f"/alike/{quote(id, safe='')}?{here}",
         "photo_of": lambda id, rank: f"/photo/{quote(id, safe='')}?{here}" + (f"&rank={rank}" if rank else ""),
         "with_like": lambda id: drawn_by(id, "like"),
@@ -267,13 +259,6 @@ def helpers(given: SearchParams) -> dict[str, Any]:
         ),
         "can_judge": bool(given.q or given.picture),
     }
-
-
-def ratio_class(item: Mapping[str, Any]) -> str:
-    """The class of a photo's shape, width by height in twentieths: rows of the grid are as high as they are full."""
-    width, height = item.get("width") or 4, item.get("height") or 3
-    narrowest, widest = RATIOS
-    return f"r{min(max(round(20 * width / height), narrowest), widest)}"
 
 
 def _without(ids: Sequence[str], id: str) -> tuple[str, ...]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from eyespot.pipelines.human_review import Case, write_queue
+from eyespot.curate.rmir.audit import VERDICTS, Sealed, write_panel
+from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.web import Judging, ServerSettings
+from tests.command import run_eyespot
 from tests.lazy_import import requires
 from tests.web.conftest import (
     DESK,
@@ -28,25 +32,69 @@ from tests.web.conftest import (
 from tests.web.test_calibration import judged_to_the_end
 from tests.web.test_filters import birds
 from tests.web.test_map import copy_mapped
+from tests.worlds import index_gallery, rmir
 
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.long  # minutes of a browser
 Open = Callable[[str], str]
+FILES = ("card", "transcript", "hits", "copies", "estimate")  # that commands write
+ESTIMATE = ("--looks", 10, "--seed", 1, "--judge", "encoder:starter", "--accuracy", "0.9,0.9,50,50")
 
 
 def prepare(folder: Path, settings: ServerSettings) -> tuple[ServerSettings, dict[str, str]]:
-    """Photos that somebody has judged and put on a list, with a judge and a queue of cases; the places of the list."""
-    write_queue(folder / "queue.jsonl", [Case("c", "Is it a cup?", (), {"text": "a cup"})])
-    judging, reviews = Judging((("quick", "encoder:starter"),), depth=10), (folder / "queue.jsonl",)
+    """Photos that somebody has judged and put on a list, with a judge, a queue and an audit; the places of the list."""
     gallery = copy_gallery(folder, 24)
+    photo = str(folder / "photos" / "000.jpg")
+    write_queue(folder / "queue.jsonl", [Case("c", "Is it a cup?", (photo,), {"text": "a cup"})])
+    panel = [Sealed("t", "causal", "Why?", True, 0.9, [{"judge": "j", "verdict": "true", "reasoning": "It fits."}])]
+    (folder / "audit").mkdir()
+    write_panel(folder / "audit", panel)
+    write_queue(folder / "audit" / VERDICTS, [Case("t", "Why? accept: yes, drop: no", (photo, photo))])
+    audit = Queue(folder / "audit" / VERDICTS)
+    audit.decide(audit.open()[0], "drop", "Cem")
+    judging = Judging((("quick", "encoder:starter"),), depth=10)
+    reviews = (folder / "queue.jsonl", folder / "audit" / VERDICTS)
     settings = replace(settings, gallery=gallery, cache=None, judging=judging, reviews=reviews)
     with at_this_machine(settings) as client:
         judged_to_the_end(client, "blue", 6)
         items = [one["id"] for one in client.get("/v1/items").json()["items"]]
         made = client.post("/v1/lists", json={"name": "Five", "items": items[:5]}).json()
-        link = client.post(f"/v1/lists/{made['list']}/link").json()["link"]
-    return settings, {"list": made["page"].lstrip("/"), "link": link[link.index("shared/") :]}
+        more = {"facts": True, "places": True, "download": True}
+        link = client.post(f"/v1/lists/{made['list']}/link", json=more).json()["link"]
+        made_too = client.post("/v1/lists", json={"name": "Two", "items": items[:2]}).json()
+        locked = client.post(f"/v1/lists/{made_too['list']}/link", json={"password": "axe"}).json()["link"]
+    places = {"list": made["page"], "link": link, "locked": locked, "photo": f"photo/{items[0]}"}
+    return settings, {name: urlsplit(place).path.lstrip("/") for name, place in places.items()} | {"id": items[0]}
+
+
+def files(folder: Path) -> Path:
+    """The pages that commands write, each with content."""
+    gallery, out = rmir.photos(folder), folder / "pages"
+    rmir.made(rmir.recipe(folder / "rmir", gallery), folder / "made")
+    shutil.copytree(folder / "made" / "set", out)
+    for line in (
+        ("build", "transcript", folder / "made", "--html", out / "transcript.html"),
+        ("search", "a windmill", "-g", gallery, "--html", out / "hits.html"),
+        ("duplicates", "-g", gallery, "--html", out / "copies.html"),
+        ("estimate", "a windmill", "--by", "category", *ESTIMATE, "-g", gallery, "--html", out / "estimate.html"),
+    ):
+        run_eyespot(*line)
+    return out
+
+
+def disputing(folder: Path, stack: ExitStack) -> str:
+    """The address of a team with a dispute and a flag."""
+    # A team of its own: flags are of photos, so the pages of other tests would show these.
+    team = stack.enter_context(team_of(copy_team_gallery(folder)))
+    team.take_in(("axe", "stripes to see"), photos=24)
+    first = team.store.candidates("axe")[0].image
+    for who, mark in (("Ada", "y"), ("Bo", "n")):
+        team.store.mark("axe", who, {first: mark})
+    with at_this_machine(ServerSettings(team.gallery)) as client:
+        client.cookies.set("eyespot_name", "Ada")
+        assert client.post("/annotate/flags", data={"image": first, "kind": "face"}).status_code == 200
+    return str(team.address)
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +106,12 @@ def url_of(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -
     @cache
     def start(server: str) -> str:
         if server == "team":
-            # A team of its own: flags are of photos, so the pages of other tests would show these.
-            team = stack.enter_context(team_of(copy_team_gallery(folder / "team")))
-            team.take_in(("axe", "stripes to see"), photos=24)
-            first = team.store.candidates("axe")[0].image
-            for who, mark in (("Ada", "y"), ("Bo", "n")):
-                team.store.mark("axe", who, {first: mark})
-            with at_this_machine(ServerSettings(team.gallery)) as client:
-                client.cookies.set("eyespot_name", "Ada")
-                assert client.post("/annotate/flags", data={"image": first, "kind": "face"}).status_code == 200
-            return team.address
+            return disputing(folder / "team", stack)
+        if server == "files":
+            return files(folder / "files").as_uri()
+        if server == "empty":
+            index_gallery(folder / "empty")
+            return stack.enter_context(serving(ServerSettings(folder / "empty")))
         if server == "birds":
             return stack.enter_context(serving(ServerSettings(birds(), cache=folder / "birds")))
         if server == "map":
@@ -159,8 +203,17 @@ def labelled(page: Any) -> None:
     page.locator(".shot .flag", has_text="a face").first.wait_for()
 
 
+def its_own(page: Any) -> None:
+    page.goto(page.locator("[hx-get^='/summary/']").first.get_attribute("hx-get"))
+
+
+def agreed_with(page: Any) -> None:
+    page.get_by_text("How far you agree").click()
+    page.get_by_text("the panel: yes").wait_for()
+
+
 def decided(page: Any) -> None:
-    page.locator(".queries a").click()
+    page.locator(".queries a").first.click()
     page.get_by_role("heading", name="Is it a cup?").wait_for()
 
 
@@ -185,6 +238,16 @@ PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "why a photo was found": ("/?q=2:stripes+-+red", explained),
     "its reasons": ("/?q=2:stripes+-+red", reasons),
     "the summary": ("/?q=stripes", summed),
+    "the summary alone": ("/?q=stripes", its_own),
+    "a photo": ("/{photo}?q=stripes", nothing),
+    "photos alike": ("/alike/{id}?q=stripes", nothing),
+    "a list to delete": ("/{list}/delete", nothing),
+    "a list behind a password": ("/{locked}", nothing),
+    "what is not there": ("/nowhere", nothing),
+    "a wrong filter": ("/?q=stripes&where=width+is+large", nothing),
+    "no photos yet": ("empty/", nothing),
+    "the first photos": ("empty/add", nothing),
+    "judges compared": ("/review", agreed_with),
     "the way in": ("/login", nothing),
     "the API": ("/docs", nothing),
     "adding photos": ("/add", nothing),
@@ -197,6 +260,7 @@ PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "about a query": ("team/annotate/query?query=axe", nothing),
     "flagged photos": ("team/annotate/flagged", nothing),
     "disputes": ("team/annotate/disputes?query=axe", nothing),
+    **{f"{name}.html": (f"files/{name}.html", nothing) for name in FILES},
 }
 
 
@@ -223,7 +287,8 @@ def test_nothing_keeps_anybody_out(browser: Any, url_of: Open, name: str) -> Non
     place, do = PAGES[name]
     url = url_of(place)
     server = "/".join(url.split("/")[:3])
-    with opened(browser, server, "" if name == "annotation" else "Cem", viewport=DESK) as page:
+    who = "" if name == "annotation" or place.startswith("files") else "Cem"
+    with opened(browser, server, who, viewport=DESK) as page:
         page.goto(url)
         do(page)
         for scheme, screen in (("light", DESK), ("dark", PHONE)):

@@ -6,9 +6,11 @@ import errno
 import io
 import os
 import re
+import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +226,40 @@ def test_on_a_full_disk_pictures_are_shown_and_what_is_brought_is_refused_with_t
         kept = client.post("/v1/pictures", files={"picture": ("x.jpg", photo)})
     assert (small.status_code, refused.status_code, kept_out.status_code, kept.status_code) == (200, 507, 422, 201)
     assert all("no space left on device" in answer.json()["detail"] for answer in (refused, kept_out))
+
+
+@pytest.mark.parametrize("what", ["verdicts", "lists"])
+def test_on_a_full_disk_the_ledger_refuses_with_507_and_keeps_what_it_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    settings, connect = ServerSettings(make_gallery(tmp_path, 24), hosts=None), sqlite3.connect
+
+    def connect_small(*given: Any, **named: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*given, **named)
+        connection.execute("PRAGMA max_page_count=60")  # SQLite itself has no room beyond
+        return connection
+
+    def send(client: TestClient, word: str) -> Any:
+        if what == "lists":
+            return client.post("/v1/lists", json={"name": word, "items": items})
+        marks = [{"item": item, "verdict": "yes"} for item in items]
+        return client.post("/v1/judgements/several", json={"q": word, "marks": marks})
+
+    def stored(client: TestClient) -> set[str]:
+        if what == "lists":
+            return {one["name"] for one in client.get("/v1/lists").json()["lists"]}
+        return {w for w in words if len(client.get("/v1/judgements", params={"q": w}).json()["judgements"]) == 24}
+
+    words = [f"word {n}" + "x" * 60 for n in range(500)]
+    with monkeypatch.context() as patch, at_this_machine(settings) as client:
+        patch.setattr(sqlite3, "connect", connect_small)
+        items = [one["id"] for one in client.get("/v1/items").json()["items"]]
+        answers = list(takewhile(lambda answer: answer.is_success, (send(client, word) for word in words)))
+        refused = send(client, words[len(answers)])
+    with at_this_machine(settings) as client:
+        assert stored(client) == set(words[: len(answers)]) and answers
+        assert (refused.status_code, "make room" in refused.json()["detail"]) == (507, True)
+        assert send(client, words[len(answers)]).is_success
 
 
 def test_photos_of_one_name_that_come_at_once_are_all_kept(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_link_shows_the_photos_and_verdicts_without_a_token(shared: tuple[Test
     page = stranger.get(link)
     photos = [stranger.get(f"{link}/{number}-{size}.jpg") for number in (1, 2, 3) for size in (320, 1600)]
     assert page.status_code == 200 and "visitor ? doubt" in re.sub(r"<[^>]+>", "", page.text)
-    assert page.text.count('class="tile"') == 3 and page.headers["x-robots-tag"] == "noindex"
+    assert page.text.count('class="tile ') == 3 and page.headers["x-robots-tag"] == "noindex"
     assert {photo.headers["content-type"] for photo in photos} == {"image/jpeg"}
     assert {stranger.get(f"{link}/{number}-320.jpg").status_code for number in (0, 4)} == {404}
 
@@ -235,7 +235,7 @@ def test_a_long_list_is_read_a_stretch_at_a_time(world: ServerSettings) -> None:
         shown = client.get(f"/shared/{link}").text
         within = client.get("/v1/items", params={"list": "long", "limit": 100}).json()["items"]
 
-    assert photo.status_code == 200 and shown.count('<li class="tile">') == 3
+    assert photo.status_code == 200 and shown.count('<li class="tile ') == 3
     assert [[item["id"] for item in page["items"]] for page in pages] == [ids[:3], [], ids[3:]]
     assert [page["next"] for page in pages] == [100, 200, None] and len(within) == 72
 
@@ -294,7 +294,7 @@ def test_when_and_where_are_of_the_whole_list(here: TestClient) -> None:
         drawn = [re.findall(rf'class="{kind}[^>]*><title>[^<]*: (\d+)<', text) for kind in ("bar-of-time", "heat")]
         known = [sum(one[name] is not None for one in items) for name in ("taken", "latitude")]
         assert [sum(map(int, counts)) for counts in drawn] == known and min(known) > 2
-        assert text.count('class="tile"') == len(items) - first
+        assert text.count('class="tile ') == len(items) - first
 
 
 def test_a_password_opens_one_link_and_wrong_ones_are_counted(

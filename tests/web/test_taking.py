@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import html
 import io
@@ -25,6 +26,7 @@ from PIL import Image
 from eyespot.cli import app
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, html_pieces
 from eyespot.web import Role, ServerSettings
+from eyespot.web.connections import DownloadsLast
 from eyespot.web.downloads import Format, after, zipped
 from tests import worlds
 from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar
@@ -197,6 +199,41 @@ def test_a_zip_of_any_size_holds_one_photo_in_memory() -> None:
     tracemalloc.stop()
     assert sent > 40 << 20 and peak < 8 << 20
     assert len(list(zipped((f"{number}.jpg", bytes(20_000)) for number in range(100)))) == 2
+
+
+@pytest.mark.parametrize("size", [8 << 20, 1], ids=["until they are answered", "at its pace"])
+def test_a_download_gives_way_to_whoever_waits_and_goes_on(size: int) -> None:
+    order: list[str] = []
+    release = asyncio.Event()
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "page":
+            await release.wait()
+            await send({"type": "http.response.body", "body": b""})
+            return
+        for number in (1, 2):
+            await send({"type": "http.response.body", "body": bytes(size), "more_body": number == 1})
+
+    async def both() -> None:
+        app = DownloadsLast(answer)
+
+        async def ask(path: str) -> None:
+            async def send(message: Any) -> None:
+                order.append(path)
+                if path == "download" and size > 1:
+                    asyncio.get_running_loop().call_soon(release.set)
+
+            await app({"type": "http", "path": path}, None, send)  # type: ignore[arg-type]
+
+        page = asyncio.create_task(ask("page"))
+        await asyncio.sleep(0)  # it waits now
+        await ask("download")
+        release.set()
+        await page
+
+    asyncio.run(both())
+    one, page = "download", "page"
+    assert order == ([one, page, one] if size > 1 else [one, one, page])
 
 
 # -- a download that was cut --------------------------------------------------------------------------------------

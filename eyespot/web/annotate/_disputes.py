@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse
 from eyespot.curate.annotate import agreement, shared_list, team_store
 from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES, name_of
 from eyespot.types import NothingFound
-from eyespot.web._items import existing_row, thumbnail_address
+from eyespot.web._items import existing_row
 from eyespot.web._pages import TEMPLATES, page
 from eyespot.web._snapshots import Snapshots
 from eyespot.web._state import State
@@ -55,7 +55,7 @@ def flagged(request: Request, at: Session) -> Response:
     """All photos with flags, who saw what on them, and when."""
     who = at.annotator_name()
     shown: dict[str, Any] = {"found": at.store.team.flags.all(), "me": name_of(who)}
-    shown |= {"thumbnail": thumbnail_address, "moment": moment}
+    shown |= {"moment": moment}
     return page(request, "annotate_flagged.html", **shown)
 
 
@@ -105,7 +105,7 @@ def _card_facts(at: AnnotationSession) -> dict[str, Any]:
     raised: dict[str, list[team_store.Flag]] = {}
     for flag in at.store.team.flags.all():
         raised.setdefault(flag.image, []).append(flag)
-    facts: dict[str, Any] = {"thumbnail": thumbnail_address, "moment": moment, "raised": raised}
+    facts: dict[str, Any] = {"moment": moment, "raised": raised}
     return facts | {"allowed": at.store.team.allows(OWN_DISPUTES), "me": name_of(at.annotator_name())}
 
 

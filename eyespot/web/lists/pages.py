@@ -10,7 +10,6 @@ from pydantic import Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate.candidates import list_rows
-from eyespot.web._items import thumbnail_address, title_of
 from eyespot.web._pages import Link, page
 from eyespot.web._search_params import Name
 from eyespot.web._security import is_visitor, needs
@@ -60,10 +59,10 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
     others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
     manageable = person.role >= Role.OWNER or one.maker == maker_of(person)
     what: dict[str, Any] = {"items": items, "next": following, "others": others, "manageable": manageable}
-    what |= {"formats": formats_for(state, person, FORMATS), "marks": MARKS, "title_of": title_of}
+    what |= {"formats": formats_for(state, person, FORMATS), "marks": MARKS}
     # Large, a photo can be judged with the list's first query
     search = about["queries"][0]["link"].partition("?")[2] if about["queries"] else ""
-    what |= {"photo_of": lambda id: f"/photo/{quote(id, safe='')}?{search}", "thumbnail": thumbnail_address}
+    what |= {"photo_of": lambda id: f"/photo/{quote(id, safe='')}?{search}"}
     return page(request, "list.html", one=about, **what)
 
 

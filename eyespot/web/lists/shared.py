@@ -15,7 +15,6 @@ from eyespot.formats.exporting import tells_too_much
 from eyespot.ledger.photo_lists import PhotoList
 from eyespot.photos.videos.addresses import file_of
 from eyespot.types import NothingFound
-from eyespot.web._items import title_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._security import NOBODY, address_of
@@ -47,7 +46,7 @@ def shared(request: Request, state: State, token: Token, first: First = 0) -> Re
     rows = snapshot.rows_by_id(lists.photos(one.id) if may and (terms["facts"] or terms["places"]) else [])
     every = snapshot.facts(rows[rows >= 0].tolist())
     what |= {"timeline": terms["facts"] and timeline_of(every), "map": terms["places"] and places_of(every)}
-    what |= {"facts_of": lambda item: _facts(item, terms), "marks": MARKS, "title_of": title_of}
+    what |= {"facts_of": lambda item: _facts(item, terms), "marks": MARKS}
     answer = page(request, "shared.html", one=one, **what) if may else _ask(request, token)
     answer.headers["X-Robots-Tag"] = "noindex"
     return answer

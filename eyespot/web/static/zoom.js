@@ -15,14 +15,14 @@ function zoomable(photo) {
   const mat = photo && $(".mat", photo), image = mat && $("img", mat);
   if (!image || mat.classList.contains("zooms")) return;
   mat.classList.add("zooms");
-  lens = { mat, image, scale: 1, x: 0, y: 0, fingers: new Map(), moved: false, plain: image.src };
+  lens = { mat, image, scale: 1, x: 0, y: 0, fingers: new Map(), moved: false, plain: image.src, from: null };
   mat.addEventListener("wheel", (event) => { event.preventDefault(); zoomTo(lens.scale * Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)), event); }, { passive: false });
   mat.addEventListener("dblclick", (event) => { event.preventDefault(); zoomTo(lens.scale > 1 ? 1 : Math.max(2, everyPixel()), event); });
   mat.addEventListener("click", (event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) event.preventDefault(); });
   mat.addEventListener("dragstart", (event) => event.preventDefault());
   mat.addEventListener("pointerdown", press);
   mat.addEventListener("pointermove", drag);
-  for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) mat.addEventListener(end, (event) => { lens.fingers.delete(event.pointerId); mat.classList.remove("dragged"); });
+  for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) mat.addEventListener(end, (event) => { swipe(event); lens.fingers.delete(event.pointerId); mat.classList.remove("dragged"); });
   $(".stage", photo).append(bar());
   image.addEventListener("load", say);
   say();
@@ -75,12 +75,20 @@ function bar() {
     made.append(button);
   }
   made.append(document.createElement("output"));
+  if (view) made.append(Object.assign(document.createElement("span"), { className: "by-touch", textContent: "Swipe: next photo · two fingers: closer" }));
   return made;
 }
 function press(event) {
   if (event.button) return;
+  lens.from = event.pointerType === "touch" && !lens.fingers.size && lens.scale <= 1 ? event.clientX : null;
   lens.fingers.set(event.pointerId, event);
   lens.mat.setPointerCapture(event.pointerId);
+}
+// One finger drawn across a whole photo is the arrow key of that way.
+function swipe(event) {
+  const far = lens.from === null ? 0 : event.clientX - lens.from;
+  lens.from = null;
+  if (event.type === "pointerup" && Math.abs(far) > 50) lens.mat.dispatchEvent(new KeyboardEvent("keydown", { key: far < 0 ? "ArrowRight" : "ArrowLeft", bubbles: true }));
 }
 function drag(event) {
   const before = lens.fingers.get(event.pointerId);
