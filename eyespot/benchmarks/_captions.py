@@ -61,8 +61,8 @@ def caption_benchmark(name: str) -> Benchmark:
         found["test", "t2i"] = found["test", "t2i"]._replace(images=None)
     tasks, printed = partial(caption_tasks, needs, about["scoring"]), partial(table_2, about["printed"])
     splits = ("test",) if len(needs) > 1 else ("test", "val")
-    texts = (about[part] for part in ("title", "about", "home", "licence", "citation"))
-    return Benchmark(name, *texts, tasks, needs, splits, printed, found)
+    texts = {part: about[part] for part in ("title", "about", "home", "licence", "citation")}
+    return Benchmark(name, **texts, tasks=tasks, needs=needs, splits=splits, printed=printed, official=found)
 
 
 def official(split: str, images: int) -> dict[tuple[str, str], Official]:

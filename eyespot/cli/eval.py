@@ -82,7 +82,7 @@ def _check(inputs: EvalInputs, json: bool) -> None:
     benchmark, data, split = inputs.known()
     states = check(benchmark, data, split)
     if json:
-        rows = [one._asdict() for one in states]
+        rows = [dict(vars(one)) for one in states]
         print_json([{**it.pop("needed")._asdict(), **it, "place": it["place"] and str(it["place"])} for it in rows])
     else:
         for state in states:

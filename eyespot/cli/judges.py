@@ -48,10 +48,10 @@ def known(room: str, **others: Any) -> list[dict[str, Any]]:
 @adapters.command("list")
 def adapter_list(json: bool = json_option()) -> None:
     """List the published QuARI checkpoints for --adapt, and the encoders they fit; eyespot train makes others."""
-    from eyespot.adapters.quari.files import RELEASED
+    from eyespot.adapters.quari.files import PUBLISHED
 
-    rows = [{"name": one, "encoders": list(encoders)} for one, encoders in RELEASED.items()]
-    print_result(rows, (f"{one:<56} {', '.join(encoders)}" for one, encoders in RELEASED.items()), json)
+    rows = [{"name": one, "encoders": list(encoders)} for one, encoders in PUBLISHED.items()]
+    print_result(rows, (f"{one:<56} {', '.join(encoders)}" for one, encoders in PUBLISHED.items()), json)
 
 
 @app.command("list")

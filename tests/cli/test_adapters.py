@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eyespot.adapters import linear, quari
-from eyespot.adapters.quari.files import RELEASED, model_of
+from eyespot.adapters.quari.files import PUBLISHED, model_of
 from eyespot.gallery.view import Gallery
 from eyespot.search.adapted import adapter_named, refuse_other_space
 from eyespot.types import Space, UsageError
@@ -41,7 +41,7 @@ def test_the_four_published_checkpoints_are_listed_with_their_encoders() -> None
 
 def test_a_published_checkpoint_fits_the_encoders_that_are_listed() -> None:
     """They name their backbone by its hub id."""
-    for encoders in RELEASED.values():
+    for encoders in PUBLISHED.values():
         models = {model_of(encoder) for encoder in encoders}
         assert len(models) == 1 and models.pop().count("/") == 1
 

@@ -219,7 +219,7 @@ SAME_WEIGHTS = {
     "ViT-L-14/openai": "openai/clip-vit-large-patch14",
     "ViT-L-14-quickgelu/openai": "openai/clip-vit-large-patch14",
 }
-RELEASED = {  # a checkpoint's name for `--adapt`: encoders that it fits
+PUBLISHED = {  # a checkpoint's name for `--adapt`: encoders that it fits
     "hub:EricX003/QuARI-clip-vit-base-patch16": ("hf:openai/clip-vit-base-patch16", "open_clip:ViT-B-16/openai"),
     "hub:EricX003/QuARI-clip-vit-large-patch14": ("hf:openai/clip-vit-large-patch14", "open_clip:ViT-L-14/openai"),
     "hub:EricX003/QuARI-google-siglip2-base-patch16-512": ("hf:google/siglip2-base-patch16-512",),

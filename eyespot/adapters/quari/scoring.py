@@ -314,4 +314,5 @@ def best_of(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
 
 def _narrowing(mask: Mask | None, rows: int) -> Mask | None:
     """Which rows are let through; None if that is all of them."""
-    return None if mask is None or allowed(mask, rows).all() else mask
+    narrow = allowed(mask, rows)
+    return None if narrow is None or narrow.all() else narrow

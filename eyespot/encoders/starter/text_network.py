@@ -91,14 +91,17 @@ class TextNetwork:
         matrix = self._matrices[name]
         scales: Floats = self._tensors[matrix.removesuffix("int8") + "scale"]
         product = np.matmul(rows[:, None], self._blocks(matrix, rows.shape[-1]))  # (blocks, parts, 8, columns)
-        return product.transpose(0, 2, 1, 3).reshape(*rows.shape[:2], -1) * scales + self._tensors[f"{name}.bias"]
+        sums: Floats = (
+            product.transpose(0, 2, 1, 3).reshape(*rows.shape[:2], -1) * scales + self._tensors[f"{name}.bias"]
+        )
+        return sums
 
     def _blocks(self, matrix: str, inner: int) -> Floats:
         """The weights of some columns each, without their scales, (parts, inner, columns)."""
         if self._widened is not None and matrix in self._widened:
             return self._widened[matrix]
         codes = self._tensors[matrix].reshape(inner, -1, COLUMNS[inner])
-        blocks = codes.transpose(1, 0, 2).astype(np.float32, order="C")
+        blocks: Floats = codes.transpose(1, 0, 2).astype(np.float32, order="C")
         if self._widened is not None:
             self._widened[matrix] = blocks
         return blocks
@@ -107,14 +110,19 @@ class TextNetwork:
         """Layer normalisation (Ba et al. 2016) of the last axis."""
         rows = rows - rows.mean(-1, keepdims=True)
         spread = np.square(rows).mean(-1, keepdims=True)
-        normal: Floats = rows / np.sqrt(spread + EPSILON) * self._tensors[f"{name}.weight"]
-        return normal + self._tensors[f"{name}.bias"]
+        normal: Floats = (
+            rows / np.sqrt(spread + EPSILON) * self._tensors[f"{name}.weight"] + self._tensors[f"{name}.bias"]
+        )
+        return normal
 
 
 def gelu(values: Floats) -> Floats:
     """Gaussian error linear units; the error function to 1.5e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
-    size = np.abs(values) * np.float32(np.sqrt(0.5))
-    part, total = 1 / (1 + np.float32(0.3275911) * size), np.zeros_like(size)
+    size: Floats = np.abs(values) * np.float32(np.sqrt(0.5))
+    part, total = np.float32(1) / (np.float32(1) + np.float32(0.3275911) * size), np.zeros_like(size)
     for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
         total = (total + np.float32(factor)) * part
-    return np.float32(0.5) * values * (1 + np.copysign(1 - total * np.exp(-size * size), values))
+    made: Floats = (
+        np.float32(0.5) * values * (np.float32(1) + np.copysign(np.float32(1) - total * np.exp(-size * size), values))
+    )
+    return made

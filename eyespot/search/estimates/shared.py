@@ -91,7 +91,9 @@ class _Sums:
         seen, first, places = np.unique(acts[order], return_index=True, return_counts=True)
         most = np.argsort(-places, kind="stable")
         self.seen, first, places = seen[most], first[most], places[most]
-        self.rounds = [order[first[places > at] + at] for at in range(places[0])]  # of each offset one place
+        self.rounds = [
+            order[first[places > at] + at] for at in range(places.max(initial=1))
+        ]  # of each offset one place
 
     def of(self, tables: Reals, start: Ints) -> Reals:
         """Tables (n, rows, size), of each place its row of `start` (chains, n), added up: (chains, seen, size)."""
@@ -151,7 +153,7 @@ class _Sampler:
 
     def turn(self, rng: np.random.Generator, draws: int = 1) -> None:
         """Draw the curve, then each group's level, then the deviations, these several times."""
-        logs = np.zeros((CHAINS, len(self.bands), self.states), np.float32)
+        logs: Reals = np.zeros((CHAINS, len(self.bands), self.states), np.float32)
         logs[:, self.cells.seen] = self.cells.of(self.of_states, self.level.here + self.deviation.here + 2 * WIDE)
         self.theta = self._curve(logs, rng)
         theta = self.theta[:, self.cell] + WIDE
