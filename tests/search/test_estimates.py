@@ -130,7 +130,7 @@ def borrowed() -> str:
 # -- planted truth ----------------------------------------------------------------------------------------------
 
 
-FEW_SEEDS = [("two groups", 20, 60), ("look-alikes", 20, 60), ("six, three empty", 10, 60)]
+FEW_SEEDS = [("two groups", 40, 60), ("look-alikes", 20, 60), ("six, three empty", 10, 60)]
 MANY_SEEDS = [(name, 100, looks) for name in WORLDS for looks in (60, 120) if (name, looks) != ("twelve months", 60)]
 MANY_SEEDS += [("twelve months", 100, 240)]  # five looks a month have no interval
 
