@@ -210,11 +210,10 @@ class Requests:
         self, sql: sqlite3.Connection, endpoint: ServedModel, number: int, reserved: int, one: BatchResult
     ) -> None:
         """Keep what came of a request and count its cost, by one commit of the caller."""
-        usage = usage_of(one.reply) if one.status == 200 else Spent()
-        if one.status != 200 or usage.tokens:  # a server that does not count: what is reserved stays counted
-            self.budget.settle(
-                reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1), cache_of(one.reply)[1])
-            )
+        answered = one.status == 200  # else the reply is the reason, in words
+        usage, stored = (usage_of(one.reply), cache_of(one.reply)[1]) if answered else (Spent(), 0)
+        if not answered or usage.tokens:  # a server that does not count: what is reserved stays counted
+            self.budget.settle(reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1), stored))
         further = sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
         choices = further_choices(one.reply) if one.status == 200 else []
         replies = [(number, one.reply), *zip([row[0] for row in further], choices, strict=False)]

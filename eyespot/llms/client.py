@@ -100,7 +100,8 @@ class Endpoint(ServedModel):
         `EyespotError` for what would fail with every request: a wrong key, an unknown model, an unreachable server.
         """
         wanted = {**self.dialect.body(self.model, messages, options), **self.extra}
-        reply = self._accepted_reply(wanted)
+        with self.unsupported.one_at_a_time(wanted):
+            reply = self._accepted_reply(wanted)
         if reply.declined:
             raise Declined(reply.declined)
         return reply

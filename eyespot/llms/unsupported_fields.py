@@ -8,7 +8,8 @@ in a sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeAlias
@@ -141,8 +142,9 @@ class UnsupportedFields:
 
     def __init__(self) -> None:
         self._learned: list[Amendment] = []
+        self._tried: set[frozenset[str]] = set()  # fields that went through together
         self._changes: dict[Adjustment, None] = {}
-        self._lock = Lock()
+        self._lock, self._first = Lock(), Lock()
 
     def adapted(self, body: Body) -> Body:
         """The body as this server accepts it, as far as is known."""
@@ -168,3 +170,17 @@ class UnsupportedFields:
     def changes(self) -> list[Adjustment]:
         """What became of fields of requests so far, each once."""
         return list(self._changes)
+
+    @contextmanager
+    def one_at_a_time(self, body: Body) -> Iterator[None]:
+        """Wait while another thread sends fields that were never sent together: what it learns, the others know."""
+        fields = frozenset(body)
+        with ExitStack() as alone:
+            if fields not in self._tried:
+                alone.enter_context(self._first)
+            if fields in self._tried:
+                alone.close()
+            try:
+                yield
+            finally:  # also after a failure: a server that never answers must not make all wait for one another
+                self._tried.add(fields)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,18 @@ def test_several_refusals_in_a_row_cost_a_request_each_and_are_learned_for_the_r
     assert [len(chats), sorted(answer.spent.calls for answer in answers)[:5]] == [4 + 6, [1] * 5]
     assert all("temperature" not in one.body and "logprobs" not in one.body for one in chats[-6:])
     assert len([note for note in model.notes if "temperature 0" in note]) == 1
+
+
+def test_workers_who_begin_at_once_learn_from_one_of_them() -> None:
+    def slow(seen: Seen) -> Response:
+        time.sleep(0.05)
+        return thinker(seen)
+
+    with Double(then=slow) as server, ThreadPoolExecutor(8) as pool:
+        endpoint = judge_of(server).language_model
+        replies = list(pool.map(lambda _: endpoint.chat([text_message("user", "?")], **ASKED), range(8)))
+
+    assert {reply.text for reply in replies} == {"Yes"} and len(server.seen) == 3 + 8
 
 
 def test_a_limit_too_small_to_think_is_raised_once() -> None:

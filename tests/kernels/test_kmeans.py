@@ -38,7 +38,7 @@ def plain_lloyd(vectors: NDArray[np.float32], clusters: int, iterations: int) ->
 
 
 def same(first: Clusters, second: Clusters) -> bool:
-    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in first._fields)
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in vars(first))
 
 
 def test_it_is_lloyds_algorithm_on_the_sphere(monkeypatch: pytest.MonkeyPatch) -> None:
