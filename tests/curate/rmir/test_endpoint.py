@@ -163,19 +163,20 @@ def openai(seen: Seen) -> Response:
     return response._replace(data={**response.data, "choices": response.data["choices"] * seen.body.get("n", 1)})
 
 
+@pytest.mark.parametrize("kills", [4, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("vendor", "script"), [("openai", openai), ("anthropic", anthropic)])
-def test_a_run_that_is_killed_ten_times_makes_the_same_set_and_pays_once(
-    vendor: str, script: Any, tmp_path: Path, gallery: Path
+def test_a_run_that_is_killed_makes_the_same_set_and_pays_once(
+    vendor: str, script: Any, kills: int, tmp_path: Path, gallery: Path
 ) -> None:
     sent = {}
     with Double(then=script) as server:
         url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
         models = behind(url).replace("openai:", f"{vendor}:")
-        for name, kills in (("calm", 0), ("killed", 10)):
+        for name, times in (("calm", 0), ("killed", kills)):
             out, batches = tmp_path / name, BatchServer(script)
             server.offers = batches
             line = "build", "rmir", recipe(out, gallery, models, inputs="count = 3"), "--out", out, "--batch"
-            turns = [run_until_killed(batches, 1 + turn % 4, turn % 3 != 1, *line) for turn in range(kills)]
+            turns = [run_until_killed(batches, 1 + turn % 4, turn % 3 != 1, *line) for turn in range(times)]
             assert all(turns), turns
             assert not run_until_killed(batches, 0, False, *line)
             with WorkDB(out / "work") as memory:
