@@ -146,6 +146,8 @@ MIXED = Rates(abstains=0.1, breaks=0.03, refuses=0.05)
 def anthropic(seen: Seen) -> Response:
     """The same script behind Anthropic's messages, which have the form in words alone."""
     contents = [one["content"] for one in seen.body["messages"] if isinstance(one["content"], list)]
+    for part in (part for parts in contents for part in parts):
+        part.pop("cache_control", None)  # which a batch does without; the script answers by what is sent
     words = "\n".join(part["text"] for parts in contents for part in parts if part["type"] == "text")
     found = re.search(r"of this JSON schema: ({.*})", words)
     assert found
