@@ -173,7 +173,7 @@ def refuse_impossible(answer: Any, requests: Sequence[ScanRequest], count: int) 
         ):  # fmt: skip
             return
     raise EyespotError(
-        "a worker on Ray answered what no search gives; look who else uses the cluster, or leave out --ray"
+        "a worker on Ray answered what no search gives; see who else uses the cluster, or leave out --ray"
     )
 
 
