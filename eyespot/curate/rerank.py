@@ -42,7 +42,7 @@ def validation_seats(settings: RerankSetSettings, queries: int) -> int:
         share = USUAL_SHARE if settings.val_share is None else settings.val_share
         return math.floor(Fraction(str(share)) * queries + Fraction(1, 2))
     if settings.val > queries:
-        raise UsageError(f"{settings.val} validation queries are asked for and {queries} are kept; ask for fewer")
+        raise UsageError(f"{settings.val} validation queries are wanted, and only {queries} are left; choose fewer")
     return settings.val
 
 

@@ -321,10 +321,10 @@ def _owner(judgement: Judgement, turn: int) -> str:
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
     one, verdict = judgement, judgement.verdict
     settled = verdict is not None and not one.judge.startswith(PERSON)
-    said = verdict and (verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence)
+    opinion = verdict and (verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence)
     return (
         *(one.query, one.judge, one.prompt, turn, one.image, settled),
-        *(said or (None, None, "", None)),
+        *(opinion or (None, None, "", None)),
         *(clean(one.failure), one.refused, one.rank, one.at),
         *one.spent,
     )

@@ -1,4 +1,4 @@
-"""Pairs of vectors in every layout: the same pairs whichever way they were left, and what is wrong is told."""
+"""Pairs of vectors in every layout: the same pairs whichever way they were left, and what is wrong is notes."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def parquet(folder: Path) -> Path:
 
 @pytest.mark.parametrize("layout", [arrays, archive, tensors, mapping, clip_retrieval, parquet])
 def test_the_same_pairs_in_every_layout(layout: Callable[[Path], Path], tmp_path: Path) -> None:
-    told: list[str] = []
-    pairs = read_pairs(layout(tmp_path), told.append)
+    notes: list[str] = []
+    pairs = read_pairs(layout(tmp_path), notes.append)
 
-    assert not told
+    assert not notes
     assert np.allclose(pairs.texts, TEXTS, atol=1e-3) and np.allclose(pairs.images[pairs.of], IMAGES[OF])
     same = pairs.image[pairs.of]  # two captions of one image are known as such
     assert (same[:, None] == same).tolist() == (OF[:, None] == OF).tolist()
@@ -95,9 +95,9 @@ def test_rows_without_a_vector_are_left_out_and_told(tmp_path: Path) -> None:
     columns = {"text_embedding": [*TEXTS, None], "image_embedding": [*IMAGES[OF], TEXTS[0]]}
     pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
 
-    told: list[str] = []
+    notes: list[str] = []
 
-    assert len(read_pairs(tmp_path / "pairs.parquet", told.append)) == 4 and "1 rows" in told[0]
+    assert len(read_pairs(tmp_path / "pairs.parquet", notes.append)) == 4 and "1 rows" in notes[0]
 
 
 def broken(name: str, content: bytes) -> Callable[[Path], None]:

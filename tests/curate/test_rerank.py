@@ -38,13 +38,13 @@ QRELS = Qrels(
 )
 
 
-def asked(folder: Path = Path(), **settings: Any) -> RerankSetSettings:
+def settings_of(folder: Path = Path(), **settings: Any) -> RerankSetSettings:
     """The settings of a set in `folder`/set, of the run and the judgements beside it."""
     files = {"run": folder / "run.txt", "qrels": folder / "qrels.txt", "out": folder / "set"}
     return RerankSetSettings.read(**files, **settings)
 
 
-LIMITS = asked(depth=3, least=1, most=2)
+LIMITS = settings_of(depth=3, least=1, most=2)
 
 
 def without_columns(qrels: Qrels = QRELS) -> JudgedQueries:
@@ -83,7 +83,7 @@ def test_a_list_of_queries_says_which_there_are() -> None:
 
 
 def test_with_judged_only_unjudged_hits_leave_the_run_first() -> None:
-    made = select(RUN, without_columns(), asked(depth=3, most=2, judged_only=True))
+    made = select(RUN, without_columns(), settings_of(depth=3, most=2, judged_only=True))
     assert made.judged.qrels.grades["1"] == {"a": 0, "b": 2, "d": 1} and not made.unjudged
 
 
@@ -95,10 +95,10 @@ def test_a_pooled_and_unjudged_image_counts_as_unjudged() -> None:
 def test_ties_at_the_cut_short_lists_missing_judgements_and_nothing_but_relevant_ones_are_noted() -> None:
     tied = Run({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)]})
     judged = without_columns(Qrels({"q": {"a": 1, "b": 0, "c": 0}}))
-    limits = asked(depth=1, judged_only=True)
+    limits = settings_of(depth=1, judged_only=True)
 
     for made, counts in (
-        (select(tied, judged, asked(depth=2)), ["1 of 1 queries"]),
+        (select(tied, judged, settings_of(depth=2)), ["1 of 1 queries"]),
         (select(RUN, without_columns(), LIMITS), ["1 of 2 queries", "1 of 4 candidates"]),
         (select(RUN, without_columns(Qrels({"2": {"a": 1}})), limits), [""]),
     ):
@@ -119,7 +119,7 @@ def worth(queries: dict[str, dict[str, str]], **settings: Any) -> RerankSet:
     """A set of these queries, one relevant candidate of two each."""
     run = Run.from_orders({query: ["a", "b"] for query in queries})
     judged = JudgedQueries(queries, Qrels({query: {"a": 1, "b": 0} for query in queries}))
-    return select(run, judged, asked(depth=2, **settings))
+    return select(run, judged, settings_of(depth=2, **settings))
 
 
 def split_of(made: RerankSet) -> dict[str, str]:
@@ -138,7 +138,7 @@ def test_a_split_keeps_the_proportions_of_a_column_whatever_its_case() -> None:
     ("share", "queries", "seats"), [(0.2, 200, 40), (0.29, 50, 15), (0.5, 3, 2), (0, 3, 0), (1, 3, 3)]
 )
 def test_a_share_is_rounded_half_up(share: float, queries: int, seats: int) -> None:
-    assert validation_seats(asked(val_share=share), queries) == seats
+    assert validation_seats(settings_of(val_share=share), queries) == seats
 
 
 def test_the_split_of_the_queries_can_be_kept() -> None:
@@ -168,7 +168,7 @@ def test_what_cannot_be_is_refused(ask: Callable[[], object]) -> None:
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any]) -> None:
     with raises(SettingsConflict):
-        asked(**settings)
+        settings_of(**settings)
 
 
 worlds = st.dictionaries(
@@ -188,7 +188,7 @@ def of(world: World, **limits: Any) -> RerankSet | None:
         made = select(
             run,
             JudgedQueries({query: {"kind": kind} for query, (_, kind) in world.items()}, Qrels(grades)),
-            asked(**limits),
+            settings_of(**limits),
         )
     except NothingFound:
         return None
@@ -261,7 +261,7 @@ def with_files(folder: Path, **settings: Any) -> RerankSetSettings:
     folder.mkdir(exist_ok=True)
     for name in ("run.txt", "qrels.txt"):
         (folder / name).write_bytes(b"q Q0 a 1 0.5 t\n")
-    return asked(folder, **{"depth": 2, "val": 1, **settings})
+    return settings_of(folder, **{"depth": 2, "val": 1, **settings})
 
 
 @pytest.fixture
