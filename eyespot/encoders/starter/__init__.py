@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eyespot.encoders._pictures import PictureEncoder, text_list
 from eyespot.encoders._text_caveats import cut_by, joined
 from eyespot.encoders.starter.networks import Floats, open_with_cells, session_of, slopes, threads
-from eyespot.encoders.starter.text_network import TextNetwork
+from eyespot.encoders.starter.text_network import TextNetwork, text_network
 from eyespot.encoders.starter.words import CLASSES, Lexicon, caveat, framed, unframed, visible_nouns, weakest_match
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
@@ -117,10 +117,10 @@ class Starter(PictureEncoder):
         """EfficientNet-Lite2, trained on the 1000 classes of ImageNet: pixels to features and logits."""
         return session_of(str(self.data / "image.onnx"))
 
-    @cached_property
+    @property
     def sentences(self) -> TextNetwork:
         """What texts mean."""
-        return TextNetwork(self.data)
+        return text_network(self.data)
 
     @cached_property
     def lexicon(self) -> Lexicon:

@@ -24,6 +24,12 @@ NAMES = (*(f"attention.self.{name}" for name in ("query", "key", "value")), "att
 NAMES += ("intermediate.dense", "output.dense")
 
 
+@lru_cache(2)
+def text_network(folder: Path) -> TextNetwork:
+    """The network of a folder, once for all encoders of a process: its words take 30 ms to read."""
+    return TextNetwork(folder)
+
+
 class TextNetwork:
     """A sentence encoder for English (Wang et al. 2020); its weights have eight bits, and a scale for each column."""
 

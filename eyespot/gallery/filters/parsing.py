@@ -10,7 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
@@ -97,13 +97,18 @@ def _plain() -> Any:
 
 
 def _parsed(sql: str) -> list[_Node]:
-    with sealed() as connection:
-        (answer,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone() or ("{}",)
+    (answer,) = _parser().cursor().execute("SELECT json_serialize_sql(?)", [sql]).fetchone() or ("{}",)
     parsed = json.loads(answer)
     if parsed.get("error"):
         raise UsageError(f"the filter cannot be read: {first_line(parsed['error_message'])}; {QUOTING}")
     statements: list[_Node] = parsed["statements"]
     return statements
+
+
+@cache
+def _parser() -> DuckDBPyConnection:
+    """A connection for as long as the process lives: to open one takes longer than to parse."""
+    return _opened([], threads=1)
 
 
 QUOTING = "text goes in 'single quotes', dates as '2021-05-31', and a column with an odd name in \"double quotes\""
@@ -239,18 +244,20 @@ _SEAL: dict[str, str | bool | int | float | list[str]] = {
 @contextmanager
 def sealed(files: Sequence[str] = ()) -> Iterator[DuckDBPyConnection]:
     """A fresh connection that may read these files and nothing else, and cannot be told otherwise."""
+    with closing(_opened(files, min(4, usable_cores()))) as connection:
+        yield connection
+
+
+def _opened(files: Sequence[str], threads: int) -> DuckDBPyConnection:
     import duckdb
 
-    connection = duckdb.connect(config=_SEAL | {"threads": min(4, usable_cores())})
-    try:
-        connection.execute("SET enable_progress_bar = true")  # so that the progress can be read
-        connection.execute("SET enable_progress_bar_print = false")
-        connection.execute("SET allowed_paths = ?", [list(files)])
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        yield connection
-    finally:
-        connection.close()
+    connection = duckdb.connect(config=_SEAL | {"threads": threads})
+    connection.execute("SET enable_progress_bar = true")  # so that the progress can be read
+    connection.execute("SET enable_progress_bar_print = false")
+    connection.execute("SET allowed_paths = ?", [list(files)])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
 
 
 def first_line(message: str) -> str:
