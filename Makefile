@@ -57,7 +57,7 @@ bench: $(VENV)/.dev       ## every speed and quality claim, measured
 package: $(VENV)/.dev     ## the wheel out of the source distribution, tried alone on every Python of this machine
 	$(BIN)/python scripts/extras.py none
 
-extras: $(VENV)/.dev      ## the same, and alone each extra that the commits of the last days reach
+extras: $(VENV)/.dev      ## the same, and alone each extra that the commits since CI passed last reach
 	$(BIN)/python scripts/extras.py --changed --jobs 2
 
 extras-all: $(VENV)/.dev  ## every extra alone, and a first visit with the README's lines

@@ -1,10 +1,11 @@
-"""What a change can break: the long tests and the extras that the commits of the last days reach.
+"""What a change can break: the long tests and the extras that the commits since CI passed last reach.
 
-    python scripts/changed.py [--days 2] [--base COMMIT]    prints the files of long tests to run, says why on stderr
+    python scripts/changed.py [--base COMMIT]    prints the files of long tests to run, says why on stderr
 
 A test is reached through the import graph: a room that changed reaches every room that imports it, and a file of tests
-is run if it, its helpers or a room that it imports was reached. What all stand on (`EVERYTHING`) reaches all. Days are
-counted back from the date of the last commit; without a history everything has changed.
+is run if it, its helpers or a room that it imports was reached. What all stand on (`EVERYTHING`) reaches all.
+`.ci/passed` names the commit that passed CI last; where this history has no such commit, those of two days count, back
+from the date of the newest, and without a history everything has changed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PACKAGE, TESTS = "eyespot", "tests"
 DAYS = 2
 EVERYTHING = (
     *(f"{PACKAGE}/{name}" for name in ("storage/", "types/", "rooms.py", "extras.py", "__init__.py")),
-    *(".ci/", "Makefile", "constraints.txt", "pyproject.toml", "scripts/changed.py"),
+    *(".ci/run", "Makefile", "constraints.txt", "pyproject.toml", "scripts/changed.py"),
 )
 TEXTS = ("docs", "examples", "scripts", "bench", "README.md", "CONTRIBUTING.md")  # whoever reads one names it
 
@@ -54,10 +55,9 @@ class Change:
 def main() -> int:
     """The exit code."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--days", type=float, default=DAYS, help=f"how far back commits count ({DAYS})")
-    options.add_argument("--base", metavar="COMMIT", help="compare with this commit instead")
+    options.add_argument("--base", metavar="COMMIT", help="compare with this commit")
     given = options.parse_args()
-    change = Change.since(given.base or commit_before(given.days))
+    change = Change.since(given.base or commit_that_passed())
     chosen, why = long_tests(change)
     print(f"long tests: {len(chosen)} of {len(test_files())} files, {why}", file=sys.stderr)
     if left := sorted(test_files() - chosen):
@@ -66,12 +66,16 @@ def main() -> int:
     return 0
 
 
-def commit_before(days: float) -> str | None:
-    """The last commit that is older than this; None without a history that reaches so far."""
-    newest = _git("log", "-1", "--format=%ct").strip()
+def commit_that_passed(root: Path = ROOT) -> str | None:
+    """What `.ci/passed` names, or else the last commit that is older than `DAYS`; None without such a history."""
+    place = root / ".ci" / "passed"
+    named = place.read_text(encoding="ascii").strip() if place.exists() else ""
+    if re.fullmatch("[0-9a-f]{40}", named) and named in _git("rev-list", "HEAD", root=root).split():
+        return named
+    newest = _git("log", "-1", "--format=%ct", root=root).strip()
     if not newest:
         return None
-    return _git("rev-list", "-1", f"--before={int(newest) - int(days * 86_400)}", "HEAD").strip() or None
+    return _git("rev-list", "-1", f"--before={int(newest) - DAYS * 86_400}", "HEAD", root=root).strip() or None
 
 
 # -- tests --------------------------------------------------------------------------------------------------------
@@ -257,9 +261,9 @@ def _below(file: str, place: str) -> bool:
     return place.endswith("/") and file.startswith(place)
 
 
-def _git(*words: str) -> str:
+def _git(*words: str, root: Path = ROOT) -> str:
     """What git says; nothing where it cannot answer."""
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
     return done.stdout if done.returncode == 0 else ""
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple, TypeAlias
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
 from eyespot.extras import EXTRAS  # noqa: E402
-from scripts.changed import DAYS, Change, changed_rows, commit_before  # noqa: E402
+from scripts.changed import Change, changed_rows, commit_that_passed  # noqa: E402
 
 PLACE = CHECKOUT / ".eyespot-extras"  # git ignores it
 TABLE = tomllib.loads((CHECKOUT / "scripts" / "extras.toml").read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def main() -> int:
     """The exit code."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(TABLE)}")
-    options.add_argument("--changed", action="store_true", help=f"what the commits of the last {DAYS} days reach")
+    options.add_argument("--changed", action="store_true", help="what the commits since CI passed last reach")
     options.add_argument("--jobs", type=int, default=1, metavar="N", help="tried at once (1)")
     which = options.add_mutually_exclusive_group()
     which.add_argument("--python", metavar="PATH", help="try everything on this Python alone")
@@ -93,12 +93,12 @@ def main() -> int:
 
 
 def reached() -> list[str]:
-    """The names that a change of the last days reaches; says why, and what is left out."""
-    chosen = changed_rows(Change.since(commit_before(DAYS)), TABLE, EXTRAS)
+    """The names that a change since CI passed last reaches; says why, and what is left out."""
+    chosen = changed_rows(Change.since(commit_that_passed()), TABLE, EXTRAS)
     for name, why in chosen.items():
         say(f"{name} is tried: {why}")
     left = [name for name in TABLE if name not in chosen]
-    say(f"left out, as what they stand on has not changed in {DAYS} days: {', '.join(left) or 'nothing'}")
+    say(f"left out, as what they stand on has not changed since CI passed last: {', '.join(left) or 'nothing'}")
     return list(chosen)
 
 

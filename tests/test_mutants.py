@@ -206,6 +206,24 @@ def test_a_change_that_runs_nowhere_reaches_nothing() -> None:
     assert long_tests("CHANGELOG.md") == set()
 
 
+def test_commits_count_since_the_one_that_is_named_or_else_for_two_days(tmp_path: Path) -> None:
+    def git(*words: str, day: int = 9) -> str:
+        env = os.environ | {"GIT_COMMITTER_DATE": f"2026-01-{day:02}T12:00:00", "GIT_CONFIG_GLOBAL": os.devnull}
+        line = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
+        return subprocess.run(line, cwd=tmp_path, env=env, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert changed.commit_that_passed(tmp_path) is None
+    git("init", "-q")
+    for day in (1, 5, 8, 9):
+        git("commit", "-q", "--allow-empty", "-m", str(day), day=day)
+    commits = git("rev-list", "--reverse", "HEAD").split()
+    assert changed.commit_that_passed(tmp_path) == commits[1]
+    (tmp_path / ".ci").mkdir()
+    for named, expected in ((commits[2], commits[2]), ("0" * 40, commits[1]), ("HEAD", commits[1]), ("", commits[1])):
+        (tmp_path / ".ci" / "passed").write_text(f"{named}\n")
+        assert changed.commit_that_passed(tmp_path) == expected
+
+
 def test_without_a_history_everything_is_tried() -> None:
     assert changed.long_tests(Change(None, frozenset()))[0] == changed.test_files()
     assert changed.changed_rows(Change(None, frozenset()), TABLE, EXTRAS).keys() == TABLE.keys()
