@@ -160,8 +160,10 @@ def lay_out(
     }
     line = (
         f"{photos:,} photos on the map: {computed:,} computed, {photos - computed:,} placed by their"
-        f" neighbours; {made['clusters']} clusters; trustworthiness {layout.notes.trust:.3f}"
+        f" neighbours; {made['clusters']} clusters"
     )
+    if layout.notes.trust is not None:
+        line += f"; trustworthiness {layout.notes.trust:.3f}"
     print_result(made, [line], json)
 
 

@@ -97,7 +97,9 @@ def test_a_map_that_keeps_all_neighbours_is_trusted_and_a_random_one_is_not() ->
     angles = np.linspace(0, np.pi / 2, 100)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     assert trustworthiness(vectors, vectors, 0) == pytest.approx(1, abs=1e-3)  # equal steps to both sides tie
-    assert trustworthiness(vectors, np.random.default_rng(0).random((100, 2)), 0) < 0.7
+    moved = trustworthiness(vectors, np.random.default_rng(0).random((100, 2)), 0)
+    assert moved is not None and moved < 0.7
+    assert trustworthiness(vectors[:2], vectors[:2], 0) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, FEWEST - 1])

@@ -89,15 +89,16 @@ def within_unit_square(points: NDArray[np.float32]) -> Points:
     return np.asarray(scaled, np.float32)
 
 
-def trustworthiness(vectors: Vectors, points: Points, seed: int, count: int = 300) -> float:
+def trustworthiness(vectors: Vectors, points: Points, seed: int, count: int = 300) -> float | None:
     """How far neighbours on the map are neighbours by look, 0 to 1, over `count` points drawn by the seed.
 
-    Venna and Kaski (2001), with the 15 nearest: each of them that is farther by look takes something away.
+    Venna and Kaski (2001), with the 15 nearest: each of them that is farther by look takes something away. None for so
+    few points that none can be farther.
     """
     n = len(vectors)
     k = min(15, (n - 1) // 2)
     if k < 1 or 2 * n <= 3 * k + 1:
-        return 1.0
+        return None
     drawn = np.random.default_rng(seed).choice(n, min(count, n), replace=False)
     lost = 0
     for at in drawn.tolist():

@@ -43,14 +43,14 @@ Rows = NDArray[np.int64]
 class LayoutNotes:
     """How a map was made: its id, the seed, how many photos it was computed with, when, and how true it is.
 
-    trust: the trustworthiness over the photos it was computed with, 0 to 1.
+    trust: the trustworthiness over the photos it was computed with, 0 to 1; None for one or two.
     """
 
     id: str
     seed: int
     computed: int
     made: float  # seconds since 1970
-    trust: float
+    trust: float | None
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ def make_layout(view: View, *, seed: int = 0, sample: int = SAMPLE, progress: Pr
         base = flat_map(vectors, seed, progress)
         points = _nowhere(int(view.starts[-1]))
         points[rows] = base
-        trust = round(trustworthiness(vectors, base, seed), 4)
+        trust = trustworthiness(vectors, base, seed)
         now = time.time()
         id = text_digest(view.stem, str(seed), str(now), str(len(rows)))[:12]
-        notes = LayoutNotes(id, seed, len(rows), now, trust)
+        notes = LayoutNotes(id, seed, len(rows), now, None if trust is None else round(trust, 4))
         layout = MapLayout(notes, shard_keys(view), points, rows, cluster_cells(base))
         return _stored(view, with_all(view, layout, progress))
 
