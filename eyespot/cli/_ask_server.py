@@ -14,13 +14,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import eyespot
 from eyespot.storage.systems import LOCKS_OPEN_FILES, lock_now
 
 PATH = "/v1/command/search"
 ALIVE, WAIT = 1.5, 60  # seconds: for a sign of life, for an answer
+_LINE = 1 << 16  # bytes of a line of an answer's head
 VALUES = {"-k", "--by", "--where", "--after", "--before", "--near", "--label", "-e", "--encoder", "-g", "--gallery"}
 FLAGS = {"--teach", "--no-teach", "--grouped", "--ungrouped", "--json", "--paths", "--print0"}
 _FILE = re.compile(r"[/\\~]|\.[A-Za-z0-9]{2,5}(?![A-Za-z0-9])|^[A-Za-z]:")  # what might be the name of a picture
@@ -99,24 +100,36 @@ def _nearest() -> str | None:
 
 def reply_of(found: ServerNote, words: list[str]) -> dict[str, Any] | None:
     """What the server says; None where it cannot answer this in the same bytes, or not at all."""
-    from http.client import HTTPConnection, HTTPException
+    import socket  # http.client takes as long to import as a server to search
 
-    connection = HTTPConnection("127.0.0.1", found.port, timeout=ALIVE)
-    headers = {"Authorization": f"Bearer {found.token}", "Content-Type": "application/json"}
+    body = json.dumps({"words": words})
+    head = f"Host: 127.0.0.1:{found.port}\r\nContent-Length: {len(body)}\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {found.token}\r\n\r\n"
     try:
-        connection.request("GET", "/healthz")  # a server that is suspended or hangs takes requests and is silent
-        connection.getresponse().read()
-        connection.timeout = WAIT
-        if connection.sock is not None:
-            connection.sock.settimeout(WAIT)
-        connection.request("POST", PATH, json.dumps({"words": words}), headers)
-        response = connection.getresponse()
-        reply = json.loads(response.read()) if response.status == 200 else None
-    except (OSError, HTTPException, ValueError):
+        with (
+            socket.create_connection(("127.0.0.1", found.port), ALIVE) as connection,
+            connection.makefile("rb") as answers,
+        ):
+            # a server that is suspended or hangs takes requests and is silent
+            connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{found.port}\r\n\r\n".encode())
+            _read(answers)
+            connection.settimeout(WAIT)
+            connection.sendall(f"POST {PATH} HTTP/1.1\r\n{head}{body}".encode())
+            status, text = _read(answers)
+        reply = json.loads(text) if status == 200 else None
+    except (OSError, LookupError, ValueError):
         return None
-    finally:
-        connection.close()
     return reply if isinstance(reply, dict) else None
+
+
+def _read(answers: BinaryIO) -> tuple[int, bytes]:
+    """The status of an answer and its body, whose length its head has."""
+    status, length = int(answers.readline(_LINE).split()[1]), 0
+    while (line := answers.readline(_LINE)).strip():
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    return status, answers.read(length)
 
 
 # -- the note ---------------------------------------------------------------------------------------------------
