@@ -8,7 +8,6 @@ Everything here is imported when it is first used, so `import eyespot` costs not
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -46,7 +45,6 @@ __all__ = [
 __version__ = "0.1.0"
 for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY"):  # read when the library is first imported
     os.environ.setdefault(_name, "1")  # ONNX Runtime 1.32 reports every session and keeps a device id otherwise
-logging.getLogger("eyespot").addHandler(logging.NullHandler())  # silent, unless a program or --verbose asks for it
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, so an unknown name stays an error
     _PLACES = {"search": "Chain Collection Hit Hits", "types": "EyespotError Qrels Query Run"}

@@ -6,7 +6,6 @@ file that only this user may read, and that it locks while it lives. This module
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -137,8 +136,7 @@ def _read(answers: BinaryIO) -> tuple[int, bytes]:
 
 def _place(gallery: str) -> str:
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    digest = hashlib.sha256(os.fsencode(os.path.realpath(gallery))).hexdigest()
-    return os.path.join(state, "eyespot", "servers", digest[:24])
+    return os.path.join(state, "eyespot", "servers", "{:x}-{:x}".format(*_identity(gallery)))
 
 
 def _version() -> str:
@@ -190,8 +188,9 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
     They do not where another server runs, settings in the environment would change it, or nothing may be written.
     """
     settings = {name for name in os.environ if name.startswith("EYESPOT_")} - {"EYESPOT_GALLERY"}
-    handle, place = None, _place(gallery)
+    handle, place = None, ""
     with suppress(OSError):
+        place = _place(gallery)
         if LOCKS_OPEN_FILES and not settings:
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
             handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -216,5 +215,5 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
         yield True
     finally:
         with suppress(OSError):
-            os.unlink(_place(gallery))
+            os.unlink(place)
         os.close(handle)

@@ -28,7 +28,8 @@ from eyespot.storage.digests import BLAKE2B, DIGESTS, file_blake2b, sound_digest
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
-_LOG = logging.getLogger("eyespot.gallery.remote")
+_LOG = logging.getLogger("eyespot.gallery.remote")  # the only one that warns
+_LOG.addHandler(logging.NullHandler())  # silent, unless a program or --verbose asks for it
 _COMING = ".coming"  # at the end of a segment's hidden name, while its files are on their way
 LARGE = 4 * PIECE  # bytes; of a larger file several ranges come at once
 
