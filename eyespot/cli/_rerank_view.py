@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings import FEW
-from eyespot.types import RankedImage, Run, Tokens, without_code
+from eyespot.types import RankedImage, Run, without_code
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
@@ -116,6 +116,7 @@ class RerankView:
 def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
     """How many requests the judge would get, and their cost; on stdout, because it is the output of a dry run."""
     from eyespot.search.parts import prices_of
+    from eyespot.types import Tokens
 
     fields = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
     cost: dict[str, Any] = {"tokens": 0, "money": 0.0}
