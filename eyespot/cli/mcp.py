@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eyespot.cli.settings import gallery_here
 from eyespot.rooms import needs
-from eyespot.settings.gallery import McpSettings
+from eyespot.settings.serve import McpSettings
 
 
 def run(settings: McpSettings) -> None:

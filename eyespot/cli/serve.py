@@ -16,7 +16,7 @@ from eyespot.cli._ask_server import noted
 from eyespot.cli.console import warn, warn_all
 from eyespot.cli.settings import gallery_here
 from eyespot.rooms import needs
-from eyespot.settings.gallery import ServeSettings
+from eyespot.settings.serve import ServeSettings
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, model_validator
 
 from eyespot.settings import EVERYBODY, FEW, SettingsConflict
 from eyespot.settings.fields import ENCODER, JUDGES, RESEARCH, Settings, Texts, setting
+from eyespot.settings.gallery import ClusterSettings
 from eyespot.settings.judge import JudgeSettings, RerankSetting
 
 ADAPT = "a QuARI checkpoint (its folder, or hub:OWNER/NAME), or linear:FILE, a static adapter (TA)"
@@ -20,20 +21,6 @@ SYNONYMS = {**dict.fromkeys(("limit", "top_k", "topk", "n", "count", "size", "ma
 def _whose(value: Any) -> Any:
     """True is everybody, and False nobody, as in `feedback=True`."""
     return (EVERYBODY if value else None) if isinstance(value, bool) else value
-
-
-class ClusterSettings(Settings):
-    """A Ray cluster whose workers search, or read and embed."""
-
-    ray: str | None = setting(
-        "Work on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT.",
-        metavar="ADDRESS",
-        env="EYESPOT_RAY",
-        panel=RESEARCH,
-    )
-    workers: int = setting(
-        "Workers on the cluster; 0: one per GPU, or per processor.", default=0, ge=0, le=4096, panel=RESEARCH
-    )
 
 
 class IndexSetting(Settings):
