@@ -12,7 +12,7 @@ from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
     from eyespot.llms.budget import *
-    from eyespot.llms.client import *
+    from eyespot.llms.client import Endpoint as Endpoint
     from eyespot.llms.errors import *
     from eyespot.llms.flow_control import *
     from eyespot.llms.protocols import *

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from eyespot.metrics._parsing import *
     from eyespot.metrics._presets import *
     from eyespot.metrics._scores import *
-    from eyespot.metrics.ap import *
-    from eyespot.metrics.hit import *
-    from eyespot.metrics.ndcg import *
-    from eyespot.metrics.precision import *
-    from eyespot.metrics.recall import *
-    from eyespot.metrics.rr import *
+    from eyespot.metrics.ap import AP as AP
+    from eyespot.metrics.hit import Hit as Hit
+    from eyespot.metrics.ndcg import NDCG as NDCG
+    from eyespot.metrics.precision import Precision as Precision
+    from eyespot.metrics.recall import Recall as Recall
+    from eyespot.metrics.rr import RR as RR
 else:
     __getattr__, __all__ = lazy(
         __name__,

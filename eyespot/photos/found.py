@@ -51,7 +51,7 @@ class Labels(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Something the walk could not enter; a path that ends in `/` stands for all that lies below it."""
+    """What cannot be read; a path that ends in `/` stands for all that lies below it, which no walk could enter."""
 
     path: str
     reason: str
