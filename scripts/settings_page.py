@@ -13,8 +13,7 @@ from eyespot.settings.build import InatSettings, LabelledSettings, RecosSettings
 from eyespot.settings.fields import Settings
 from eyespot.settings.gallery import IndexSettings
 from eyespot.settings.measure import EvalSettings, ScoringSettings
-from eyespot.settings.search import BackendSettings, SearchSettings
-from eyespot.settings.serve import ServeSettings
+from eyespot.settings.search import BackendSettings, SearchSettings, ServeSettings
 from eyespot.settings.train import BackboneSettings, LinearSettings, QuariSettings
 
 PAGE, MARK = Path(__file__).resolve().parent.parent / "docs" / "settings.md", "<!-- settings -->\n"

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
 from eyespot.parallel import ordered_map
@@ -51,7 +51,8 @@ class TextSummary:
     failures: list[Failure] = field(default_factory=list)
 
 
-class UnreadPicture(NamedTuple):
+@dataclass(frozen=True)
+class UnreadPicture:
     """A picture whose text is not known: its shard, its number and id, and where it lies."""
 
     shard: int

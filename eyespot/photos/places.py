@@ -59,8 +59,7 @@ def read_bytes(root: Root, seen: Seen) -> bytes:
         return bytes(read_row(root.place, seen.offset))
     place = full_path(root, seen.path)
     stat_of(place)
-    with open(place, "rb") as file:
-        return file.read()
+    return Path(place).read_bytes()
 
 
 def read_again(place: str) -> bytes:

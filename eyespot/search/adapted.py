@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -139,20 +139,16 @@ class Adapted:
             made = as_run(queries, nearest, self.view)
             made.header |= {"exact": scan.exact, "adapted": True}
         else:
-            made = self._reranked(run, queries, lambda at, rows: scan.rescore(adapted[at], rows))
+            ranked: dict[str, list[RankedImage]] = {}  # the first hits by the adapter, the rest as it was
+            for at, query in enumerate(queries):
+                hits = run[query.id]
+                scores = scan.rescore(adapted[at], self.view.rows_of([hit.image for hit in hits[: self.depth]]))  # (n,)
+                order = np.argsort(-scores, kind="stable").tolist()
+                scored = [RankedImage(hits[place].image, float(scores[place])) for place in order]
+                ranked[query.id] = followed(scored, hits[len(scored) :])
+            made = run.reranked(ranked, adapted=True, depth=self.depth)
         made.notes += cautions(self.adapter, queries)
         return made
-
-    def _reranked(self, run: Run, queries: Sequence[Query], rescore: Callable[[int, list[int]], Any]) -> Run:
-        """The run, the first hits of each query by `rescore` of its place and their rows, the rest as it was."""
-        ranked: dict[str, list[RankedImage]] = {}
-        for at, query in enumerate(queries):
-            hits = run[query.id]
-            scores = rescore(at, self.view.rows_of([hit.image for hit in hits[: self.depth]]))  # (n,)
-            order = np.argsort(-scores, kind="stable").tolist()
-            scored = [RankedImage(hits[place].image, float(scores[place])) for place in order]
-            ranked[query.id] = followed(scored, hits[len(scored) :])
-        return run.reranked(ranked, adapted=True, depth=self.depth)
 
 
 class IndexUnder:

@@ -121,7 +121,8 @@ def refuse_unverified(judge: str, accuracy: Accuracy) -> None:
         )
 
 
-class _CurveState(NamedTuple):
+@dataclass(frozen=True)
+class _CurveState:
     """The ranks that were tried, the curve of what was said so far, and by whom it was said."""
 
     sample: RankSample | None  # None: before the first round

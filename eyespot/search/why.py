@@ -37,7 +37,8 @@ class TermShare(NamedTuple):
     without: float | None
 
 
-class Explanation(NamedTuple):
+@dataclass(frozen=True)
+class Explanation:
     """The score of a photo by its look, its parts, and each word with the score without it; `vector` is the query's."""
 
     score: float

@@ -45,7 +45,8 @@ class Cut(NamedTuple):
     high: float
 
 
-class HiddenHits(NamedTuple):
+@dataclass(frozen=True)
+class HiddenHits:
     """Hits without a verdict that are told apart by more than their rank: how probable each is, and draws of them."""
 
     share: Reals  # (hits,)
