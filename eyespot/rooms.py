@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -58,7 +59,9 @@ def lazy(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with needs(name):
-            return with_sentence(getattr(import_module(f"{package}.{places[name]}"), name))
+            found = with_sentence(getattr(import_module(f"{package}.{places[name]}"), name))
+        vars(sys.modules[package])[name] = found
+        return found
 
     return load_name, sorted(places)
 

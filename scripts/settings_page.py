@@ -11,9 +11,9 @@ from typing import Any, get_args
 from eyespot.settings import option
 from eyespot.settings.build import InatSettings, LabelledSettings, RecosSettings, RerankSetSettings, RmirSettings
 from eyespot.settings.fields import Settings
-from eyespot.settings.gallery import IndexSettings, ServeSettings
+from eyespot.settings.gallery import IndexSettings
 from eyespot.settings.measure import EvalSettings, ScoringSettings
-from eyespot.settings.search import BackendSettings, SearchSettings
+from eyespot.settings.search import BackendSettings, SearchSettings, ServeSettings
 from eyespot.settings.train import BackboneSettings, LinearSettings, QuariSettings
 
 PAGE, MARK = Path(__file__).resolve().parent.parent / "docs" / "settings.md", "<!-- settings -->\n"

@@ -55,8 +55,27 @@ class MtebModel:
     """An eyespot encoder as mteb calls its own: batches of texts, pictures or both in, unit vectors out."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
-        self.mteb_model_meta = _model_meta(encoder)
+        from mteb.models import ModelMeta
+        from mteb.types import Licenses
+
+        self.encoder, space, licence = encoder, encoder.space, encoder.licence.lower()
+        if licence not in get_args(Licenses):  # mteb knows about thirty, and addresses
+            licence = "multiple" if "," in licence else "not specified"
+        sizes = ("n_parameters", "memory_usage_mb", "max_tokens", "open_weights")
+        unknown = ("loader", "release_date", "languages", *sizes)
+        unstated = ("public_training_code", "public_training_data", "training_datasets")
+        known = {
+            "name": f"eyespot/{re.sub(r'[^A-Za-z0-9._-]+', '_', space.encoder)}",
+            # The digest keeps results of other weights or preprocessing apart in mteb's cache.
+            "revision": f"{space.revision}-{space.digest}",
+            "embed_dim": space.dim,
+            "license": licence,
+            "framework": [],
+            "similarity_fn_name": "dot",
+            "use_instructions": False,
+            "modalities": ["text", "image"],
+        }
+        self.mteb_model_meta = ModelMeta.model_validate(dict.fromkeys((*unknown, *unstated)) | known)
 
     def encode(self, inputs: Iterable[Batch], **_unused: Any) -> Vectors:
         """One unit vector a row, (rows, dim); a row of picture and words is their sum, brought back to unit length.
@@ -94,29 +113,6 @@ class MtebModel:
             pixels = list(pool.map(lambda one: self.encoder.read(Exif.of(one).upright(to_rgb(one))), pictures))
         starts, size = range(0, len(pixels), self.encoder.batch), self.encoder.batch
         return np.concatenate([self.encoder.encode_pixels(np.stack(pixels[at : at + size])) for at in starts])
-
-
-def _model_meta(encoder: Encoder) -> Any:
-    from mteb.models import ModelMeta
-    from mteb.types import Licenses
-
-    space, licence = encoder.space, encoder.licence.lower()
-    if licence not in get_args(Licenses):  # mteb knows about thirty, and addresses
-        licence = "multiple" if "," in licence else "not specified"
-    unknown = ("loader", "release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "open_weights")
-    unstated = ("public_training_code", "public_training_data", "training_datasets")
-    known = {
-        "name": f"eyespot/{re.sub(r'[^A-Za-z0-9._-]+', '_', space.encoder)}",
-        # The digest keeps results of other weights or preprocessing apart in mteb's cache.
-        "revision": f"{space.revision}-{space.digest}",
-        "embed_dim": space.dim,
-        "license": licence,
-        "framework": [],
-        "similarity_fn_name": "dot",
-        "use_instructions": False,
-        "modalities": ["text", "image"],
-    }
-    return ModelMeta.model_validate(dict.fromkeys((*unknown, *unstated)) | known)
 
 
 # -- the task -----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import SearchBackend
-    from eyespot.settings.search import ClusterSettings
+    from eyespot.settings.gallery import ClusterSettings
 
 
 def refuse_on_cluster(adapt: str | None, cluster: ClusterSettings, index: str = "exact") -> None:

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.cli._searching import SearchOutput
 from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings import FEW
-from eyespot.types import RankedImage, Run, Tokens, without_code
+from eyespot.types import RankedImage, Run, without_code
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
     from eyespot.search.calibration import Accuracy
-    from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
+    from eyespot.search.judge_rerank import JudgeRerank, RerankEstimate
     from eyespot.settings.judge import JudgeOptions
     from eyespot.settings.search import SearchSettings
-    from eyespot.types import Judgement, Note, Query
-
-
-@dataclass(frozen=True)
-class SearchOutput:
-    """What is printed: the hits, what a judge said of each by its image, and more fields of the JSON.
-
-    `sheet` holds the same hits with the numbers of a contact sheet; `column` names the numbers of a table; `why` says
-    what put a hit there, by its image.
-    """
-
-    run: Run
-    sheet: Run
-    verdicts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    header: Mapping[str, Any] = field(default_factory=dict)
-    result: JudgeResult | None = None
-    column: str = "score"
-    why: Mapping[str, Sequence[Note]] = field(default_factory=dict)
+    from eyespot.types import Judgement, Query
 
 
 @dataclass(frozen=True)
@@ -116,6 +100,7 @@ class RerankView:
 def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
     """How many requests the judge would get, and their cost; on stdout, because it is the output of a dry run."""
     from eyespot.search.parts import prices_of
+    from eyespot.types import Tokens
 
     fields = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
     cost: dict[str, Any] = {"tokens": 0, "money": 0.0}
@@ -158,15 +143,15 @@ def _opinion(made: Calibration, k: int) -> SearchOutput:
     """The ranking as it was, with the judge's verdicts on the hits that it saw."""
     opinion = made.opinion
     sentence = (
-        f"{opinion.judge} says yes (0.5 or more) to {opinion.yes:,} of the {opinion.looked:,} pictures it looked at, "
-        f"spread over the first {opinion.among:,}; that is its opinion, and how many are relevant is not known: judge "
-        "yourself (--rerank person:NAME), or say how often it is right on labelled pictures (--accuracy)"
+        f"{made.judge} says yes (0.5 or more) to {opinion['yes']:,} of the {opinion['looked']:,} pictures it looked "
+        f"at, spread over the first {opinion['among']:,}; that is its opinion, and how many are relevant is not known: "
+        "judge yourself (--rerank person:NAME), or say how often it is right on labelled pictures (--accuracy)"
     )
     warn(sentence)
     first, sheet = _first(made.run, k), _first(made.run, k)
     sheet.notes = [f"{sentence}.", *first.notes]
     verdicts = {hit.image: _verdict_beside(made, hit.image) for hit in first[made.query]}
-    return SearchOutput(first, sheet, verdicts, {**_header(first), "opinion": opinion._asdict()}, made.result)
+    return SearchOutput(first, sheet, verdicts, {**_header(first), "opinion": opinion}, made.result)
 
 
 def _with_probabilities(made: Calibration, k: int, sentences: list[str], numbers: Mapping[str, Any]) -> SearchOutput:

@@ -29,6 +29,7 @@ SHARED = {
     "download": ("reproduce", "download"),
     "compare-encoders": ("compare", "encoders"),
     "fuse": ("convert", "fuse"),
+    "mcp": ("serve", "mcp"),
     "import": ("transfer", "importing"),
     "export": ("transfer", "exporting"),
     **{name: ("judges", name) for name in ("adapters", "encoders")},

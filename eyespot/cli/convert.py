@@ -120,17 +120,19 @@ def fuse(
         raise UsageError(f"--weights takes a number for each run, as in --weights 2,1, not {weights!r}") from None
     rankings = [read_run(path, run_format) for path in runs]
     fusion = Fusion(by, norm, k, given)
-    fit = learned(fusion, rankings, read_qrels(learn), measure) if learn else None
-    fused = (fit.fusion if fit else fusion)(rankings)
+    value, alone = 0.0, tuple[float, ...]()
+    if learn:
+        fusion, value, alone = learned(fusion, rankings, read_qrels(learn), measure)
+    fused = fusion(rankings)
     write_run(fused, out.expanduser())
     warn_all(fused.notes)
     header = {name: value for name, value in fused.header.items() if name != "of"}
     counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
-    learning = {"measure": fit.measure, "value": fit.value, "alone": fit.alone} if fit else None
+    learning = {"measure": measure, "value": value, "alone": alone} if learn else None
     used = ", ".join(f"{weight:g}" for weight in fused.header["weights"])
     how = f"{len(fused):,} queries, {len(fused.codes):,} hits, by {fused.header['fused']} with weights {used}"
     lines = [f"{escaped(str(out))}: {how}"]
-    if fit:
-        alone = ", ".join(f"{value:.4f}" for value in fit.alone)
-        lines.append(f"{fit.measure} there: {fit.value:.4f}; of each run alone: {alone}")
+    if learn:
+        each = ", ".join(f"{one:.4f}" for one in alone)
+        lines.append(f"{measure} there: {value:.4f}; of each run alone: {each}")
     print_result({**counts, **header, "learned": learning}, lines, json)

@@ -14,8 +14,8 @@ from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, print_result, warn, warn_all
 from eyespot.cli.settings import PanelCommand, flag, gallery_here, json_option
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH
+from eyespot.settings.gallery import ClusterSettings
 from eyespot.settings.measure import EvalSettings
-from eyespot.settings.search import ClusterSettings
 from eyespot.storage.atomic import make_folder
 from eyespot.types import NothingFound, UsageError
 

@@ -10,7 +10,7 @@ import typer
 from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli.console import print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import group, json_option
-from eyespot.settings.search import ClusterSettings
+from eyespot.settings.gallery import ClusterSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

@@ -46,7 +46,12 @@ def run(
     server: bool = typer.Option(True, "--server/--no-server", help="Ask a server of this gallery that runs here."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
-    _refuse_conflicts(settings, output, json)
+    if json + output.paths + output.print0 > 1:
+        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
+    if settings.dry_run and not (settings.rerank or output.writes):
+        raise UsageError(
+            "--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp, --csv or --html"
+        )
     refuse_on_cluster(settings.adapt, backend, backend.index)
 
     def opened() -> Collection:
@@ -56,13 +61,3 @@ def run(
 
     words = " ".join(query) if query else None  # however the terminal split it
     search(opened, settings, output, words, image=image, json=json)
-
-
-def _refuse_conflicts(settings: SearchSettings, output: HitsOut, json: bool) -> None:
-    """`UsageError` for forms of output that exclude each other, and for a dry run of nothing."""
-    if json + output.paths + output.print0 > 1:
-        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
-    if settings.dry_run and not (settings.rerank or output.writes):
-        raise UsageError(
-            "--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp, --csv or --html"
-        )

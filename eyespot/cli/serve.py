@@ -1,4 +1,4 @@
-"""`eyespot serve`: the gallery in the browser, and an API for programs."""
+"""`eyespot serve`: the gallery in the browser, and an API for programs; `eyespot mcp`: for an assistant, over stdio."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eyespot.cli._ask_server import noted
 from eyespot.cli.console import warn, warn_all
 from eyespot.cli.settings import gallery_here
 from eyespot.rooms import needs
-from eyespot.settings.gallery import ServeSettings
+from eyespot.settings.search import McpSettings, ServeSettings
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -62,6 +62,16 @@ def run(settings: ServeSettings) -> None:
         judging=web.Judging(judges, settings.depth, settings.budget_calls, settings.budget_money, settings.prices),
     )
     _listen(server, host, settings.port, internal=internal, fresh=fresh)
+
+
+def mcp(settings: McpSettings) -> None:
+    """Let an assistant (Claude, Cursor, …) search the gallery and look at its pictures; only reads unless allowed."""
+    with needs("eyespot mcp"):
+        from eyespot.web import ServerSettings
+        from eyespot.web.mcp import run_stdio
+
+    place = gallery_here(settings.gallery)
+    run_stdio(ServerSettings(place, settings.encoder, allowed=tuple((settings.allow or "").split(","))))
 
 
 def _listen(settings: ServerSettings, host: str, port: int, *, internal: str, fresh: str) -> None:

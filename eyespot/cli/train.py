@@ -106,9 +106,9 @@ def _by_label(source: PairSettings, labels: str) -> tuple[Vectors, Any, str | No
         from eyespot.search.captioned import labels_of, pictures
 
         view = eyespot.open(source.pairs, source.encoder).view
-        found = labels_of(view, labels)
-        warn_all(found.notes)
-        there = zip(found.labels, view.live.tolist(), strict=True)
+        found, notes = labels_of(view, labels)
+        warn_all(notes)
+        there = zip(found, view.live.tolist(), strict=True)
         classes, space = np.array([label or "" for label, live in there if live]), view.space.encoder
         vectors, of = pictures(view)[0], np.zeros(0, np.int64)
         if source.captions:

@@ -19,7 +19,6 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.formats.imports.photo_facts import PhotoFacts
-    from eyespot.formats.imports.registered import ImportSource
 
 importing = group("Bring vectors, facts and labels of other programs into a gallery.")
 exporting = group("Write a gallery, or judgements, in another format.")
@@ -44,7 +43,27 @@ def _vectors(name: str, what: str) -> Any:
     """The command that takes in vectors of one format."""
 
     def run(into: VectorsFrom, places: list[Path] = typer.Argument(..., help=what), json: bool = json_option()) -> None:
-        _import(import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").source(places), into, json)
+        from eyespot import rooms
+        from eyespot.formats.imports.registered import take_in
+
+        source = import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").source(places)
+        encoder, place, known = into.encoder, gallery_here(into.gallery, writes=True), rooms.names("encoders")
+        if encoder is None:
+            raise UsageError(
+                "say which encoder made the vectors, or words cannot be searched: -e "
+                "open_clip:ViT-B-32/laion2b_s34b_b79k"
+            )
+        if encoder.partition(":")[0] not in known:
+            raise UsageError(
+                f"{encoder} is not an encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
+                "-e open_clip:MODEL/WEIGHTS"
+            )
+        with progress_bar() as progress:
+            done = take_in(place, source, encoder, copy=into.copy_vectors, progress=progress)
+        warn_all(done.notes)
+        fields = {"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards}
+        print_result(fields, (), json)
+        print_summary(f"{done.added} of {done.rows} rows imported now into {place}")
 
     return run
 
@@ -108,28 +127,6 @@ def import_label_studio(
     older = f"; {done['older']} are older than marks that are there, which stay" if done["older"] else ""
     print_summary(f"{done['marks']} marks of {done['tasks']} tasks are new in {view.gallery.path}{older}")
     exit_if_failed(found.failed)
-
-
-def _import(source: ImportSource, into: VectorsFrom, json: bool) -> None:
-    from eyespot import rooms
-    from eyespot.formats.imports.registered import take_in
-
-    encoder, place, known = into.encoder, gallery_here(into.gallery, writes=True), rooms.names("encoders")
-    if encoder is None:
-        raise UsageError(
-            "say which encoder made the vectors, or words cannot be searched: -e open_clip:ViT-B-32/laion2b_s34b_b79k"
-        )
-    if encoder.partition(":")[0] not in known:
-        raise UsageError(
-            f"{encoder} is not an encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
-            "-e open_clip:MODEL/WEIGHTS"
-        )
-    with progress_bar() as progress:
-        done = take_in(place, source, encoder, copy=into.copy_vectors, progress=progress)
-    warn_all(done.notes)
-    fields = {"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards}
-    print_result(fields, (), json)
-    print_summary(f"{done.added} of {done.rows} rows imported now into {place}")
 
 
 # -- facts: what detectors and camera-trap systems know of the photos of a gallery ----------------------------------

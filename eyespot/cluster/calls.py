@@ -8,7 +8,8 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import ray
 
@@ -21,7 +22,8 @@ RETRIES = 20  # of one question, each time its worker died
 PULSE = "pulse"
 
 
-class PendingCall(NamedTuple):
+@dataclass(frozen=True)
+class PendingCall:
     """A question put to a worker, where its answer will be, and how long the worker may give no sign of life."""
 
     worker: Any

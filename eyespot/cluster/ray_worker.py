@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import ray
@@ -27,7 +28,8 @@ Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all thro
 GALLERIES = 6  # that workers hold at once: several spaces, each as it is now and as it was before rows were added
 
 
-class SharePlace(NamedTuple):
+@dataclass(frozen=True)
+class SharePlace:
     """Where a worker's share is: a name, and a list of one reference to its pieces and the rows of the gallery.
 
     Ray follows a reference in a list only on request.
@@ -37,7 +39,8 @@ class SharePlace(NamedTuple):
     reference: list[Any]
 
 
-class RayRequest(NamedTuple):
+@dataclass(frozen=True)
+class RayRequest:
     """One worker's request: queries (m,), plain or adapted, their k, and the mask of each, of `bits`."""
 
     queries: Sequence[Any]

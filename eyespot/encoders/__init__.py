@@ -1,34 +1,19 @@
 """Pictures and words to vectors of one space: one file per encoder, each with `load(name, **options)`."""
 
+# ruff: noqa: F403 - a type checker reads all names of these modules, a program those that are listed
+
 from typing import TYPE_CHECKING
 
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.encoders._installing import (
-        bring as bring,
-        encoder_of as encoder_of,
-        get as get,
-        model_here as model_here,
-        offer as offer,
-        probe as probe,
-        try_out as try_out,
-    )
-    from eyespot.encoders._layouts import VARIANTS as VARIANTS
-    from eyespot.encoders._pictures import (
-        PictureEncoder as PictureEncoder,
-        text_list as text_list,
-        upright_picture as upright_picture,
-    )
-    from eyespot.encoders._saving import (
-        name_in as name_in,
-        refuse_if_lost as refuse_if_lost,
-        save as save,
-        trainable as trainable,
-    )
-    from eyespot.encoders._text_caveats import NEGATION as NEGATION
-    from eyespot.encoders._torch import Device as Device, TorchEncoder as TorchEncoder
-else:  # so that type checkers refuse a name that is not there
+    from eyespot.encoders._installing import *
+    from eyespot.encoders._layouts import *
+    from eyespot.encoders._pictures import *
+    from eyespot.encoders._saving import *
+    from eyespot.encoders._text_caveats import *
+    from eyespot.encoders._torch import *
+else:
     __getattr__, __all__ = lazy(
         __name__,
         {

@@ -71,24 +71,20 @@ def get(entry: Entry, variant: str, offered: Offer, tell: Progress = no_progress
         before = find(entry.name, variant)
         if before is not None and before.revision != commit:  # files of two commits are not a model
             before.forget(stay={file.path.removeprefix(entry.root) for file in offered.repository.files})
-        _fetch_all(entry, offered, folder, tell)
+        repository, root = offered.repository, entry.root
+        there = [replace(file, path=file.path.removeprefix(root)) for file in repository.files]
+        inside = [replace(file, path=file.path.removeprefix(root)) for file in offered.files]
+        coming = sum(file.size for file in inside if not (folder / file.path).is_file())
+        if coming > (free := shutil.disk_usage(folder).free):
+            raise EyespotError(f"{folder} has room for {free / 1e6:,.0f} MB, not for {coming / 1e6:,.0f} MB; make room")
+        fetch(repository, inside, folder, tell, root=root)
+        missing = [name for name in _external(folder) if not (folder / name).is_file()]
+        fetch(repository, [file for file in there if file.path in missing], folder, tell, root=root)
+        if entry.tokenizer and not any(file.path.endswith("tokenizer.json") for file in inside):
+            other = listed(entry.tokenizer)
+            wanted = [file for file in other.files if file.path in ("tokenizer.json", "tokenizer_config.json")]
+            fetch(other, wanted, folder)
         return _finished(entry, variant, commit, folder)
-
-
-def _fetch_all(entry: Entry, offered: Offer, folder: Path, tell: Progress) -> None:
-    """The files of an offer, and the weights that its towers name."""
-    repository, root = offered.repository, entry.root
-    there = [replace(file, path=file.path.removeprefix(root)) for file in repository.files]
-    inside = [replace(file, path=file.path.removeprefix(root)) for file in offered.files]
-    coming = sum(file.size for file in inside if not (folder / file.path).is_file())
-    if coming > (free := shutil.disk_usage(folder).free):
-        raise EyespotError(f"{folder} has room for {free / 1e6:,.0f} MB, not for {coming / 1e6:,.0f} MB; make room")
-    fetch(repository, inside, folder, tell, root=root)
-    missing = [name for name in _external(folder) if not (folder / name).is_file()]
-    fetch(repository, [file for file in there if file.path in missing], folder, tell, root=root)
-    if entry.tokenizer and not any(file.path.endswith("tokenizer.json") for file in inside):
-        other = listed(entry.tokenizer)
-        fetch(other, [file for file in other.files if file.path in ("tokenizer.json", "tokenizer_config.json")], folder)
 
 
 def _external(folder: Path) -> list[str]:

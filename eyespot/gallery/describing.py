@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import ordered_map
+from eyespot.photos.found import Unreadable
 from eyespot.photos.places import NotReread, reread
 from eyespot.storage.locks import locked
 from eyespot.storage.systems import usable_cores
@@ -35,20 +36,13 @@ class Describing:
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None
 
 
-class Undescribed(NamedTuple):
-    """A picture without local features, and why."""
-
-    path: str
-    reason: str
-
-
 @dataclass
 class DescribeSummary:
     """What a run did: `pictures` in the gallery, `described` of them now."""
 
     pictures: int = 0
     described: int = 0
-    failures: list[Undescribed] = field(default_factory=list)
+    failures: list[Unreadable] = field(default_factory=list)
 
 
 def describe(gallery: Path, extractor: Extractor, options: Describing | None = None) -> DescribeSummary:
@@ -98,7 +92,7 @@ class _DescribeJob:
             note = read_local_note(shard, self.note.stem)
             for row, why in (note.missing if note else {}).items():
                 if items[row][1] and why != GONE:
-                    self.summary.failures.append(Undescribed(items[row][1][0], why))
+                    self.summary.failures.append(Unreadable(items[row][1][0], why))
         return self.summary
 
     def _write(self, shard: Path, rows: Sequence[int], total: int) -> None:

@@ -38,10 +38,11 @@ from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
 from eyespot.storage.systems import usable_cores
-from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
+from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, Vectors, no_progress
 
 if TYPE_CHECKING:  # a run that finds nothing new reads no picture
     from eyespot.photos.decode_workers import Reader
+    from eyespot.types import TextReader
 
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget

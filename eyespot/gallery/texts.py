@@ -16,18 +16,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
 from eyespot.parallel import ordered_map
 from eyespot.photos.places import NotReread, full_path, reread
 from eyespot.storage import sqlite
-from eyespot.types import Progress, TextBox, TextReader
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from eyespot.gallery.picture_index import Failure, PictureIndex
+    from eyespot.types import Progress, TextBox, TextReader
 
 WORDS, BOXES, READ_BY = COLUMNS = ("text_in_picture", "text_boxes", "text_read_by")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no table holds
@@ -51,7 +51,8 @@ class TextSummary:
     failures: list[Failure] = field(default_factory=list)
 
 
-class UnreadPicture(NamedTuple):
+@dataclass(frozen=True)
+class UnreadPicture:
     """A picture whose text is not known: its shard, its number and id, and where it lies."""
 
     shard: int

@@ -141,29 +141,34 @@ class Exact:
         first = self._first_pass(len(left)) if left else self._plain
         some, mixed = [requests[at] for at in left], first is not self._plain
         for places in shared_scans(some, [counts[at] for at in left], len(self._rows), mixed):
-            answers = self._together(first, [some[at] for at in places])
-            found |= zip([left[at] for at in places], answers, strict=True)
+            together = [some[at] for at in places]  # by one scan
+            queries = queries_for(self._rows, np.stack([one.query for one in together]))
+            batch = QueryBatch.each(queries, [positive(one.k) for one in together], [one.mask for one in together])
+            answers = self._answers(queries, first.scan_each(batch), [one.k for one in together])
+            found |= {left[at]: (rows[None], scores[None]) for at, (rows, scores) in zip(places, answers, strict=True)}
         return [found[at] for at in range(len(requests))]
-
-    def _together(
-        self, first: PlainProducts | CodedProducts | MixedProducts, requests: Sequence[ScanRequest]
-    ) -> list[tuple[Ids, Reals]]:
-        """The same by one scan."""
-        queries = queries_for(self._rows, np.stack([one.query for one in requests]))
-        batch = QueryBatch.each(queries, [positive(one.k) for one in requests], [one.mask for one in requests])
-        answers = self._answers(queries, first.scan_each(batch), [one.k for one in requests])
-        return [(rows[None], scores[None]) for rows, scores in answers]
 
     def _answers(
         self, queries: NDArray[np.float32], shortlists: Sequence[Shortlist], ks: Sequence[int]
     ) -> list[tuple[Ids, Reals]]:
-        """The best rows of each query (m, dim) by its true scores; the rows of all are read from the disk together."""
+        """The best rows of each query (m, dim) by its true scores; the rows of all are read from the disk together.
+
+        The likeliest k are scored, then whatever could still beat the worst of them.
+        """
         if shortlists:
             self._rows.prefetch(distinct(np.concatenate([one.rows for one in shortlists])))
         found: dict[int, tuple[Ids, Reals]] = {}
 
         def score(at: int) -> None:
-            found[at] = self._best(queries[at], shortlists[at], ks[at])
+            exact, every, k = queries[at].astype(np.float64), shortlists[at], ks[at]
+            order = np.argpartition(-every.high, k - 1) if 0 < k < len(every.rows) else np.arange(len(every.rows))
+            likely, others = every.only(order[:k]), every.only(order[k:])
+            scores = self._rows.scores(likely.rows, exact, self._inner)
+            rest = others.rows[~(others.high < scores.min(initial=np.inf))]
+            both = np.concatenate([scores, self._rows.scores(rest, exact, self._inner)])
+            if not np.isfinite(both).all():
+                raise NotFiniteVectors(NOT_FINITE)
+            found[at] = rank(np.concatenate([likely.rows, rest]), both, k)
 
         threads = min(max(1, len(shortlists)), self._threads or default_threads())
         spread(score, range(len(shortlists)), threads)
@@ -188,18 +193,6 @@ class Exact:
         from eyespot.kernels import tiles
 
         return self._coded if tiles.fast() else self._plain
-
-    def _best(self, query: NDArray[np.float32], found: Shortlist, k: int) -> tuple[Ids, Reals]:
-        """Score the likeliest k, then whatever could still beat the worst of them."""
-        exact = query.astype(np.float64)
-        order = np.argpartition(-found.high, k - 1) if 0 < k < len(found.rows) else np.arange(len(found.rows))
-        likely, others = found.only(order[:k]), found.only(order[k:])
-        scores = self._rows.scores(likely.rows, exact, self._inner)
-        rest = others.rows[~(others.high < scores.min(initial=np.inf))]
-        both = np.concatenate([scores, self._rows.scores(rest, exact, self._inner)])
-        if not np.isfinite(both).all():
-            raise NotFiniteVectors(NOT_FINITE)
-        return rank(np.concatenate([likely.rows, rest]), both, k)
 
     def _use(self, codes: Sequence[Codes | None]) -> None:
         there = [part for part in codes if part is not None]

@@ -6,25 +6,17 @@ of it on the command line to its type. `load(rest, **options)` reaches for no ne
 pairs to a judge and writes each answer to the ledger; judges know nothing of the ledger.
 """
 
+# ruff: noqa: F403 - a type checker reads all names of these modules, a program those that are listed
+
 from typing import TYPE_CHECKING
 
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.judges._prompt import PLAIN as PLAIN, JudgePrompt as JudgePrompt
-    from eyespot.judges._rounds import (
-        JudgeStats as JudgeStats,
-        JudgingRound as JudgingRound,
-        ask as ask,
-        known as known,
-        on_one_scale as on_one_scale,
-        prompts_of as prompts_of,
-        scale_of as scale_of,
-        served_by as served_by,
-        unknown as unknown,
-    )
-    from eyespot.judges._wordings import wording as wording
-else:  # so that type checkers refuse a name that is not there
+    from eyespot.judges._prompt import *
+    from eyespot.judges._rounds import *
+    from eyespot.judges._wordings import *
+else:
     __getattr__, __all__ = lazy(
         __name__,
         {

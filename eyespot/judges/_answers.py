@@ -177,7 +177,15 @@ class FirstToken:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def __call__(self, endpoint: Endpoint, messages: Sequence[Message]) -> VerdictAndFallback:
-        reply = self._reply(endpoint, messages)
+        options = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
+        try:
+            reply = endpoint.chat(messages, **options)
+        except Refused as why:
+            if self._most >= self.tokens or not CUT_OFF.search(str(why)):
+                raise
+            raise self._short(why) from None
+        if SORRY.match(reply.text):
+            raise Declined(repr(reply.text[:MOST]))
         if reply.logprobs and (verdict := self._probable(reply.logprobs, reply.text)):
             return verdict, ""
         try:
@@ -217,18 +225,6 @@ class FirstToken:
             f"in {self.doubtful:,} of {self.seen:,} answers of {name} {self.wording.yes} and {self.wording.no} had "
             f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
         ]
-
-    def _reply(self, endpoint: Endpoint, messages: Sequence[Message]) -> Reply:
-        options = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
-        try:
-            reply = endpoint.chat(messages, **options)
-        except Refused as why:
-            if self._most >= self.tokens or not CUT_OFF.search(str(why)):
-                raise
-            raise self._short(why) from None
-        if SORRY.match(reply.text):
-            raise Declined(repr(reply.text[:MOST]))
-        return reply
 
     def _short(self, why: Exception) -> BadAnswer:
         """One token was perhaps too few for an answer: the next ones may be longer."""

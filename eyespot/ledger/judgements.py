@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -72,7 +73,8 @@ _LAST = """SELECT ifnull(max(number), 0) FROM judgements
 PERSON = "person:"  # whose verdicts may change
 
 
-class JudgementRow(NamedTuple):
+@dataclass(frozen=True)
+class JudgementRow:
     """A judgement as it stands in the ledger, and which time it was that its judge was asked the same."""
 
     judgement: Judgement

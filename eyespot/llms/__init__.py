@@ -4,37 +4,28 @@
 gives an answer of a form. `Underway` does many requests at once.
 """
 
-from eyespot.llms.budget import Budget, BudgetSpent
-from eyespot.llms.client import Endpoint
-from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDown, Trouble, Unknown
-from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter, RetryPolicy, Underway
-from eyespot.llms.protocols import ChatCompletions, JpegEncoder, image_message, text_message
-from eyespot.llms.settings import EndpointSettings, is_language_model, load
-from eyespot.types.kinds import checked_names
+# ruff: noqa: F403 - a type checker reads all names of these modules, a program those that are listed
 
-__all__ = [
-    "BadAnswer",
-    "Budget",
-    "BudgetSpent",
-    "CancellableSleep",
-    "ChatCompletions",
-    "CircuitBreaker",
-    "Declined",
-    "Endpoint",
-    "EndpointSettings",
-    "JpegEncoder",
-    "NoReply",
-    "RateLimiter",
-    "Refused",
-    "RetryPolicy",
-    "ServerDown",
-    "Trouble",
-    "Underway",
-    "Unknown",
-    "image_message",
-    "is_language_model",
-    "load",
-    "text_message",
-]
+from typing import TYPE_CHECKING
 
-globals().update(checked_names(globals(), __all__))
+from eyespot.rooms import lazy
+
+if TYPE_CHECKING:
+    from eyespot.llms.budget import *
+    from eyespot.llms.client import Endpoint as Endpoint
+    from eyespot.llms.errors import *
+    from eyespot.llms.flow_control import *
+    from eyespot.llms.protocols import *
+    from eyespot.llms.settings import *
+else:
+    __getattr__, __all__ = lazy(
+        __name__,
+        {
+            "budget": "Budget BudgetSpent",
+            "client": "Endpoint",
+            "errors": "BadAnswer Declined NoReply Refused ServerDown Trouble Unknown",
+            "flow_control": "CancellableSleep CircuitBreaker RateLimiter RetryPolicy Underway",
+            "protocols": "ChatCompletions JpegEncoder image_message text_message",
+            "settings": "EndpointSettings is_language_model load",
+        },
+    )

@@ -6,7 +6,6 @@ import re
 from typing import Any, NamedTuple, TypeAlias
 
 MAX_FILE_BYTES = 512 << 20
-_INT64 = 2**63 - 1
 
 
 class Seen(NamedTuple):
@@ -51,7 +50,7 @@ class Labels(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Something the walk could not enter; a path that ends in `/` stands for all that lies below it."""
+    """What cannot be read; a path that ends in `/` stands for all that lies below it, which no walk could enter."""
 
     path: str
     reason: str
@@ -90,7 +89,7 @@ def refuse_size(size: int) -> None:
 
 def clamped(nanoseconds: int) -> int:
     """A time as 64 bits hold it: file systems and tar headers may say anything."""
-    return max(-_INT64, min(_INT64, nanoseconds))
+    return max(1 - 2**63, min(2**63 - 1, nanoseconds))
 
 
 def reason(error: OSError) -> str:

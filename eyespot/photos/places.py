@@ -13,7 +13,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from eyespot.photos.found import Seen, reason, refuse_size
 from eyespot.photos.names import NamedFiles, real_name, stored_name
 from eyespot.photos.videos.addresses import FRAGMENT, file_of, frame_at, frame_of, is_video
 from eyespot.storage.parquet_bytes import read_row
@@ -21,6 +20,8 @@ from eyespot.types import Note, UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from eyespot.photos.found import Seen
 
 
 ARCHIVES = ("tar", "parquet")  # kinds of roots whose pictures are not files of their own
@@ -58,8 +59,7 @@ def read_bytes(root: Root, seen: Seen) -> bytes:
         return bytes(read_row(root.place, seen.offset))
     place = full_path(root, seen.path)
     stat_of(place)
-    with open(place, "rb") as file:
-        return file.read()
+    return Path(place).read_bytes()
 
 
 def read_again(place: str) -> bytes:
@@ -78,6 +78,8 @@ def read_again(place: str) -> bytes:
         from eyespot.photos.videos.decoding import frame_bytes
 
         return frame_bytes(*frame)
+    from eyespot.photos.found import Seen  # with all that a walk finds, which a search does not need
+
     return read_bytes(Root(stored_name(place), "file"), Seen("", 0, 0))
 
 
@@ -109,6 +111,7 @@ class NotReread:
 
 def reread(id: str, places: Sequence[str], min_side: int | None) -> Image | NotReread:
     """The picture, upright in RGB."""
+    from eyespot.photos.found import reason
     from eyespot.photos.pictures import BadPicture, open_picture
 
     whys, passing = [], False
@@ -175,6 +178,8 @@ def stat_of(place: str) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode):
         raise OSError("not a regular file")
     if not is_video(place):
+        from eyespot.photos.found import refuse_size
+
         refuse_size(status.st_size)
     return status
 

@@ -137,7 +137,13 @@ def sidecar_facts(place: str) -> dict[str, Any] | None:
     with open(place, "rb") as file:
         data = file.read(MOST_BYTES + 1)
     if ending_of(place) == ".xmp":
-        return _of_xmp(data)
+        xmp = read_xmp(data)
+        texts = one_line_each(*xmp_texts(xmp))
+        dates = (text for name in DATES for text in xmp.get(name, ()) if read_date(text, ""))
+        latitude, longitude = degrees_in(xmp) or (None, None)
+        facts = dict(zip(SIDECAR, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
+        facts |= {"xmp:taken": next(dates, "").strip()[:40], RATING: rating_in(xmp)}
+        return {name: value for name, value in facts.items() if value not in (None, "")}
     try:
         value = json.loads(data[:MOST_BYTES])
     except (ValueError, RecursionError):
@@ -145,16 +151,6 @@ def sidecar_facts(place: str) -> dict[str, Any] | None:
     if not isinstance(value, dict) or not isinstance(value.get("photoTakenTime", value.get("geoData")), dict):
         return None
     return _of_takeout(value)
-
-
-def _of_xmp(data: bytes) -> dict[str, Any]:
-    xmp = read_xmp(data)
-    texts = one_line_each(*xmp_texts(xmp))
-    dates = (text for name in DATES for text in xmp.get(name, ()) if read_date(text, ""))
-    latitude, longitude = degrees_in(xmp) or (None, None)
-    facts = dict(zip(SIDECAR, texts, strict=True)) | {"xmp:latitude": latitude, "xmp:longitude": longitude}
-    facts |= {"xmp:taken": next(dates, "").strip()[:40], RATING: rating_in(xmp)}
-    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:

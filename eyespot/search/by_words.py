@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.label_learning import EVEN, FEW, MOST, Contrast, learned
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.search.word_matches import ReadWords, WordMatches, keys_of, plain_words, without_parts, word_matches
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
+    from eyespot.search.label_learning import Contrast
     from eyespot.search.named import NameReader
-    from eyespot.search.searchable import Searchable
 
 WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
 SAMPLE = 2048  # photos that stand for the gallery
@@ -67,7 +67,7 @@ class ByWords:
             raise UsageError(f"no way {self.by!r} to search here; there are words and both, and Nearest goes by look")
 
     @classmethod
-    def of(cls, collection: Searchable, k: int = 100, mask: Mask | None = None, by: str = "both") -> ByWords:
+    def of(cls, collection: Collection, k: int = 100, mask: Mask | None = None, by: str = "both") -> ByWords:
         """The stage for a collection: over all its pictures if `mask` is None."""
         mask = collection.allowed() if mask is None else mask
         return cls(collection.view, collection.encoder, collection.index, collection.words, k, mask, by)
@@ -123,6 +123,8 @@ class ByWords:
         teachings = {}
         for at, (query, found) in enumerate(zip(queries, matches, strict=True)):
             if self.teach and len(found.whole):
+                from eyespot.search.label_learning import EVEN, FEW, MOST, learned
+
                 few = np.linspace(0, len(found.whole) - 1, min(MOST, len(found.whole))).astype(np.int64)
                 labelled = self.view.vectors(found.whole[few].tolist())
                 usual = self._usual(query, found) if len(found.whole) <= FEW else EVEN
@@ -157,6 +159,8 @@ class ByWords:
 
     def _usual(self, query: Query, found: WordMatches) -> float:
         """How well photos of one label place each other, in the columns of the first photo that bear the words."""
+        from eyespot.search.label_learning import EVEN
+
         read = self._names.read if self._names else plain_words
         words = [word for term in query.terms if term.text is not None for word in read(term.text)]
         sources = self.words.sources(words, keys_of(self.view, found.whole[:1]).tolist())
@@ -229,6 +233,8 @@ def _lifted(
 
 def background(view: View) -> Contrast:
     """A sample of the gallery, the same for every filter: at most `SAMPLE` photos."""
+    from eyespot.search.label_learning import Contrast
+
     live = np.flatnonzero(view.live)
     rows = live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist()
     return Contrast(view.vectors(rows), lambda: view.facts(rows))
@@ -237,7 +243,7 @@ def background(view: View) -> Contrast:
 # -- reasons ---------------------------------------------------------------------------------------------------
 
 
-def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], rows: Sequence[int]) -> list[list[Note]]:
+def reasons(collection: Collection, query: Query, header: Mapping[str, Any], rows: Sequence[int]) -> list[list[Note]]:
     """For each of these rows of a run with this header, what put it there; nothing for a run by look alone.
 
     Codes: `label COLUMN`, `title`, `file name`, … for what holds words of the query, `look` where the cosine counts,

@@ -36,15 +36,6 @@ YES = 0.5  # and more
 OWN_ENCODER = "own_encoder"  # the only model that answered is the one that made the ranking
 
 
-class Opinion(NamedTuple):
-    """To how many of the pictures that it looked at, spread over the first `among` hits, a judge says yes."""
-
-    judge: str
-    yes: int
-    looked: int
-    among: int
-
-
 class Covariate(NamedTuple):
     """What a model's answers on the first hits did for a count by a person's verdicts.
 
@@ -90,10 +81,10 @@ class Calibration:
         return is_verified(self.judge, self.curve.accuracy)
 
     @property
-    def opinion(self) -> Opinion:
-        """What the judge itself says, with nothing inferred from it."""
-        verdicts = self.curve.verdicts
-        return Opinion(self.judge, int((verdicts >= YES).sum()), len(verdicts), self.curve.hits)
+    def opinion(self) -> dict[str, Any]:
+        """To how many of those that it looked at, spread over the first `among` hits, the judge says yes."""
+        yes, looked = int((self.curve.verdicts >= YES).sum()), len(self.curve.verdicts)
+        return {"judge": self.judge, "yes": yes, "looked": looked, "among": self.curve.hits}
 
     @property
     def count(self) -> Count:
@@ -130,7 +121,8 @@ def refuse_unverified(judge: str, accuracy: Accuracy) -> None:
         )
 
 
-class _CurveState(NamedTuple):
+@dataclass(frozen=True)
+class _CurveState:
     """The ranks that were tried, the curve of what was said so far, and by whom it was said."""
 
     sample: RankSample | None  # None: before the first round

@@ -35,15 +35,6 @@ TABLES = (".parquet", ".csv", ".tsv", ".jsonl")
 IN_FOLDERS = "captions.parquet"  # as `eyespot build pairs` calls it
 
 
-class Captioned(NamedTuple):
-    """Texts (n, dim), images (m, dim), the row of each text's image (n,), and the images' ids (m,)."""
-
-    texts: Vectors
-    images: Vectors
-    of: NDArray[np.int64]
-    ids: list[str]
-
-
 class CaptionRows(NamedTuple):
     """Texts with the row of the view that each is about, all of pictures that are there; `notes` are for the user.
 
@@ -65,10 +56,12 @@ def pictures(view: View) -> tuple[Vectors, list[str]]:
     return images, [name for name, live in zip(ids, view.live.tolist(), strict=True) if live]
 
 
-def captioned(view: View, encoder: Encoder, captions: Sequence[CaptionRows]) -> Captioned:
-    """Every picture that is there, and all captions of some of them, embedded; `NothingFound` without a caption.
+def captioned(
+    view: View, encoder: Encoder, captions: Sequence[CaptionRows]
+) -> tuple[Vectors, Vectors, NDArray[np.int64], list[str]]:
+    """Texts (n, dim), all pictures that are there (m, dim), the row of each text's picture (n,), and their ids (m,).
 
-    An empty caption means the picture that it asks with, alone: the vector is that picture's own.
+    `NothingFound` without a caption. An empty one means the picture that it asks with: the vector is that picture's.
     """
     images, ids = pictures(view)
     texts = [text for source in captions for text in source.texts]
@@ -84,7 +77,7 @@ def captioned(view: View, encoder: Encoder, captions: Sequence[CaptionRows]) -> 
         some = worded[start : start + AT_ONCE]
         vectors[some] = _embedded(view, encoder, [texts[at] for at in some.tolist()], asking[some].tolist())
     of = numbers[np.array([row for source in captions for row in source.rows], np.int64)]
-    return Captioned(vectors, images, of.astype(np.int64), ids)
+    return vectors, images, of.astype(np.int64), ids
 
 
 def _embedded(view: View, encoder: Encoder, texts: Sequence[str], asking: Sequence[int]) -> Vectors:
@@ -231,33 +224,27 @@ def of_column(view: View, column: str) -> CaptionRows:
 # -- labels -------------------------------------------------------------------------------------------------
 
 
-class RowLabels(NamedTuple):
-    """The label of each row of the view, (rows,), None where there is none; `notes` are for the user."""
+def labels_of(view: View, spec: str) -> tuple[list[str | None], list[str]]:
+    """The label of each row of a view, (rows,), None where there is none, and sentences for the user.
 
-    labels: list[str | None]
-    notes: list[str]
-
-
-def labels_of(view: View, spec: str) -> RowLabels:
-    """The labels of a column, of a table with a column `label`, or of each captions.parquet below a folder.
-
-    A file is what ends like a table or has a slash. Raises `UsageError` for what is not there, `NothingFound` if no
-    picture that is there has a label.
+    By a column, a table with a column `label`, or each captions.parquet below a folder; a file is what ends like a
+    table or has a slash. Raises `UsageError` for what is not there, `NothingFound` if no picture that is there has one.
     """
-    files = _files_named(spec)
+    files, notes = _files_named(spec), list[str]()
     if files is not None:
-        found = _labels_in(view, Path(spec).expanduser(), files)
+        labels, count = _labels_in(view, files)
+        found = sum(one is not None for one in labels)
+        notes = [f"{found} of {count} labels of {Path(spec).expanduser()} are of a picture of the gallery"]
     else:
-        texts = ["" if cell is None else str(cell).strip() for cell in cells_of(view, spec)]
-        found = RowLabels([text or None for text in texts], [])
-    there = [one if live else None for one, live in zip(found.labels, view.live.tolist(), strict=True)]
-    if not any(one is not None for one in there):
+        labels = ["" if cell is None else str(cell).strip() for cell in cells_of(view, spec)]
+    there = [(one or None) if live else None for one, live in zip(labels, view.live.tolist(), strict=True)]
+    if not any(there):
         raise NothingFound(f"no picture of {view.gallery.path} has a label in {spec}")
-    return RowLabels(there, found.notes)
+    return there, notes
 
 
-def _labels_in(view: View, place: Path, files: list[Path]) -> RowLabels:
-    """By id, or by file name as judged images are; a name that several pictures are called by is passed over."""
+def _labels_in(view: View, files: list[Path]) -> tuple[list[str | None], int]:
+    """By id, or by file name as judged images are, and of how many; a name of several pictures is passed over."""
     names: dict[str, str] = {}
     by = "id"
     for path in files:
@@ -271,5 +258,4 @@ def _labels_in(view: View, place: Path, files: list[Path]) -> RowLabels:
     labels: list[str | None] = [None] * len(view.live)
     for name, at in _clear(matching).items():
         labels[at] = names[name]
-    count = sum(one is not None for one in labels)
-    return RowLabels(labels, [f"{count} of {len(names)} labels of {place} are of a picture of the gallery"])
+    return labels, len(names)

@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,17 +119,10 @@ class Fused:
 # -- weights ------------------------------------------------------------------------------------------------
 
 
-class LearnedWeights(NamedTuple):
-    """The weights under which the fused run scores best, that score, and the score of each run alone."""
-
-    fusion: Fusion
-    measure: str
-    value: float
-    alone: tuple[float, ...]
-
-
-def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure | str = "AP@50") -> LearnedWeights:
-    """Weights from judged queries: the best of a grid of weights that add up to 1.
+def learned(
+    fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure | str = "AP@50"
+) -> tuple[Fusion, float, tuple[float, ...]]:
+    """Weights from judged queries, the best of a grid that add up to 1; their score, and that of each run alone.
 
     Learn them on a validation split: on the queries that are reported they flatter. Of equal scores the most even
     weights are taken, for those in the middle of a plateau are the safest.
@@ -141,7 +133,7 @@ def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure 
         tried[weights] = float(mean)
     best = max(tried, key=lambda weights: (tried[weights], -sum(weight**2 for weight in weights)))
     alone = tuple(tried[tuple(float(run == only) for run in range(len(runs)))] for only in range(len(runs)))
-    return LearnedWeights(replace(fusion, weights=best), str(measure), tried[best], alone)
+    return replace(fusion, weights=best), tried[best], alone
 
 
 def grid(runs: int) -> Iterator[tuple[float, ...]]:

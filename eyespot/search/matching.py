@@ -83,8 +83,14 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> RowM
     texts = pa.array([name if is_utf8(name) else None for name in distinct], pa.string())
     if column:  # whatever its case
         way = _way_by(view, texts, _stored_name(view, column) or column, _keys_of(view, column))
-    else:
-        way = _best(view, texts)
+    else:  # the way under which most names are found; the first of equals
+        paths = _paths(view)
+        ways = [_way_by(view, texts, "id", _stored(view, "id"))]
+        ways += [_way_by(view, texts, one, _shortened(paths, one)) for one in WAYS[1:]]
+        lacking = pa.array(np.all([one.rows < 0 for one in ways], axis=0))
+        if _pc.any(_pc.match_substring(texts.filter(lacking), "/")).as_py():
+            ways.append(_by_end(view, texts.to_pylist(), _shortened(paths, "file_name")))
+        way = max(ways, key=lambda one: int((one.rows >= 0).sum()))
     there = way.rows >= 0
     ids = np.full(len(distinct), None, dtype=object)
     ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()
@@ -111,7 +117,8 @@ def renamed(run: Run, matching: RowMatching) -> Run:
     return made
 
 
-class ListedRows(NamedTuple):
+@dataclass(frozen=True)
+class ListedRows:
     """Which rows (rows,) a list names, how many names it has, how many of them have a row, and one that has none."""
 
     mask: NDArray[np.bool_]
@@ -167,17 +174,6 @@ class _Keys(NamedTuple):
 
     texts: Any  # an Arrow column (keys,)
     rows: NDArray[np.int64]  # (keys,), ascending
-
-
-def _best(view: View, names: Any) -> _Way:
-    """The way under which most names are found; the first of equals."""
-    paths = _paths(view)
-    ways = [_way_by(view, names, "id", _stored(view, "id"))]
-    ways += [_way_by(view, names, way, _shortened(paths, way)) for way in WAYS[1:]]
-    lacking = pa.array(np.all([way.rows < 0 for way in ways], axis=0))
-    if _pc.any(_pc.match_substring(names.filter(lacking), "/")).as_py():
-        ways.append(_by_end(view, names.to_pylist(), _shortened(paths, "file_name")))
-    return max(ways, key=lambda way: int((way.rows >= 0).sum()))
 
 
 def _by_end(view: View, given: Sequence[str | None], files: _Keys) -> _Way:

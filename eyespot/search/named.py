@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
-from typing import NamedTuple
 
 from eyespot.gallery.taxonomy.name_index import NamedTaxon
 from eyespot.gallery.taxonomy.name_tables import folded, forms, name_words
@@ -23,7 +22,8 @@ SHOWN = 3  # names of a sentence
 _ENDS = ",.;:!?"  # signs at the end of a word that are not part of a name
 
 
-class NamedPhrase(NamedTuple):
+@dataclass(frozen=True)
+class NamedPhrase:
     """A name in a query, as written: its meanings, and the names that stand beside photos for them."""
 
     phrase: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -39,7 +39,8 @@ class Tag(NamedTuple):
     probability: float | None
 
 
-class LabelSet(NamedTuple):
+@dataclass(frozen=True)
+class LabelSet:
     """The labels that compete, and those whose pictures get none.
 
     `probabilities`: of calibrated labels, how probable it is that a picture (by id) bears it; from `likely` on it does.
@@ -47,7 +48,7 @@ class LabelSet(NamedTuple):
 
     names: Sequence[str]
     others: Sequence[str] = ()
-    probabilities: Mapping[str, Mapping[str, float]] = {}
+    probabilities: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     likely: float = 0.5
 
     def chosen(self, id: str, scores: NDArray[np.float32]) -> tuple[str, float | None] | None:

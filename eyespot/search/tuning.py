@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,8 @@ class IndexCandidate:
     bytes: int  # on the disk, about
 
 
-class Try(NamedTuple):
+@dataclass(frozen=True)
+class Try:
     """What a built index did on the first half of the queries under one setting."""
 
     candidate: IndexCandidate
@@ -73,7 +74,8 @@ class TuningQueries:
     source: str
 
 
-class Tuned(NamedTuple):
+@dataclass(frozen=True)
+class Tuned:
     """What was chosen and kept, what it does on the second half, and beside it exact search and all that was tried."""
 
     chosen: Try
@@ -176,23 +178,20 @@ class Tuning:
         """For each number of probes the depths on the way to the least one that finds enough."""
         self.progress(f"building {candidate.name}", 0, len(candidate.probes))
         half.opened(candidate, folder, candidate.settings)
-        for done, probes in enumerate(candidate.probes, 1):
-            yield from self._halved(candidate, folder, probes, half)
-            self.progress(f"measuring {candidate.name}", done, len(candidate.probes))
-
-    def _halved(self, candidate: IndexCandidate, folder: Path, probes: int, half: _Half) -> Iterator[Try]:
         depths = [depth for depth in DEPTHS if 4 * depth <= half.rows]
-        low, high = 0, len(depths)
-        while low < high:
-            middle = (low + high) // 2
-            settings = {**candidate.settings, "probes": probes, "depth": depths[middle], "promise": self.wanted}
-            index = half.opened(candidate, folder, settings)
-            # The kind of queries that is worst off, with the standard error of its mean
-            means = [(float(one.mean()), float(one.std(ddof=1) / np.sqrt(len(one)))) for one in half.recalls(index)]
-            recall, error = min(means)
-            one = Try(candidate, settings, recall, error, *half.single(index))
-            low, high = (low, middle) if self._surely(one) else (middle + 1, high)
-            yield one
+        for done, probes in enumerate(candidate.probes, 1):
+            low, high = 0, len(depths)
+            while low < high:
+                middle = (low + high) // 2
+                settings = {**candidate.settings, "probes": probes, "depth": depths[middle], "promise": self.wanted}
+                index = half.opened(candidate, folder, settings)
+                # The kind of queries that is worst off, with the standard error of its mean
+                means = [(float(one.mean()), float(one.std(ddof=1) / np.sqrt(len(one)))) for one in half.recalls(index)]
+                recall, error = min(means)
+                one = Try(candidate, settings, recall, error, *half.single(index))
+                low, high = (low, middle) if self._surely(one) else (middle + 1, high)
+                yield one
+            self.progress(f"measuring {candidate.name}", done, len(candidate.probes))
 
     def _surely(self, one: Try) -> bool:
         return one.recall - _SURE * one.error >= self.wanted and one.exact <= _MOSTLY

@@ -1,14 +1,22 @@
-"""How a gallery is brought up to date, and how it is served."""
+"""How a gallery is brought up to date, in this process or on a cluster."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
+from eyespot.settings.fields import ENCODER, RESEARCH, Settings, Texts, setting
 
-from eyespot.settings import DEPTH
-from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
-from eyespot.settings.judge import BudgetSettings, PricesSetting
-from eyespot.settings.search import BackendSettings, ClusterSettings
+
+class ClusterSettings(Settings):
+    """A Ray cluster whose workers search, or read and embed."""
+
+    ray: str | None = setting(
+        "Work on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT.",
+        metavar="ADDRESS",
+        env="EYESPOT_RAY",
+        panel=RESEARCH,
+    )
+    workers: int = setting(
+        "Workers on the cluster; 0: one per GPU, or per processor.", default=0, ge=0, le=4096, panel=RESEARCH
+    )
 
 
 class ReadSettings(Settings):
@@ -42,34 +50,3 @@ class IndexSettings(ReadSettings, ClusterSettings):
     remove: Texts = setting("Remove this folder, tar or list from the gallery; its files are not touched.", default=())
     watch: bool = setting("Go on: index new and changed photos as they come; Ctrl-C ends.", default=False)
     dry_run: bool = setting("Only count all pictures and the new ones.", default=False)
-
-
-class McpSettings(Settings):
-    """One gallery for assistants."""
-
-    gallery: Path | None = setting("The gallery to serve.", **GALLERY)
-    encoder: str | None = setting("Search this encoder's space.", **ENCODER)
-    allow: Literal["judge", "positions", "judge,positions"] | None = setting(
-        "Let assistants do more than read: judge (store verdicts), positions (and owners), or both."
-    )
-
-
-class ServeSettings(McpSettings, BackendSettings, PricesSetting, BudgetSettings):
-    """One server: what it serves, who may come in, and what visitors may use."""
-
-    host: str = setting("The address to listen on; any address except this machine needs tokens.", default="127.0.0.1")
-    port: int = setting("The port to listen on; 0 takes a free one.", default=8000, ge=0, le=65535)
-    tokens: Path | None = setting("A file with lines ROLE NAME TOKEN (reader, annotator, owner).")
-    always_token: bool = setting("Require tokens on this machine too: behind a proxy.", default=False)
-    allow_host: Texts = setting("A host name of the server; repeatable.", default=())
-    refuse: Path | None = setting("A file of words that queries must not contain, one per line.")
-    adapt: Texts = setting(
-        "An adapter that people can choose: a QuARI checkpoint, or linear:FILE.", default=(), metavar="NAME=CKPT"
-    )
-    rerank: Texts = setting("A judge that people can use for re-ranking; repeatable.", default=(), metavar="NAME=JUDGE")
-    depth: int = setting("How many of the first hits a judge looks at.", default=DEPTH, ge=1, le=1000)
-    review: tuple[Path, ...] = setting("A review queue, a .jsonl file; repeatable.", default=())
-    cache: Path | None = setting("The folder for thumbnails and uploads.", usual="GALLERY/web")
-    max_upload: int = setting("The largest upload in MiB.", default=20, ge=1, le=500)
-    originals: str = setting("From which role on people may open original files.", default="owner", metavar="ROLE")
-    timeout: float = setting("Seconds after which a request times out.", default=30.0, ge=1)

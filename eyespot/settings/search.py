@@ -1,16 +1,17 @@
-"""What a search finds, by what it ranks, and what moves it."""
+"""What a search finds, by what it ranks, and what moves it; and how a gallery is served to those who search it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from eyespot.settings import EVERYBODY, FEW, SettingsConflict
-from eyespot.settings.fields import ENCODER, JUDGES, RESEARCH, Settings, Texts, setting
-from eyespot.settings.judge import JudgeSettings, RerankSetting
+from eyespot.settings import DEPTH, EVERYBODY, FEW, SettingsConflict
+from eyespot.settings.fields import ENCODER, GALLERY, JUDGES, RESEARCH, Settings, Texts, setting
+from eyespot.settings.gallery import ClusterSettings
+from eyespot.settings.judge import BudgetSettings, JudgeSettings, PricesSetting, RerankSetting
 
 ADAPT = "a QuARI checkpoint (its folder, or hub:OWNER/NAME), or linear:FILE, a static adapter (TA)"
 Way = Literal["look", "words", "both"]
@@ -20,20 +21,6 @@ SYNONYMS = {**dict.fromkeys(("limit", "top_k", "topk", "n", "count", "size", "ma
 def _whose(value: Any) -> Any:
     """True is everybody, and False nobody, as in `feedback=True`."""
     return (EVERYBODY if value else None) if isinstance(value, bool) else value
-
-
-class ClusterSettings(Settings):
-    """A Ray cluster whose workers search, or read and embed."""
-
-    ray: str | None = setting(
-        "Work on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT.",
-        metavar="ADDRESS",
-        env="EYESPOT_RAY",
-        panel=RESEARCH,
-    )
-    workers: int = setting(
-        "Workers on the cluster; 0: one per GPU, or per processor.", default=0, ge=0, le=4096, panel=RESEARCH
-    )
 
 
 class IndexSetting(Settings):
@@ -233,3 +220,34 @@ class SearchSettings(SharedSearchSettings, ExpandSetting, StageSettings, JudgeSe
         if self.calibrate is None and self.likely is not None:
             raise SettingsConflict("{likely} is about a calibration; ask for one, as in {calibrate} 30")
         return self
+
+
+class McpSettings(Settings):
+    """One gallery for assistants."""
+
+    gallery: Path | None = setting("The gallery to serve.", **GALLERY)
+    encoder: str | None = setting("Search this encoder's space.", **ENCODER)
+    allow: Literal["judge", "positions", "judge,positions"] | None = setting(
+        "Let assistants do more than read: judge (store verdicts), positions (and owners), or both."
+    )
+
+
+class ServeSettings(McpSettings, BackendSettings, PricesSetting, BudgetSettings):
+    """One server: what it serves, who may come in, and what visitors may use."""
+
+    host: str = setting("The address to listen on; any address except this machine needs tokens.", default="127.0.0.1")
+    port: int = setting("The port to listen on; 0 takes a free one.", default=8000, ge=0, le=65535)
+    tokens: Path | None = setting("A file with lines ROLE NAME TOKEN (reader, annotator, owner).")
+    always_token: bool = setting("Require tokens on this machine too: behind a proxy.", default=False)
+    allow_host: Texts = setting("A host name of the server; repeatable.", default=())
+    refuse: Path | None = setting("A file of words that queries must not contain, one per line.")
+    adapt: Texts = setting(
+        "An adapter that people can choose: a QuARI checkpoint, or linear:FILE.", default=(), metavar="NAME=CKPT"
+    )
+    rerank: Texts = setting("A judge that people can use for re-ranking; repeatable.", default=(), metavar="NAME=JUDGE")
+    depth: int = setting("How many of the first hits a judge looks at.", default=DEPTH, ge=1, le=1000)
+    review: tuple[Path, ...] = setting("A review queue, a .jsonl file; repeatable.", default=())
+    cache: Path | None = setting("The folder for thumbnails and uploads.", usual="GALLERY/web")
+    max_upload: int = setting("The largest upload in MiB.", default=20, ge=1, le=500)
+    originals: str = setting("From which role on people may open original files.", default="owner", metavar="ROLE")
+    timeout: float = setting("Seconds after which a request times out.", default=30.0, ge=1)

@@ -1,73 +1,36 @@
 """The data that flows between the rooms, and the roles that move it."""
+# ruff: noqa: F403 - a type checker reads all names of these modules, a program those that are listed
 
-from eyespot.types import kinds as _kinds
-from eyespot.types.descriptors import (
-    Extractor as Extractor,
-    LocalFeatures as LocalFeatures,
-    LocalReranker as LocalReranker,
-    TextBox as TextBox,
-    TextReader as TextReader,
-)
-from eyespot.types.encoders import (
-    Composer as Composer,
-    Encoder as Encoder,
-    EncoderWithNotes as EncoderWithNotes,
-    Heat as Heat,
-    Localizer as Localizer,
-    Mask as Mask,
-    PixelReader as PixelReader,
-    Pixels as Pixels,
-    ProcessReadable as ProcessReadable,
-    Space as Space,
-    TextLimited as TextLimited,
-    Vectors as Vectors,
-)
-from eyespot.types.judging import (
-    Answer as Answer,
-    AnswerStream as AnswerStream,
-    Judge as Judge,
-    Judgement as Judgement,
-    Pair as Pair,
-    SequentialAnswers as SequentialAnswers,
-    Verdict as Verdict,
-)
-from eyespot.types.language_models import (
-    Adjustment as Adjustment,
-    BudgetMeter as BudgetMeter,
-    Exchange as Exchange,
-    LanguageModel as LanguageModel,
-    Message as Message,
-    Price as Price,
-    Reply as Reply,
-    Spent as Spent,
-    Token as Token,
-    Tokens as Tokens,
-)
-from eyespot.types.messages import (
-    EyespotError as EyespotError,
-    Note as Note,
-    NothingFound as NothingFound,
-    Progress as Progress,
-    UsageError as UsageError,
-    codes_of as codes_of,
-    kind_text as kind_text,
-    no_progress as no_progress,
-    prefixed as prefixed,
-    refusing as refusing,
-    without_code as without_code,
-)
-from eyespot.types.rankings import IdColumn as IdColumn, Qrels as Qrels, RankedImage as RankedImage, Run as Run
-from eyespot.types.search import (
-    AdaptedQuery as AdaptedQuery,
-    Adapter as Adapter,
-    BatchSearch as BatchSearch,
-    Index as Index,
-    NearestRows as NearestRows,
-    Query as Query,
-    ScanRequest as ScanRequest,
-    Stage as Stage,
-    Term as Term,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [name for name, one in globals().items() if not name.startswith("_") and type(one) is not type(_kinds)]
-globals().update(_kinds.checked_names(globals(), __all__))
+if TYPE_CHECKING:
+    from eyespot.types.descriptors import *
+    from eyespot.types.encoders import *
+    from eyespot.types.judging import *
+    from eyespot.types.language_models import *
+    from eyespot.types.messages import *
+    from eyespot.types.rankings import *
+    from eyespot.types.search import *
+else:
+    from eyespot.types.kinds import with_sentence
+
+    _LISTED = {
+        "descriptors": "Extractor LocalFeatures LocalReranker TextBox TextReader",
+        "encoders": """Composer Encoder EncoderWithNotes Heat Localizer Mask PixelReader Pixels ProcessReadable Space
+            TextLimited Vectors""",
+        "judging": "Answer AnswerStream Judge Judgement Pair SequentialAnswers Verdict",
+        "language_models": "Adjustment BudgetMeter Exchange LanguageModel Message Price Reply Spent Token Tokens",
+        "messages": """EyespotError Note NothingFound Progress UsageError codes_of kind_text no_progress prefixed
+            refusing without_code""",
+        "rankings": "IdColumn Qrels RankedImage Run",
+        "search": "AdaptedQuery Adapter BatchSearch Index NearestRows Query ScanRequest Stage Term",
+    }
+    _PLACES = {name: module for module, names in _LISTED.items() for name in names.split()}
+    __all__ = [*_PLACES]
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = with_sentence(getattr(import_module(f"{__name__}.{_PLACES[name]}"), name))
+        return found

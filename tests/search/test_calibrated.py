@@ -153,7 +153,7 @@ def test_a_model_that_nobody_verified_has_an_opinion_and_counts_nothing(ledger: 
     made = Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=30)(HERON, ranking())
 
     yes = sum(int(pair.image[1:]) <= 40 for pair in judge.asked)
-    assert made.opinion == ("openai:tiny", yes, 30, HITS) and not made.verified
+    assert [*made.opinion.values()] == ["openai:tiny", yes, 30, HITS] and not made.verified
     for number in (lambda: made.count, lambda: made.probability, lambda: made.likely(0.5)):
         with raises(UsageError):
             number()

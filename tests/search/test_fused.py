@@ -120,10 +120,10 @@ def test_weights_of_one_and_zero_give_the_first_order(fusion: Fusion, first: Run
 
 def test_learned_weights_take_the_run_that_is_right_and_are_the_most_even_of_the_best() -> None:
     """Of equal weights the sums of x and z tie; x stands first by name."""
-    found = learned(Fusion("combsum"), [A, B], Qrels({"q": {"x": 1}}), "RR")
+    fusion, value, alone = learned(Fusion("combsum"), [A, B], Qrels({"q": {"x": 1}}), "RR")
 
-    assert found.value == 1 and found.alone == (1, pytest.approx(0))
-    assert order(found.fusion([A, B]))[0] == "x" and found.fusion.weights == (0.5, 0.5)
+    assert value == 1 and alone == (1, pytest.approx(0))
+    assert order(fusion([A, B]))[0] == "x" and fusion.weights == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 5, 9])

@@ -61,7 +61,12 @@ class Hypernetwork:
         places = self.weights["pos_emb"][:rank] * self.weights.get("pos_scale", 1)  # (r, H)
         for step in range(self.config.num_steps):
             step_condition = condition + self._step(step)
-            out = self._transformed(np.concatenate([step_condition[:, None], tokens + places], axis=1))  # (n, 1 + r, H)
+            out = np.concatenate([step_condition[:, None], tokens + places], axis=1)  # (n, 1 + r, H)
+            for layer in range(self.config.num_layers):
+                name = f"transformer.layers.{layer}"
+                out = out + self._attended(f"{name}.self_attn", self._norm(f"{name}.norm1", out))
+                wide = gelu(self._linear(f"{name}.linear1", self._norm(f"{name}.norm2", out)))
+                out = out + self._linear(f"{name}.linear2", wide)
             tokens = tokens + out[:, 1:]
             if self.config.preset != "arxiv-2025-05":  # whose condition stays the encoded query
                 condition = condition + out[:, 0]
@@ -112,14 +117,6 @@ class Hypernetwork:
         angles = step * np.exp(-math.log(PERIOD) * np.arange(half) / half)
         waves = np.concatenate([np.cos(angles), np.sin(angles)]).astype(self.precision)  # (H,)
         return self._linear("step_proj.2", gelu(self._linear("step_proj.0", waves)))
-
-    def _transformed(self, tokens: Reals) -> Reals:
-        for layer in range(self.config.num_layers):
-            name = f"transformer.layers.{layer}"
-            tokens = tokens + self._attended(f"{name}.self_attn", self._norm(f"{name}.norm1", tokens))
-            inner = gelu(self._linear(f"{name}.linear1", self._norm(f"{name}.norm2", tokens)))
-            tokens = tokens + self._linear(f"{name}.linear2", inner)
-        return tokens
 
     def _attended(self, name: str, tokens: Reals) -> Reals:
         count, length, hidden = tokens.shape

@@ -92,8 +92,16 @@ class TorchHypernetwork(nn.Module):
     def forward(self, queries: Tensor) -> AdaptedBatch:
         """The views of queries (n, E), which are taken as they are, noise included."""
         condition, u_tokens, v_tokens = self.tokens(queries)
-        if self.config.preset == "arxiv-2025-05":
-            return self._mapped_views(queries, u_tokens, v_tokens)
+        if (
+            self.config.preset == "arxiv-2025-05"
+        ):  # as in the public code of May 2025, the query, too, goes through a map
+            sources = [(name, u_tokens if "_u" in name else v_tokens) for name in self.config.decoders]
+            parts = [self.get_submodule(name)(tokens).float() for name, tokens in sources]  # (n, r, E) each
+            text_u, text_v, u, v = parts if self.config.separate_decoders else parts * 2
+            wide = queries.float()
+            mapped = einsum("nr,nre->ne", einsum("ne,nre->nr", wide, text_u), text_v)
+            adapted = normalize(mapped + wide if self.config.use_residual else mapped, dim=-1)
+            return AdaptedBatch(adapted, u.transpose(1, 2), v.transpose(1, 2), 0.0)
         u, v = (self.get_submodule(name)(one) for name, one in (("dec_u_img", u_tokens), ("dec_v_img", v_tokens)))
         return self._views(
             queries, self.get_submodule("query_decoder")(condition), u.transpose(1, 2), v.transpose(1, 2)
@@ -134,16 +142,6 @@ class TorchHypernetwork(nn.Module):
         self.transformer.frugal = True
 
     # -- parts ---------------------------------------------------------------------------------------------
-
-    def _mapped_views(self, queries: Tensor, u_tokens: Tensor, v_tokens: Tensor) -> AdaptedBatch:
-        """The public code of May 2025: the query, too, goes through a map."""
-        sources = [(name, u_tokens if "_u" in name else v_tokens) for name in self.config.decoders]
-        parts = [self.get_submodule(name)(tokens).float() for name, tokens in sources]  # (n, r, E) each
-        text_u, text_v, u, v = parts if self.config.separate_decoders else parts * 2
-        wide = queries.float()
-        mapped = einsum("nr,nre->ne", einsum("ne,nre->nr", wide, text_u), text_v)
-        adapted = normalize(mapped + wide if self.config.use_residual else mapped, dim=-1)
-        return AdaptedBatch(adapted, u.transpose(1, 2), v.transpose(1, 2), 0.0)
 
     def _step(self, step: int) -> Tensor:
         if self.config.preset != "released":

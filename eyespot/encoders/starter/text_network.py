@@ -61,23 +61,19 @@ class TextNetwork:
 
     def _vector(self, text: str) -> Floats:
         ids = self.tokenizer.encode(text).ids
-        states = self._embedded(np.array(ids, np.int64))  # (blocks, 8, 384)
+        embedded = np.zeros((-(-len(ids) // ROWS) * ROWS, WIDTH), np.float32)  # rows of zeros fill the last block
+        for name, rows in (("word", np.array(ids, np.int64)), ("position", np.arange(len(ids)))):
+            table = f"bert.embeddings.{name}_embeddings.weight"
+            codes, scales = self._tensors[f"{table}_int8"].reshape(-1, WIDTH), self._tensors[f"{table}_scale"]
+            embedded[: len(ids)] += codes[rows] * scales[rows, None]
+        embedded[: len(ids)] += self._tensors["bert.embeddings.token_type_embeddings.weight"][:WIDTH]
+        states = self._normal(embedded.reshape(-1, ROWS, WIDTH), "bert.embeddings.LayerNorm")  # (blocks, 8, 384)
         for layer in range(len(self._matrices) // len(NAMES)):
             states = self._layer(states, LAYER.format(layer), len(ids))
         if self._widened is None:  # a search of one text ends here; from now on, weights are at hand
             self._widened = {}
         total = states.reshape(-1, WIDTH)[: len(ids)].sum(0)
         return np.asarray(total / np.sqrt(total @ total), np.float32)
-
-    def _embedded(self, ids: NDArray[np.int64]) -> Floats:
-        """What the tokens are and where they stand, (blocks, 8, 384); rows of zeros fill the last block."""
-        states = np.zeros((-(-len(ids) // ROWS) * ROWS, WIDTH), np.float32)
-        for name, rows in (("word", ids), ("position", np.arange(len(ids)))):
-            table = f"bert.embeddings.{name}_embeddings.weight"
-            codes, scales = self._tensors[f"{table}_int8"].reshape(-1, WIDTH), self._tensors[f"{table}_scale"]
-            states[: len(ids)] += codes[rows] * scales[rows, None]
-        states[: len(ids)] += self._tensors["bert.embeddings.token_type_embeddings.weight"][:WIDTH]
-        return self._normal(states.reshape(-1, ROWS, WIDTH), "bert.embeddings.LayerNorm")
 
     def _layer(self, states: Floats, layer: str, tokens: int) -> Floats:
         """One layer of BERT (Devlin et al. 2019): attention and two dense maps, each added to what comes in."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -133,13 +133,6 @@ def _moment(date: str) -> str:
 # -- which rows match, found by DuckDB in a connection that reads nothing else --------------------------------------
 
 
-class FileShape(NamedTuple):
-    """How many rows a table has, and its columns with their types."""
-
-    rows: int
-    columns: tuple[tuple[str, str], ...]
-
-
 def columns_of(files: Sequence[Path]) -> dict[str, str]:
     """What a filter may ask for: names and DuckDB types of the plain columns in any of these parquet files.
 
@@ -150,7 +143,7 @@ def columns_of(files: Sequence[Path]) -> dict[str, str]:
 
 def kinds_of(files: Sequence[Path]) -> dict[str, str]:
     """The DuckDB type of every column in any of the files. Raises EyespotError if one cannot be read."""
-    first = {shape.columns: file for file, shape in zip(reversed(files), reversed(_shapes(files)), strict=True)}
+    first = {columns: file for file, (_, columns) in zip(reversed(files), reversed(_shapes(files)), strict=True)}
     different = [file for file in files if file in set(first.values())]
     return dict(_kinds(tuple(_names(different)), tuple(_stamps(different)))) if files else {}
 
@@ -190,12 +183,12 @@ def file_masks(
     if not files:
         return []
     sources, shapes, names = _sources(kinds), _shapes(files), _names(files)
-    starts = np.cumsum([0, *(shape.rows for shape in shapes)])  # (files + 1,)
+    starts = np.cumsum([0, *(rows for rows, _ in shapes)])  # (files + 1,)
     used = sorted({find_column(column, list(sources)) for column in condition.columns})
     columns = [f"{sources[column][1]} AS {name_in_sql(column)}" for column in used]
     numbered = {*_NUMBERS}.isdisjoint(map(str.casefold, kinds))
     with sealed(names) as connection:
-        rows = _table(files, kinds, different=len({shape.columns for shape in shapes}) > 1, numbered=numbered)
+        rows = _table(files, kinds, different=len({columns for _, columns in shapes}) > 1, numbered=numbered)
 
         def find() -> Mask:
             if not numbered:
@@ -242,24 +235,25 @@ def _stamps(files: Sequence[Path]) -> list[tuple[int, int]]:
         raise _unreadable(error) from error
 
 
-def _shapes(files: Sequence[Path]) -> list[FileShape]:
+def _shapes(files: Sequence[Path]) -> list[tuple[int, tuple[tuple[str, str], ...]]]:
+    """How many rows each table has, and its columns with their types."""
     return [_shape(file, stamp) for file, stamp in zip(files, _stamps(files), strict=True)]
 
 
 @lru_cache(1 << 15)
-def _shape(file: Path, _stamp: tuple[int, int]) -> FileShape:
+def _shape(file: Path, _stamp: tuple[int, int]) -> tuple[int, tuple[tuple[str, str], ...]]:
     """Read once, and from the smaller file beside the table where there is one: the end of a large table takes long."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if (rows := open_rows(file.parent)) is not None:
-        return FileShape(len(rows), tuple((field.name, str(plain_type(field.type))) for field in rows.schema))
+        return len(rows), tuple((field.name, str(plain_type(field.type))) for field in rows.schema)
     try:
         metadata = pq.read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(error) from error
-    return FileShape(metadata.num_rows, tuple((field.name, str(field.type)) for field in schema))
+    return metadata.num_rows, tuple((field.name, str(field.type)) for field in schema)
 
 
 def _unreadable(error: Exception) -> EyespotError:

@@ -10,9 +10,9 @@ import hashlib
 import os
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.remote.manifest import MANIFEST, OURS, DamagedManifest, File, Manifest, published_name
@@ -26,7 +26,8 @@ PASSES = 50  # over a gallery that changes meanwhile
 TRIES = 20  # to put `gallery.json` in place where others publish too
 
 
-class PublishResult(NamedTuple):
+@dataclass(frozen=True)
+class PublishResult:
     """What a publication did: files and bytes that were sent, and files that lay there already."""
 
     sent: int
@@ -34,7 +35,8 @@ class PublishResult(NamedTuple):
     known: int
 
 
-class LocalState(NamedTuple):
+@dataclass(frozen=True)
+class LocalState:
     """By what a file of the gallery is known to be as it was: files are replaced, never changed in place."""
 
     inode: int

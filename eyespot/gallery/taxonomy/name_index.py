@@ -13,6 +13,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -75,7 +76,8 @@ class NameFile(NamedTuple):
     names: int
 
 
-class NamesSummary(NamedTuple):
+@dataclass(frozen=True)
+class NamesSummary:
     """What a file of names gave: taxa, names, and rows that could not be used, the first of them listed."""
 
     file: NameFile

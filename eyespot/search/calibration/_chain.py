@@ -9,8 +9,8 @@ it is exact up to the grid of log-odds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ FALL, RISE = 1.0, 0.5  # how far a fall or a rise goes on average, in log-odds
 ANEW = 0.02  # probability that a cell takes any share, whatever the one before it has
 
 
-class Slope(NamedTuple):
+@dataclass(frozen=True)
+class Slope:
     """A belief on how relevance goes from one cell to the next."""
 
     belief: float  # before any verdict
@@ -38,14 +39,16 @@ class Slope(NamedTuple):
 SLOPES = (Slope(0.5, 0.005, 0.005), Slope(0.25, 0.1, 0.03), Slope(0.25, 0.35, 0.03))
 
 
-class Grid(NamedTuple):
+@dataclass(frozen=True)
+class Grid:
     """The shares that a cell may have (states,), and for each slope how probable each follows each (states, states)."""
 
     share: Reals
     steps: tuple[Reals, ...]
 
 
-class ChainModel(NamedTuple):
+@dataclass(frozen=True)
+class ChainModel:
     """A slope of the curve, with whatever else is believed (`given`), and what the verdicts then say."""
 
     given: Reals
@@ -85,24 +88,17 @@ def _jumps(states: int, mean: float) -> Reals:
 def models(hits: int, logs: Reals, given: Reals, belief: float = 1.0) -> list[ChainModel]:
     """The model of each slope for so many hits; `logs` (cells, states) of how likely the verdicts in each cell are."""
     made = []
+    best = logs.max(axis=1, keepdims=True)  # thousands of verdicts on one cell would be likely by 0.0
     for slope, steps in zip(SLOPES, grid(hits).steps, strict=True):
-        known, evidence = _filtered(logs, steps)
+        known, evidence = np.empty_like(logs), float(best.sum())  # cell by cell, from the first rank on
+        before = np.full(logs.shape[1], 1 / logs.shape[1])
+        for cell, seen in enumerate(np.exp(logs - best)):
+            joint = before * seen
+            evidence += float(np.log(joint.sum()))
+            known[cell] = joint / joint.sum()
+            before = known[cell] @ steps
         made.append(ChainModel(given, steps, known, evidence + float(np.log(slope.belief * belief))))
     return made
-
-
-def _filtered(logs: Reals, steps: Reals) -> tuple[Reals, float]:
-    """What is known cell by cell from the first rank on, (cells, states), and the log of its probability."""
-    known = np.empty_like(logs)
-    best = logs.max(axis=1, keepdims=True)  # thousands of verdicts on one cell would be likely by 0.0
-    evidence = float(best.sum())
-    before = np.full(logs.shape[1], 1 / logs.shape[1])
-    for cell, seen in enumerate(np.exp(logs - best)):
-        joint = before * seen
-        evidence += float(np.log(joint.sum()))
-        known[cell] = joint / joint.sum()
-        before = known[cell] @ steps
-    return known, evidence
 
 
 def sampled(model: ChainModel, draws: int, rng: np.random.Generator) -> Ints:

@@ -11,8 +11,7 @@ with the curve; one half of the belief is that it is 0. So intervals hold what t
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,8 @@ WIDER = "wider"  # answers count, and leave more open
 NO_HELP = "no_help"  # answers tell nothing of the verdicts
 
 
-class Assistance(NamedTuple):
+@dataclass(frozen=True)
+class Assistance:
     """The curve to go by, whether a model helped or why not (a code), and the count by people alone."""
 
     curve: Curve
@@ -82,7 +82,7 @@ def assisted(curve: Curve, answers: Reals) -> Assistance:
         return Assistance(curve, NO_HELP, alone)
     # Also where it is wider: to take the narrower of two intervals each time would hold the truth too seldom
     helped = Assistance(replace(curve, hidden=hidden), HELPED, alone)
-    return helped if helped.narrowed > 0 else helped._replace(code=WIDER)
+    return helped if helped.narrowed > 0 else replace(helped, code=WIDER)
 
 
 # -- the fit --------------------------------------------------------------------------------------------------

@@ -45,16 +45,8 @@ class Cut(NamedTuple):
     high: float
 
 
-class Posterior(NamedTuple):
-    """Draws of what may be so: the share of each cell, its relevant hits without a verdict, and which judged hits are
-    relevant."""
-
-    share: Reals  # (cells, draws)
-    unjudged: Ints  # (cells, draws)
-    judged: NDArray[np.bool_]  # (n, draws)
-
-
-class HiddenHits(NamedTuple):
+@dataclass(frozen=True)
+class HiddenHits:
     """Hits without a verdict that are told apart by more than their rank: how probable each is, and draws of them."""
 
     share: Reals  # (hits,)
@@ -65,8 +57,9 @@ class HiddenHits(NamedTuple):
 class Curve:
     """What verdicts on some hits say of a ranking; `fit` makes one.
 
-    `scores` (hits,) best first, `verdicts` (n,) on the hits of `sample`, `posterior` what they leave possible; `hidden`
-    is what a covariate says besides of the hits without a verdict.
+    `scores` (hits,) best first, `verdicts` (n,) on the hits of `sample`; `hidden` is what a covariate says besides of
+    the hits without a verdict. Draws of what they leave possible: the share of each cell (cells, draws), its relevant
+    hits without a verdict (cells, draws), and which judged hits are relevant (n, draws).
     """
 
     scores: Reals
@@ -74,7 +67,9 @@ class Curve:
     verdicts: Reals
     accuracy: Accuracy
     seed: int
-    posterior: Posterior
+    cell_share: Reals
+    unjudged: Ints
+    judged: NDArray[np.bool_]
     hidden: HiddenHits | None = None
 
     @property
@@ -87,13 +82,13 @@ class Curve:
         """The share of relevant pictures around each rank, (hits,): what rank and covariate say of a hit."""
         if self.hidden is not None:
             return self.hidden.share
-        return np.asarray(self.posterior.share.mean(axis=1)[_chain.cells(self.hits)])
+        return np.asarray(self.cell_share.mean(axis=1)[_chain.cells(self.hits)])
 
     @cached_property
     def probability(self) -> Reals:
         """How probable it is that each hit is relevant, (hits,): by its verdict where it has one, and by its rank."""
         probability = self.share.copy()
-        probability[self.sample.ranks - 1] = self.posterior.judged.mean(axis=1)
+        probability[self.sample.ranks - 1] = self.judged.mean(axis=1)
         return probability
 
     def count(self, k: int | None = None) -> Count:
@@ -132,16 +127,16 @@ class Curve:
 
     def counts(self, k: int) -> Ints:
         """How many of the first k are relevant in each draw of what may be so, (draws,), in no random order."""
-        judged = self.posterior.judged[self.sample.ranks <= k].sum(axis=0)
+        judged = self.judged[self.sample.ranks <= k].sum(axis=0)
         if self.hidden is not None:
             return np.asarray(judged + self.hidden.relevant[:k].sum(axis=0))
         cell = int(_chain.cells(k)[-1])
-        whole = self.posterior.unjudged[:cell].sum(axis=0)
+        whole = self.unjudged[:cell].sum(axis=0)
         # How many hits without a verdict are relevant in a cell up to rank k, (draws,)
         free = np.ones(self.hits, dtype=bool)
         free[self.sample.ranks - 1] = False
         free &= _chain.cells(self.hits) == cell
-        relevant = self.posterior.unjudged[cell]
+        relevant = self.unjudged[cell]
         rng = np.random.default_rng([self.seed, k])
         begun: Ints = rng.hypergeometric(relevant, int(free.sum()) - relevant, int(free[:k].sum()))
         return np.asarray(judged + whole + begun)
@@ -181,8 +176,7 @@ def fit(
         models += _chain.models(sample.hits, logs, possible)
     parts = [_drawn(sample, model, n, rng) for model, n in _chain.apportioned(models, draws, rng)]
     share, unjudged, judged = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
-    posterior = Posterior(share, unjudged, judged)
-    return Curve(scores, sample, verdicts, accuracy, seed, posterior)
+    return Curve(scores, sample, verdicts, accuracy, seed, cell_share=share, unjudged=unjudged, judged=judged)
 
 
 def _checked_verdicts(given: Any, sample: RankSample) -> Reals:
@@ -199,7 +193,9 @@ def _checked_verdicts(given: Any, sample: RankSample) -> Reals:
 # -- the posterior ------------------------------------------------------------------------------------------
 
 
-def _drawn(sample: RankSample, model: _chain.ChainModel, draws: int, rng: np.random.Generator) -> Posterior:
+def _drawn(
+    sample: RankSample, model: _chain.ChainModel, draws: int, rng: np.random.Generator
+) -> tuple[Reals, Ints, NDArray[np.bool_]]:
     """Draws of a model, which is given how likely each verdict is for a relevant and for an irrelevant hit, (n, 2)."""
     cells = _chain.cells(sample.hits)
     states = _chain.sampled(model, draws, rng)
@@ -208,7 +204,7 @@ def _drawn(sample: RankSample, model: _chain.ChainModel, draws: int, rng: np.ran
     free = np.bincount(cells, minlength=len(share)) - np.bincount(of_judged, minlength=len(share))
     relevant = model.given[:, :1] * share[of_judged]  # (n, draws)
     probability = relevant / (relevant + model.given[:, 1:] * (1 - share[of_judged]))
-    return Posterior(share, rng.binomial(free[:, None], share), rng.random(probability.shape) < probability)
+    return share, rng.binomial(free[:, None], share), rng.random(probability.shape) < probability
 
 
 def _interval(counts: Ints) -> tuple[int, int]:
@@ -234,7 +230,7 @@ def next_ranks(curve: Curve, n: int, k: int | None = None) -> Ints:
     cells = _chain.cells(curve.hits)
     weight = np.zeros((len(curve.sample.sizes), int(cells[-1]) + 1))
     np.add.at(weight, (curve.sample.stratum_of(unjudged), cells[unjudged - 1]), 1.0)
-    shares = weight @ curve.posterior.share / np.maximum(weight.sum(axis=1), 1)[:, None]  # (strata, draws)
+    shares = weight @ curve.cell_share / np.maximum(weight.sum(axis=1), 1)[:, None]  # (strata, draws)
     mean, taken = shares.mean(axis=1), curve.sample.taken  # (strata,)
     # What a verdict of this judge tells of a share, as a part of what a perfect one would, (strata,)
     yes = curve.accuracy.sensitivity * mean + (1 - curve.accuracy.specificity) * (1 - mean)

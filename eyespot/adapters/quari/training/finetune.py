@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,8 @@ class TrainableTowers(Protocol):
         """Texts to rows (n, dim) of any length."""
 
 
-class FineTuneData(NamedTuple):
+@dataclass(frozen=True)
+class FineTuneData:
     """Texts, the number of each one's picture (n,), and what reads pictures by number; None: it cannot be read.
 
     `asking` (n,) are the numbers of the pictures that texts ask with, -1 for words alone: such a query is the sum of
