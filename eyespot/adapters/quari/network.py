@@ -92,9 +92,7 @@ class TorchHypernetwork(nn.Module):
     def forward(self, queries: Tensor) -> AdaptedBatch:
         """The views of queries (n, E), which are taken as they are, noise included."""
         condition, u_tokens, v_tokens = self.tokens(queries)
-        if (
-            self.config.preset == "arxiv-2025-05"
-        ):  # as in the public code of May 2025, the query, too, goes through a map
+        if self.config.preset == "arxiv-2025-05":  # its public code maps the query, too
             sources = [(name, u_tokens if "_u" in name else v_tokens) for name in self.config.decoders]
             parts = [self.get_submodule(name)(tokens).float() for name, tokens in sources]  # (n, r, E) each
             text_u, text_v, u, v = parts if self.config.separate_decoders else parts * 2
