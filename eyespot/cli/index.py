@@ -212,7 +212,8 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
         f"{counts.unreadable} files, folders or rows of labels cannot be read",
         *_skipped_texts(counts.skipped),
     ]
-    print_result(vars(counts) | {"files": counts.files} | _other_files(counts.skipped), ["; ".join(parts)], json)
+    files = counts.pictures + counts.unreadable + counts.skipped.files
+    print_result(vars(counts) | {"files": files} | _other_files(counts.skipped), ["; ".join(parts)], json)
 
 
 def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: bool) -> None:

@@ -39,8 +39,7 @@ class RootCounts:
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
     def count_unknown(self, shards: Iterable[Path]) -> list[str]:
-        """Count what has no date, no position, a date without a source or one that cannot be, and note these; a damaged
-        shard is left out."""
+        """Count what has no date, position or source of a date, and note dates that cannot be; damaged shards aside."""
         for shard in shards:
             with suppress(EyespotError):
                 table = read_items(shard, ["live", "taken", "latitude", "pages", DATE_SOURCE])
@@ -52,9 +51,7 @@ class RootCounts:
                 self.more_pages += sum(counted) - len(counted)
                 unsourced = live[DATE_SOURCE].null_count if DATE_SOURCE in live.column_names else len(live)
                 self.unsourced += unsourced - live["taken"].null_count
-        text = (
-            f"{self.misdated:,} dates are of a clock that nobody set, or of the future; an estimate takes them for none"
-        )
+        text = f"{self.misdated:,} dates are of a clock that nobody set, or of the future; estimates take them for none"
         return [Note("misdated", text)] if self.misdated else []
 
     @property
@@ -96,11 +93,6 @@ class PictureSurvey:
     changed: int = 0
     unreadable: int = 0
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
-
-    @property
-    def files(self) -> int:
-        """All that lies there, but what was left out: hidden files, thumbnails, caches."""
-        return self.pictures + self.unreadable + self.skipped.files
 
 
 def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:

@@ -144,8 +144,7 @@ def _cell(facts: Facts, size: float) -> str | None:
 
 
 def _facts(tables: Sequence[Path], columns: Sequence[str]) -> tuple[list[dict[str, Any]], list[bool | None]]:
-    """These columns of every row of a gallery, None for what a table lacks; and whether its date cannot be: then it is
-    None too, as it says no month."""
+    """These columns of each row of a gallery, None for what it lacks or a date that cannot be; and which had such."""
     rows: list[dict[str, Any]] = []
     wrong: list[bool | None] = []
     for table in tables:
