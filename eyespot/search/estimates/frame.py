@@ -99,7 +99,7 @@ def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame
     ids = [str(one["id"]) for one in view.facts(rows[best[ranked]].tolist())]
     labels, now = list(ORDERS.get(settings.by or "", ())), datetime.now(UTC).isoformat(timespec="seconds")
     by, groups, others = f"{view.space.encoder} {view.space.digest[:12]}", groups[: len(ids)], groups[len(ids) :]
-    dates = sum(bool(wrong[row]) for row in found.rows[0].tolist()) if settings.by in DATES else 0
+    dates = sum(wrong[row] for row in found.rows[0].tolist()) if settings.by in DATES else 0
     return Frame(ids, groups, photos[ranked].tolist(), labels, int(view.live.sum()), now, by, others, dates)
 
 
@@ -143,14 +143,14 @@ def _cell(facts: Facts, size: float) -> str | None:
     return f"{south:.6g},{west:.6g}"
 
 
-def _facts(tables: Sequence[Path], columns: Sequence[str]) -> tuple[list[dict[str, Any]], list[bool | None]]:
+def _facts(tables: Sequence[Path], columns: Sequence[str]) -> tuple[list[dict[str, Any]], list[bool]]:
     """These columns of each row of a gallery, None for what it lacks or a date that cannot be; and which had such."""
     rows: list[dict[str, Any]] = []
-    wrong: list[bool | None] = []
+    wrong: list[bool] = []
     for table in tables:
         read = items_table.read_items(table.parent, list(dict.fromkeys(columns)))
         rows += [dict.fromkeys(columns) | row for row in read.to_pylist()]
-        wrong += misdated(read["taken"]).to_pylist()
+        wrong += map(bool, misdated(read["taken"]).to_pylist())
     for at in np.flatnonzero(wrong):
         rows[at]["taken"] = None
     return rows, wrong
