@@ -20,6 +20,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
 
 from bench.harness import SHARED, Command, Measurement, Reals, say
 from eyespot.search.calibration import Accuracy
@@ -39,6 +41,13 @@ PEER = "a plain random sample"
 LOOKS = (60, 120, 240)
 LISTS = SHARED / "data" / "inquire_search"
 LOOKED_AT = {"cs1": 500, "cs4": 200}  # rows of a list: what stands below has no mark because nobody looked
+BIRDS = {
+    "Turdus_migratorius_Fruit": "robin, fruit",
+    "Turdus_migratorius_Invertebrate": "robin, invertebrates",
+    "Melanerpes_carolinus_Seed": "woodpecker, seeds",
+    "Melanerpes_carolinus_Fruit": "woodpecker, fruit",
+    "Melanerpes_carolinus_Invertebrate": "woodpecker, invertebrates",
+}
 COVERED, LEAST, WIDTH, WRONG = 0.93, 0.87, 0.9, 0.07
 EFFORT = (60, 70, 120, 220, 420, 520, 560, 480, 300, 130, 70, 50)
 SEASON = 0.01 + 0.34 * np.exp(1.8 * (np.cos(2 * np.pi * (np.arange(12) - 6) / 12) - 1))
@@ -136,24 +145,72 @@ MADE = {
 }
 
 
-def marked() -> dict[str, Kind]:
-    """The real lists: seasons of a species and diet merged by rank, milkweed by month; none without the data."""
-    tables: dict[str, dict[str, list[dict[str, str]]]] = {}
+def tables() -> dict[str, dict[str, list[dict[str, str]]]]:
+    """The rows that the authors looked at, by list and by season or stage; none without the data."""
+    found: dict[str, dict[str, list[dict[str, str]]]] = {}
     for path in sorted(LISTS.glob("*.csv")):
         text = path.read_text(encoding="utf-8")
         rows = list(csv.DictReader(text.splitlines(), delimiter=";" if ";" in text.partition("\n")[0] else ","))
         stem, _, season = path.stem.rpartition("_")
-        tables.setdefault(stem, {})[season] = rows[: LOOKED_AT[path.name[:3]]]
+        found.setdefault(stem, {})[season] = rows[: LOOKED_AT[path.name[:3]]]
+    return found
+
+
+def merged(lists: dict[str, list[dict[str, str]]]) -> tuple[list[dict[str, str]], list[str]]:
+    """The rows of two seasons in one ranking, and the season of each."""
+    both = sorted((at, season, row) for season, rows in lists.items() for at, row in enumerate(rows))
+    return [row for _, _, row in both], [season for _, season, _ in both]
+
+
+def marked() -> dict[str, Kind]:
+    """The real lists: seasons of a species and diet merged by rank, milkweed by month; none without the data."""
     found: dict[str, Kind] = {}
-    for stem, lists in tables.items():
+    for stem, lists in tables().items():
         if stem.startswith("cs4"):
             found |= {
                 f"{stem} {stage} by month": _real(rows, [row["month"] for row in rows]) for stage, rows in lists.items()
             }
         else:
-            merged = sorted((at, season, row) for season, rows in lists.items() for at, row in enumerate(rows))
-            found[stem] = _real([row for _, _, row in merged], [season for _, season, _ in merged])
+            found[stem] = _real(*merged(lists))
     return {name: kind for name, kind in found.items() if kind.make(np.random.default_rng(0)).relevant.sum() >= 3}
+
+
+def seasons() -> dict[str, tuple[GroupedEstimate, list[float]]]:
+    """What two birds eat, of 240 looks: the estimate, and the share of each season by all marks."""
+    found = {}
+    for stem, lists in tables().items():
+        if stem.startswith("cs1"):
+            rows, groups = merged(lists)
+            plan = plan_groups(groups, 240, 0)
+            estimated = estimate(plan, [_is_marked(rows[at]) for at in plan.units])
+            found[BIRDS[stem[4:]]] = estimated, [float(np.mean([*map(_is_marked, one)])) for one in lists.values()]
+    return {name: found[name] for name in BIRDS.values() if name in found}
+
+
+def season_rows() -> list[str]:
+    """The rows of the table of seasons in docs/research/estimates.md."""
+    found = []
+    for name, (estimated, counted) in seasons().items():
+        cells = [name]
+        for one, share in zip(estimated.groups.values(), counted, strict=True):
+            low, high = (round(100 * end) for end in (one.share.low, one.share.high))
+            seen = f"{one.share.median:.0%} ({low} to {high})" if one.yes else f"none seen in 120: at most {high} %"
+            cells += [seen.replace("% (", " % ("), f"{share:.0%}".replace("%", " %")]
+        found.append(f"| {' | '.join([*cells, 'yes' if estimated.pairs[0].apart else 'no'])} |")
+    return found
+
+
+def draw_seasons(place: Path) -> None:
+    """Three of the rows as bars, side by side."""
+    drawn = [name for name in seasons() if name in ("robin, fruit", "robin, invertebrates", "woodpecker, seeds")]
+    bars = [Image.open(BytesIO(png(svg(seasons()[name][0]), 2))) for name in drawn]
+    joined = Image.new("RGB", (sum(one.width for one in bars), bars[0].height + 40), "white")
+    left, pen = 0, ImageDraw.Draw(joined)
+    for name, one in zip(drawn, bars, strict=True):
+        joined.paste(one, (left, 40))
+        pen.text((left + 20, 10), name, "#222", ImageFont.load_default(26))
+        left += one.width
+    joined.save(place)
 
 
 def milkweed() -> dict[str, dict[int, tuple[str, str]]]:
@@ -180,8 +237,12 @@ def milkweed_estimate(path: Path) -> tuple[GroupedEstimate, list[dict[str, str]]
 
 def _real(rows: list[dict[str, str]], groups: list[str]) -> Kind:
     _, group = np.unique(groups, return_inverse=True)
-    relevant = np.array([row["marked"].lower() in ("1", "true") for row in rows]).astype(np.int64)
+    relevant = np.array([_is_marked(row) for row in rows]).astype(np.int64)
     return Kind(lambda _rng: World(group, relevant))
+
+
+def _is_marked(row: dict[str, str]) -> bool:
+    return row["marked"].lower() in ("1", "true")
 
 
 # -- the measurement --------------------------------------------------------------------------------------------------
@@ -254,6 +315,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
         for path in sorted(LISTS.glob("cs4_*.csv")):
             drawing = svg(milkweed_estimate(path)[0])
             (options.figures / f"{path.stem.removeprefix('cs4_')}.png").write_bytes(png(drawing, 2))
+        draw_seasons(options.figures / "estimates.png")
         return
     if not LISTS.exists():
         say(f"without the lists of INQUIRE-Search: {LISTS} is missing")
@@ -276,7 +338,9 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 if __name__ == "__main__":
     command = Command(__doc__, quick="a tenth of the runs")
-    command.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures of milkweed here, and end")
+    command.add_argument(
+        "--figures", type=Path, metavar="FOLDER", help="write the figures of the real lists here, and end"
+    )
     command.add_argument("--only", default="", metavar="WORLD", help="only worlds with this in their names")
     command.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed (default 0)")
     command.add_argument("--runs", type=int, default=200, metavar="N", help="seeds for each world (default 200)")

@@ -19,7 +19,7 @@ from eyespot.cli.console import conclude, exit_if_failed, print_json, print_resu
 from eyespot.cli.settings import GALLERY, gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import IndexSettings
 from eyespot.storage.systems import usable_cores
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, UsageError, codes_of
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
@@ -212,7 +212,8 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
         f"{counts.unreadable} files, folders or rows of labels cannot be read",
         *_skipped_texts(counts.skipped),
     ]
-    print_result(vars(counts) | {"files": counts.files} | _other_files(counts.skipped), ["; ".join(parts)], json)
+    files = counts.pictures + counts.unreadable + counts.skipped.files
+    print_result(vars(counts) | {"files": files} | _other_files(counts.skipped), ["; ".join(parts)], json)
 
 
 def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: bool) -> None:
@@ -247,14 +248,16 @@ def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: 
 def _fields(summary: Summary) -> dict[str, Any]:
     """All of a run, for --json."""
     found, texts = summary.found, summary.texts
-    counted = ("files", "pictures", "copies", "undated", "unplaced", "more_pages", "unsourced", "relabelled")
+    dates = ("undated", "misdated", "unsourced")
+    counted = ("files", "pictures", "copies", *dates, "unplaced", "more_pages", "relabelled")
     counts = {name: getattr(found, name) for name in counted} | {
         "failed": found.failures,
         "respelled": [{"name": name, "path": path} for name, path in found.respelled],
         "videos": found.videos._asdict(),
         "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
     }
-    fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
+    fields = vars(summary) | {"failures": len(summary.failures), "codes": codes_of(summary.notes)}
+    fields["looked"] = counts | _other_files(found.skipped)
     del fields["found"]
     damaged = [fault._asdict() for fault in summary.damaged]
     return fields | {"damaged": damaged, "texts": texts and vars(texts) | {"failures": len(texts.failures)}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -29,8 +29,18 @@ _FIELDS: list[pa.Field[Any]] = [
 FIXED = pa.schema(_FIELDS)
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
 _CASTS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "text": str}
+# To the second: what a clock shows that nobody set
+_UNSET = [datetime(year, 1, 1) for year in (1970, 1980, 2000)]
 # What the picture does not say itself, a label column of the same name may.
 _FILLED = ("taken", "latitude", "longitude", "camera")
+
+
+def misdated(taken: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """Which of these dates, (rows,), are of a clock that nobody set, or of the future; null for no date."""
+    import pyarrow.compute as pc
+
+    latest = datetime.now() + timedelta(days=1)  # anywhere on earth
+    return pc.or_(pc.is_in(taken, pa.array(_UNSET, taken.type)), pc.greater(taken, pa.scalar(latest, taken.type)))
 
 
 def schema_of(columns: Mapping[str, str]) -> pa.Schema:

@@ -174,7 +174,7 @@ class _IndexJob:
         self.summary.failures = self.index.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
         self.summary.found.pictures, self.summary.found.paths = self.index.counts_in(visited)
-        self.summary.found.count_unknown(disk.shard_paths(self.gallery))
+        self.summary.notes += self.summary.found.count_unknown(disk.shard_paths(self.gallery))
         self.summary.found.videos = video_counts(self.index.sql, visited)
         self.summary.found.failures = self.index.failed_files(visited)
         for encoder in self.encoders.values():

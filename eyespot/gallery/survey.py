@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eyespot.gallery.facts import misdated
 from eyespot.gallery.items_table import read_items
 from eyespot.gallery.reading import NoPictureIndex, reading
 from eyespot.gallery.video_frames import VideoCounts
@@ -17,7 +18,7 @@ from eyespot.photos.provenance import DATE_SOURCE
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, Note
 
 
 @dataclass
@@ -29,6 +30,7 @@ class RootCounts:
     failures: int = 0
     undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
     unplaced: int = 0
+    misdated: int = 0  # dates of a clock that nobody set, or of the future
     more_pages: int = 0  # of TIFF files after the first, which are not searched
     unsourced: int = 0  # dates of which nothing says where they are from: an older eyespot read them
     relabelled: int = 0  # pictures that were known, and whose labels or sidecars changed
@@ -36,18 +38,21 @@ class RootCounts:
     videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
-    def count_unknown(self, shards: Iterable[Path]) -> None:
-        """Count what has no date, no position, or a date without a source; a damaged shard is left out."""
+    def count_unknown(self, shards: Iterable[Path]) -> list[str]:
+        """Count what has no date, position or source of a date, and note dates that cannot be; damaged shards aside."""
         for shard in shards:
             with suppress(EyespotError):
                 table = read_items(shard, ["live", "taken", "latitude", "pages", DATE_SOURCE])
                 live = table.filter(table["live"])
                 self.undated += live["taken"].null_count
+                self.misdated += sum(filter(None, misdated(live["taken"]).to_pylist()))
                 self.unplaced += live["latitude"].null_count
                 counted = [one for one in live["pages"].to_pylist() if one] if "pages" in live.column_names else []
                 self.more_pages += sum(counted) - len(counted)
                 unsourced = live[DATE_SOURCE].null_count if DATE_SOURCE in live.column_names else len(live)
                 self.unsourced += unsourced - live["taken"].null_count
+        text = f"{self.misdated:,} dates are of a clock that nobody set, or of the future; estimates take them for none"
+        return [Note("misdated", text)] if self.misdated else []
 
     @property
     def files(self) -> int:
@@ -88,11 +93,6 @@ class PictureSurvey:
     changed: int = 0
     unreadable: int = 0
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
-
-    @property
-    def files(self) -> int:
-        """All that lies there, but what was left out: hidden files, thumbnails, caches."""
-        return self.pictures + self.unreadable + self.skipped.files
 
 
 def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:

@@ -103,9 +103,9 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
     for report in (first, again):
         counted = [
             report["looked"].pop(name)
-            for name in ("undated", "unplaced", "unsourced", "more_pages", "respelled", "relabelled")
+            for name in ("undated", "misdated", "unplaced", "unsourced", "more_pages", "respelled", "relabelled")
         ]
-        assert counted == [5, 5, 0, 0, [], 0]
+        assert counted == [5, 0, 5, 0, 0, [], 0]
     assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
     assert rows[0] == {
         "kind": "video",

@@ -86,7 +86,7 @@ def test_a_burst_of_thirty_frames_is_one_unit_of_the_month_of_its_first(tmp_path
     place, begun = sorted(sample.photos().glob("explore_world*.jpg"))[0], datetime(2024, 7, 31, 23, 59, 45)
     bird, exif = Image.open(place).convert("RGB"), Image.Exif()
     draw_photos(tmp_path / "photos", 6)
-    for place, wrong in zip(sorted((tmp_path / "photos").iterdir()), ("1970:01:01", "2999:05:01"), strict=False):
+    for place, wrong in zip(sorted((tmp_path / "photos").iterdir()), ("1970:01:01", "2099:05:01"), strict=False):
         exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = f"{wrong} 00:00:00"
         Image.open(place).convert("RGB").save(place.with_suffix(".jpg"), exif=exif)
         place.with_suffix(".png").unlink(missing_ok=True)
@@ -97,6 +97,7 @@ def test_a_burst_of_thirty_frames_is_one_unit_of_the_month_of_its_first(tmp_path
         (left, top), (width, height) = (at % 3, at % 2), bird.size
         bird.crop((left, top, width - 9, height - 9)).save(tmp_path / f"photos/burst{at:02}.jpg", exif=exif)
     index_gallery(tmp_path / "gallery", tmp_path / "photos")
+    indexed = json.loads(run_eyespot("index", "-g", tmp_path / "gallery", "--json").stdout)
 
     found = eyespot.open(tmp_path / "gallery").estimate(
         "a bird", by="month", judge=lambda _text, path: Path(path).name.startswith("burst")
@@ -106,6 +107,9 @@ def test_a_burst_of_thirty_frames_is_one_unit_of_the_month_of_its_first(tmp_path
     assert (july["group"], july["units"], july["photos"], july["relevant_median"]) == (7, 1, 30, 1)
     assert found.groups[8].units == 0 and found.groups["unknown"].relevant.high == 0
     assert found.groups["unknown"].units == 6  # a clock that nobody set, and the future, are no dates
+    assert (indexed["looked"]["misdated"], indexed["codes"]) == (2, ["misdated"])
+    answer = found.as_json()
+    assert (answer["misdated"], answer["codes"]) == (2, ["misdated"]) and answer["advice"][0].startswith("2 dates")
     assert "36 photos (7 after joining copies and bursts)" in found.methods
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import items_table
+from eyespot.gallery.facts import misdated
 from eyespot.gallery.filters import columns_of
 from eyespot.gallery.groups.stored import Groups
 from eyespot.ledger.judgements import query_digest
@@ -33,7 +34,6 @@ Ints = NDArray[np.int64]
 
 ALL = "all"
 SEASONS = ("winter", "spring", "summer", "autumn")
-UNSET = (datetime(1970, 1, 1), datetime(1980, 1, 1))  # to the second: what a clock shows that nobody set
 SMALLEST = 0.1  # degrees: a finer cell shows where somebody lives
 Facts = Mapping[str, Any]
 
@@ -60,6 +60,7 @@ class Frame:
     """The units of an estimate, best-ranked first: the id of the frame to judge, the group, how many photos each has.
 
     `beside` has the groups of units that nobody ranked, and that shares are of as well.
+    `misdated` of the photos have a date that cannot be, where the group depends on it.
     `live` is how many photos the gallery had, `at` when it was ranked, `ranked_by` by which encoder.
     """
 
@@ -71,6 +72,7 @@ class Frame:
     at: str
     ranked_by: str
     beside: list[Any] = field(default_factory=list)
+    misdated: int = 0
 
 
 def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame:
@@ -83,7 +85,7 @@ def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame
     found = collection.index.search(embed([query], collection.encoder), int(mask.sum()), mask)
     beside = collection.allowed(settings.of) & ~mask if settings.of else ~mask & mask
     rows = np.concatenate([np.asarray(found.rows[0], np.int64), np.flatnonzero(beside)])
-    facts = _facts(view.tables, [*reads, "taken", settings.unit] if settings.unit else [*reads, "taken"])
+    facts, wrong = _facts(view.tables, [*reads, "taken", settings.unit] if settings.unit else [*reads, "taken"])
     unit = _units(
         Groups(view).numbers[rows], [facts[row].get(settings.unit) for row in rows] if settings.unit else None
     )
@@ -97,7 +99,8 @@ def frame_of(collection: Any, query: Query, settings: EstimateSettings) -> Frame
     ids = [str(one["id"]) for one in view.facts(rows[best[ranked]].tolist())]
     labels, now = list(ORDERS.get(settings.by or "", ())), datetime.now(UTC).isoformat(timespec="seconds")
     by, groups, others = f"{view.space.encoder} {view.space.digest[:12]}", groups[: len(ids)], groups[len(ids) :]
-    return Frame(ids, groups, photos[ranked].tolist(), labels, int(view.live.sum()), now, by, others)
+    dates = sum(wrong[row] for row in found.rows[0].tolist()) if settings.by in DATES else 0
+    return Frame(ids, groups, photos[ranked].tolist(), labels, int(view.live.sum()), now, by, others, dates)
 
 
 def stored_frame(collection: Any, query: Query, settings: EstimateSettings, folder: Path) -> Frame:
@@ -140,17 +143,17 @@ def _cell(facts: Facts, size: float) -> str | None:
     return f"{south:.6g},{west:.6g}"
 
 
-def _facts(tables: Sequence[Path], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """These columns of every row of a gallery; None for what a table lacks, and for a date that cannot be."""
+def _facts(tables: Sequence[Path], columns: Sequence[str]) -> tuple[list[dict[str, Any]], list[bool]]:
+    """These columns of each row of a gallery, None for what it lacks or a date that cannot be; and which had such."""
     rows: list[dict[str, Any]] = []
+    wrong: list[bool] = []
     for table in tables:
         read = items_table.read_items(table.parent, list(dict.fromkeys(columns)))
         rows += [dict.fromkeys(columns) | row for row in read.to_pylist()]
-    latest = datetime.now() + timedelta(days=1)  # anywhere on earth
-    for row in rows:  # a date of a clock that was wrong says no month
-        if row["taken"] and (row["taken"] in UNSET or row["taken"] > latest):
-            row["taken"] = None
-    return rows
+        wrong += map(bool, misdated(read["taken"]).to_pylist())
+    for at in np.flatnonzero(wrong):
+        rows[at]["taken"] = None
+    return rows, wrong
 
 
 def _units(numbers: Ints, values: Sequence[Any] | None) -> Ints:

@@ -31,7 +31,7 @@ from eyespot.search.calibration import Accuracy
 from eyespot.search.estimates.charts import page, png, svg
 from eyespot.search.estimates.estimating import GroupedEstimate, estimate
 from eyespot.search.estimates.frame import Frame, stored_frame
-from eyespot.search.estimates.planning import GroupPlan, plan_groups
+from eyespot.search.estimates.planning import UNKNOWN, GroupPlan, plan_groups
 from eyespot.search.estimates.wording import Study, unfinished
 from eyespot.search.hit_pairs import HitPairs
 from eyespot.search.judge_rerank import JudgeRerank, judge_named, points
@@ -39,7 +39,7 @@ from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
 from eyespot.search.query_language import format_query
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import rows_of, write_csv
-from eyespot.types import Judgement, Query, RankedImage, Run, UsageError, Verdict
+from eyespot.types import Judgement, Note, Query, RankedImage, Run, UsageError, Verdict, codes_of
 
 if TYPE_CHECKING:
     from eyespot.settings.estimate import EstimateSettings
@@ -130,6 +130,7 @@ class CollectionEstimate(GroupedEstimate):
             "advice": self.advice,
             "methods": self.methods or None,
         }
+        fields |= {"codes": codes_of(self.notes), "misdated": self.frame.misdated}
         return {**fields, "missing": len(self.waiting), "design": self.plan.as_json()["strata"]}
 
     def plot(self) -> str:
@@ -372,4 +373,9 @@ def _notes(collection: Any, frame: Frame) -> list[str]:
     if (now := int(collection.view.live.sum())) != frame.live:
         grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"
         notes.append(f"{grown}; the answer is of those; --fresh ranks it anew")
+    if frame.misdated:
+        text = (
+            f"{frame.misdated:,} dates are of a clock that nobody set, or of the future; their photos are in {UNKNOWN}"
+        )
+        notes.append(Note("misdated", text))
     return notes
