@@ -162,15 +162,21 @@ def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> 
 Given = Annotated[SearchParams, Depends(search_params)]
 
 
+MAILERS = re.compile("utm_.+|mtm_.+|mc_[ce]id|[a-z]+clid")  # what mailers and social networks add to a link
+
+
 def refuse_unknown(request: Request) -> None:
-    """`Problem` for a parameter that this route of `/v1` has not: a filter with a wrong name would filter nothing."""
+    """`Problem` for a parameter that this route does not have: a filter under another name would filter nothing."""
     route = request.scope.get("route")
-    if not request.query_params or not isinstance(route, APIRoute) or not request.url.path.startswith("/v1/"):
+    if not request.query_params or not isinstance(route, APIRoute):
         return
     there = set(parameters_of(route.dependant))
-    if wrong := [name for name in request.query_params if name not in there]:
+    wrong = [name for name in request.query_params if name not in there and not MAILERS.fullmatch(name)]
+    if wrong:
         known = f"there are: {', '.join(sorted(there))}" if there else "it takes none"
-        raise Problem(422, f"no parameter {wrong[0]!r} here; {known}")
+        rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] not in wrong])
+        instead = f"{request.url.path}?{rest}".removesuffix("?") if request.method == "GET" else ""
+        raise Problem(422, f"no parameter {wrong[0]!r} here; {known}", instead=instead)
 
 
 def parameters_of(dependant: Dependant) -> Iterator[str]:
