@@ -135,12 +135,11 @@ class SearchParams(SharedSearchSettings):
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
         every = self.model_dump()
         given = {**{name: every[name] for name in FIRST_IN_ADDRESS}, **every, **others}
-        usual = {name: field.default for name, field in type(self).model_fields.items()}
-        words = {False: "false", True: "true"}
+        fields, words = type(self).model_fields, {False: "false", True: "true"}
         parameters = {
             name: words[value] if isinstance(value, bool) else value
             for name, value in given.items()
-            if value is not None and not (isinstance(value, bool) and value == usual.get(name))
+            if value is not None and not (isinstance(value, bool) and name in fields and value == fields[name].default)
         }
         return urlencode(parameters, doseq=True)
 
