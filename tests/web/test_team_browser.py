@@ -223,6 +223,8 @@ def test_a_lead_sees_who_disputes_what_and_settles_26_disputes_with_26_keys(brow
 
 def test_disputes_are_settled_with_zoom_undo_a_note_and_a_flag(browser: Any, team: Team) -> None:
     with disputing(browser, team, "Lea", "look at") as page:
+        page.set_viewport_size({"width": 3840, "height": 2160})
+        assert page.locator(".disputed").bounding_box()["width"] > 3400
         page.locator("#photo-2 .enlarge").click()
         assert "/1600/" in page.locator("#zoom[open] img").get_attribute("src")
         page.keyboard.press("Escape")
