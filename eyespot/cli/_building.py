@@ -114,8 +114,8 @@ def _tell_transcripts(run: Path, records: Sequence[str], html: Path | None, json
 
     found = {record: transcript(run, record) for record in records}
     if html is not None:
-        page = as_page(f"Transcript of {run.name}", found).encode("utf-8", "replace")
-        write_whole(html, lambda file: file.write(page))
+        title = f"Preview of {run.parent.name}" if "spent" in more else f"Transcript of {run.name}"
+        write_whole(html, lambda file: file.write(as_page(title, found).encode("utf-8", "replace")))
     lines = [escaped(line) for record, steps in found.items() for line in (f"# {record}", *as_lines(steps))]
     print_result({"run": str(run), "records": found, **more}, lines, json)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
@@ -100,21 +99,17 @@ class _DescribeJob:
         due, items, before = set(rows), self.shards[shard], DescribedShard(shard, self.note.stem)
         with new_local(shard, self.note) as writer, ThreadPoolExecutor(self.options.workers) as pool:
             # A bounded number of pictures is in memory
-            pictures = ordered_map(self._read, [items[row] for row in rows], pool, AHEAD * self.options.workers)
+            side, ahead = self.extractor.min_side, AHEAD * self.options.workers
+            pictures = ordered_map(lambda item: reread(*item, side), [items[row] for row in rows], pool, ahead)
             for row in range(len(items)):
                 if row not in due:
                     writer.add(before.known(row))
                     continue
                 picture = next(pictures)
-                if isinstance(picture, str):
-                    writer.add(picture)
+                if isinstance(picture, NotReread):
+                    writer.add(picture.reason)
                 else:
                     self.summary.described += 1
                     writer.add(self.extractor.describe(picture, self.options.count))
                 self.seen += 1
                 self.options.progress("describing", self.seen, total)
-
-    def _read(self, item: tuple[str, list[str]]) -> Any:
-        """The picture, or why there is none."""
-        picture = reread(*item, self.extractor.min_side)
-        return picture.reason if isinstance(picture, NotReread) else picture

@@ -88,7 +88,8 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
     import pyarrow as pa
 
     batch, numbers = batch if columns is None else batch.select(list(columns)), np.array(rows, np.int64)
-    prefetch_facts(batch, numbers)
+    if batch.num_rows > MOST_PREFETCHED:  # one read brings all of a smaller table
+        prefetch_facts(batch, numbers)
     part = items_table.taken(pa.Table.from_batches([batch]), numbers).combine_chunks()
     lists = [_values(column.chunk(0) if column.num_chunks else column) for column in part.columns]
     names = part.schema.names

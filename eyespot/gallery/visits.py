@@ -197,8 +197,7 @@ class RootComparison:
         return left
 
     def _nearly(self, path: str) -> str:
-        folder = split(path)[0]
-        inside = self._here | {"from": folder, "to": folder + _LAST}
+        inside = self._here | {"from": (folder := split(path)[0]), "to": folder + _LAST}
         rows = self.sql.execute(f"SELECT path FROM ({_PICTURES}) WHERE path >= :from AND path < :to LIMIT 2000", inside)
         return nearly(path, [one for (one,) in rows if split(one)[0] == folder])
 

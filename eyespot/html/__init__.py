@@ -35,6 +35,7 @@ def environment(folder: Path = Path(__file__).parent / "templates") -> Environme
     made = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
+        auto_reload=False,  # no look at each file for each page
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

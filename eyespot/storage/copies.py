@@ -229,11 +229,6 @@ def _write_rows(path: Path, columns: Mapping[str, str], rows: Iterator[tuple[Any
     path.with_name(_behind(path.stem)).unlink(missing_ok=True)
 
 
-def has_copies(path: Path, tables: Iterable[str]) -> bool:
-    """Whether `ledger/` has a copy of one of these tables."""
-    return any((path.parent / FOLDER / f"{table}.parquet").exists() for table in tables)
-
-
 def restore(sql: sqlite3.Connection, path: Path, tables: Iterable[str]) -> None:
     """Fill empty tables from their copies: those of a ledger that was made again.
 

@@ -60,7 +60,8 @@ def connect(
             table_names(connection)  # makes the log, by which others see that the file is open
             _refuse_code(connection, views, None if views else copies.tables_of(schema + later))
             connection.begin(path)
-            made = schema + later if copies.has_copies(path, copies.tables_of(later)) else schema
+            copied = (path.parent / copies.FOLDER / f"{table}.parquet" for table in copies.tables_of(later))
+            made = schema + later if any(copy.exists() for copy in copied) else schema
             connection.executescript(made)
             copies.restore(connection, path, copies.tables_of(made))
             connection.path, connection.tables = path, copies.tables_of(schema + later)

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import IO
@@ -86,6 +87,7 @@ def physical_memory() -> int | None:
         return None
 
 
+@cache  # read in a dozen files: a search asks three times
 def usable_cores() -> int:
     """The processors that this process may use, or the fewer whose time its control groups give it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

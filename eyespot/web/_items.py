@@ -15,8 +15,8 @@ from eyespot.web.found.calibrated import CalibrationSummary
 from eyespot.web.found.results import RankedResult, Slice
 from eyespot.web.found.snapshot import Snapshot
 
-UNSAID = "id path thumbnail video taken taken_from position_from camera title author owner verdict"
-UNSAID += " licence license source url"
+UNSAID = {"id", "path", "thumbnail", "video", "taken", "taken_from", "position_from", "camera", "title", "author"}
+UNSAID |= {"owner", "verdict", "licence", "license", "source", "url"}
 RATIOS = (10, 60)  # twentieths; style.css has a class for each
 
 
@@ -92,8 +92,7 @@ def known_words(item: Mapping[str, Any], title: str) -> str:
     words = [title, *filter(None, [str(item.get("taken") or "")[:10]])]
     if item.get("latitude") is not None and item.get("longitude") is not None:
         words.append(f"at {item['latitude']:.2f}, {item['longitude']:.2f}")
-    unsaid = UNSAID.split()
-    labels = ((name, value) for name, value in item.items() if name not in unsaid and isinstance(value, str))
+    labels = ((name, value) for name, value in item.items() if name not in UNSAID and isinstance(value, str))
     words += islice((f"{name.replace('_', ' ')}: {value}" for name, value in labels if 0 < len(value) < 60), 4)
     return ", ".join(words)
 

@@ -68,8 +68,8 @@ TEMPLATES.filters["breakable"] = breakable
 
 
 @router.get("/static/{name}")
-def static(name: str) -> Response:
-    """A style, a script or a licence."""
+def static(name: str, v: str = "") -> Response:
+    """A style, a script or a licence; `v` changes with what it holds."""
     kind = KINDS.get(Path(name).suffix)
     if kind is None or name not in {WORLD.name, *(file.name for file in (HERE / "static").iterdir())}:
         raise Problem(404, "there is no such file")
@@ -92,7 +92,7 @@ def answer_of(request: Request, error: Exception) -> Response:
     if not wants_page(request.headers, request.url.path):
         return problem_json(problem)
     name = "problem_inside.html" if request.headers.get("hx-request") else "problem.html"
-    answer = page(request, name, problem.status, heading=phrase(problem.status), detail=problem.detail)
+    answer = page(request, name, problem.status, heading=phrase(problem.status), problem=problem)
     answer.headers.update(problem.headers)
     return answer
 

@@ -33,11 +33,11 @@ def leads_to(status: int, path: str, **parameters: str) -> dict[int | str, dict[
 
 
 class Problem(Exception):
-    """An answer that is no: its status, and in one sentence why and what to do."""
+    """An answer that is no: its status, in one sentence why and what to do, and an address that works instead."""
 
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None, instead: str = "") -> None:
         super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+        self.status, self.detail, self.headers, self.instead = status, detail, dict(headers or {}), instead
 
 
 NO_ROOM = Problem(507, "the server's disk is full; make room on it and send this again: what was stored before is safe")

@@ -135,12 +135,11 @@ class SearchParams(SharedSearchSettings):
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
         every = self.model_dump()
         given = {**{name: every[name] for name in FIRST_IN_ADDRESS}, **every, **others}
-        usual = {name: field.default for name, field in type(self).model_fields.items()}
-        words = {False: "false", True: "true"}
+        fields, words = type(self).model_fields, {False: "false", True: "true"}
         parameters = {
             name: words[value] if isinstance(value, bool) else value
             for name, value in given.items()
-            if value is not None and not (isinstance(value, bool) and value == usual.get(name))
+            if value is not None and not (isinstance(value, bool) and name in fields and value == fields[name].default)
         }
         return urlencode(parameters, doseq=True)
 
@@ -162,15 +161,21 @@ def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> 
 Given = Annotated[SearchParams, Depends(search_params)]
 
 
+MAILERS = re.compile("utm_.+|mtm_.+|mc_[ce]id|[a-z]+clid")  # what mailers and social networks add to a link
+
+
 def refuse_unknown(request: Request) -> None:
-    """`Problem` for a parameter that this route of `/v1` has not: a filter with a wrong name would filter nothing."""
+    """`Problem` for a parameter that this route does not have: a filter under another name would filter nothing."""
     route = request.scope.get("route")
-    if not request.query_params or not isinstance(route, APIRoute) or not request.url.path.startswith("/v1/"):
+    if not request.query_params or not isinstance(route, APIRoute):
         return
     there = set(parameters_of(route.dependant))
-    if wrong := [name for name in request.query_params if name not in there]:
+    wrong = [name for name in request.query_params if name not in there and not MAILERS.fullmatch(name)]
+    if wrong:
         known = f"there are: {', '.join(sorted(there))}" if there else "it takes none"
-        raise Problem(422, f"no parameter {wrong[0]!r} here; {known}")
+        rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] not in wrong])
+        instead = f"{request.url.path}?{rest}".removesuffix("?") if request.method == "GET" else ""
+        raise Problem(422, f"no parameter {wrong[0]!r} here; {known}", instead=instead)
 
 
 def parameters_of(dependant: Dependant) -> Iterator[str]:

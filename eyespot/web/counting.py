@@ -29,7 +29,6 @@ from eyespot.web._state import AppState, State
 from eyespot.web.downloads import attachment, file_name
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.snapshot import Snapshot
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
 SHOWN = 24  # photos on a page
@@ -57,7 +56,8 @@ def count(request: Request, state: State, given: Given, counted: Counted) -> Res
     """What to count by; then the next photos to judge, and the answer of each round that is whole."""
     _query(state, given)
     about: dict[str, Any] = {"params": given, "counted": counted, "items": (), "made": None}
-    about["columns"] = _columns(state.snapshots.current(given.encoder))
+    facets = facets_of(state.snapshots.current(given.encoder))
+    about["columns"] = [*(DATES if facets.first else ()), *(["cell"] if facets.map else ()), *facets.coded]
     if counted.looks is not None:
         about |= _answer_of(_estimate(state, given, counted, judge_of(person_of(request))), int(counted.looks))
     return page(request, "count.html", **about, note=group_note)
@@ -130,10 +130,3 @@ def _answer_of(made: CollectionEstimate, looks: int) -> dict[str, Any]:
         "advice": (*made.notes, *advice(made)),
         "claims": [sentence for pair in made.pairs if (sentence := pair_sentence(made, pair))],
     }
-
-
-def _columns(snapshot: Snapshot) -> list[str]:
-    """What photos can be counted by: parts of their dates, cells of the map, and columns of labels."""
-    facets = facets_of(snapshot)
-    dated = list(DATES) if facets.first else []
-    return [*dated, *(["cell"] if facets.map else []), *facets.coded]

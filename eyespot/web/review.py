@@ -172,8 +172,8 @@ def overview(request: Request, shelf: Shelves) -> Response:
 
 
 @router.get("/{key}")
-def work(request: Request, served: Chosen) -> Response:
-    """The page on which one case after the other is decided; the way to where one says one's name first."""
+def work(request: Request, served: Chosen, place: int | None = None) -> Response:
+    """Where one case after the other is decided, from a `place` on; the way to where one says one's name first."""
     if not (who := person_of(request).name):
         return RedirectResponse("/review", 303)
     return page(request, "review_case.html", served=served, who=who, blind=served.panel is not None)

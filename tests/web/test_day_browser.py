@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -21,9 +22,42 @@ expect = pytest.importorskip("playwright.sync_api").expect
 FIRST = 40  # photos that are judged one by one
 
 
-@pytest.mark.parametrize("screen", [DESK, PHONE])
+def judge(page: Any, shown: list[str], keys: list[str]) -> None:
+    """The first photos by their keys."""
+    page.locator(".tile .picture").first.focus()
+    press(page, keys)
+
+
+def judge_by_touch(page: Any, shown: list[str], keys: list[str]) -> None:
+    """The same with a finger on the large photo: each verdict goes on to the next, and a swipe goes either way."""
+    touch, large = page.context.new_cdp_session(page), page.locator("#large")
+
+    def swipe(far: int) -> None:
+        box = large.locator(".mat").bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        for kind, at in (("touchStart", x), ("touchMove", x + far / 2), ("touchMove", x + far)):
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": at, "y": y}]})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    def shows(at: int) -> None:
+        expect(large.locator("article")).to_have_attribute("data-id", shown[at])
+        large.locator(".zoom-bar output").wait_for()
+
+    page.locator(".tile .picture").first.tap()
+    for at, key in enumerate(keys):
+        shows(at)
+        large.locator(".photo button", has_text={"y": "Yes", "n": "No"}[key]).tap()
+    end = len(keys)
+    shows(end)
+    for far, leads_to in ((150, end - 1), (-20, end - 1), (-150, end), (-150, end + 1)):  # 20 are too short
+        swipe(far)
+        shows(leads_to)
+    page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(("screen", "first"), [(DESK, judge), (PHONE, judge_by_touch)])
 def test_all_are_found_and_somebody_elsewhere_gets_them(
-    browser: Any, tmp_path: Path, settings: ServerSettings, screen: dict[str, int]
+    browser: Any, tmp_path: Path, settings: ServerSettings, screen: dict[str, int], first: Callable[..., None]
 ) -> None:
     """The network is lost in the middle; each number of the pages is that of the planted names."""
     sample = copy_of_sample_gallery(tmp_path / "gallery")
@@ -31,15 +65,15 @@ def test_all_are_found_and_somebody_elsewhere_gets_them(
     planted = {name for name in paths.values() if "windmill" in name}
     with (
         serving(replace(settings, gallery=sample, cache=None)) as address,
-        opened(browser, address, "Ada", viewport=screen) as page,
+        opened(browser, address, "Ada", viewport=screen, has_touch=screen is PHONE) as page,
     ):
         page.goto("/?q=a+windmill&grouped=false")
         shown = [one.get_attribute("data-id") for one in page.locator(".tile").all()[:FIRST]]
         keys = ["y" if paths[id] in planted else "n" for id in shown]
-        page.locator(".tile .picture").first.focus()
-        press(page, keys[:10])
+        first(page, shown, keys[:10])
         expect(page.locator(".unsaved")).to_have_count(0)
         page.context.set_offline(True)
+        page.locator(".tile .picture").nth(10).focus()
         press(page, keys[10:25])
         page.get_by_role("alert").filter(has_text="15 verdicts wait in this browser").wait_for()
         page.context.set_offline(False)

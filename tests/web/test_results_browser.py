@@ -277,6 +277,13 @@ def test_an_empty_gallery_is_filled_and_searched(browser: Any, tmp_path: Path) -
         expect(page.locator(".tile")).to_have_count(3)
 
         page.goto("/add")
+        page.context.set_offline(True)
+        page.locator("#photos").set_input_files([more / "3.jpg", more / "4.jpg"])
+        expect(page.locator("#brought .failures li")).to_have_text(
+            ["3.jpg: the server cannot be reached", "4.jpg: the server cannot be reached"]
+        )
+        expect(page.locator("#brought [role=status]")).to_have_text("None could be added.")
+        page.context.set_offline(False)
         page.locator("#photos").set_input_files([more / "3.jpg", more / "4.jpg", more / "broken.jpg"])
         expect(page.locator("#brought .failures")).to_contain_text("broken.jpg: ")
         page.get_by_text("2 photos added").wait_for()

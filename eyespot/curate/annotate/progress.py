@@ -246,7 +246,7 @@ def faults(
         (bool(wanted.open), f"still to answer: is it {_criteria(wanted.open, 'and')}?"),
         (not stands.relevant, "nothing relevant was found"),
         (not stands.stopped, "not labelled to the end"),
-        (ranked and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),
+        (ranked and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)} are yes"),
         (stands.stopped and not stands.exhausted and share is None, "no audit of the rest"),
         (share is not None and not stands.sure, f"perhaps only {percent(share or 0.0)} of the relevant photos found"),
     ]

@@ -68,11 +68,9 @@ class Starter(PictureEncoder):
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """English texts to unit vectors (n, dim); "penguin" and "a picture of a penguin" are framed alike."""
         texts = text_list(texts)
-        meanings = _product(
-            self.sentences([framed(text) for text in texts], threads()), self.joint["text_basis"]
-        )  # (n, text dim)
-        # What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible
-        # thing
+        sentences = self.sentences([framed(text) for text in texts], threads() if len(texts) > 1 else 1)
+        meanings = _product(sentences, self.joint["text_basis"])  # (n, text dim)
+        # What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible thing
         looks = np.zeros((len(texts), self.joint["look_basis"].shape[1]), np.float32)
         for row, text in zip(looks, texts, strict=True):
             for noun in (nouns := visible_nouns(unframed(text), self.lexicon)):

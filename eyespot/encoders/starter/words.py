@@ -7,6 +7,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from eyespot.encoders._text_caveats import counts_in, joined, mostly_other_script, negated, plain_words
@@ -38,8 +39,9 @@ class Lexicon:
     def __init__(self, file: Path) -> None:
         with file.open("rb") as opened:
             self.text = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        self.concepts = lru_cache(4096)(self._concepts)  # a query is read for its vector, looks and caveats
 
-    def concepts(self, entry: str) -> list[int] | None:
+    def _concepts(self, entry: str) -> list[int] | None:
         """The concepts a noun or noun phrase stands for, none if it is not a visible thing; None if it is not known."""
         wanted, low, high = entry.encode(), 0, len(self.text)
         while low < high:

@@ -21,7 +21,7 @@ from eyespot.gallery.groups.near_duplicates import HASHES, Families, read_hashes
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.row_store import open_rows
 from eyespot.gallery.segments import LINKS, current_numbers, written_at
-from eyespot.gallery.view import Gallery, View
+from eyespot.gallery.view import MOST_KNOWN, Gallery, View
 from eyespot.photos.hashes import COLUMNS, FORMS, SIGNS
 from eyespot.photos.places import archive_of
 from eyespot.photos.provenance import DATE_SOURCE, EMBEDDED, EXACT, SIDECAR
@@ -139,6 +139,7 @@ class Groups:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._worth: dict[int, tuple[str, tuple[Any, ...]]] = {}  # the file of a row and its `merit`, once asked for
 
     @cached_property
     def _videos(self) -> Numbers:
@@ -212,11 +213,17 @@ class Groups:
         if not len(members):
             return rows
         best: dict[int, tuple[tuple[Any, ...], int]] = {}
-        every = zip(members.tolist(), self._view.facts(members.tolist()), are_grey(self._view, members), strict=True)
+        if len(self._worth) > MOST_KNOWN:
+            self._worth = {}  # another one: somebody may read the old one meanwhile
+        known = self._worth
+        new = np.array([row for row in members.tolist() if row not in known], np.int64)
+        every = zip(new.tolist(), self._view.facts(new.tolist()), are_grey(self._view, new), strict=True)
         for row, facts, is_grey in every:
             pixels, path = (facts.get("width") or 0) * (facts.get("height") or 0), file_of(facts["path"] or "")
-            gone = not (os.path.exists(path) or "://" in path or archive_of(path) is not None)
-            key = (gone, *merit(virtues(facts, is_grey), pixels, facts.get("size") or 0, path))
+            known[row] = path, merit(virtues(facts, is_grey), pixels, facts.get("size") or 0, path)
+        for row in members.tolist():
+            path, worth = known[row]
+            key = (not (os.path.exists(path) or "://" in path or archive_of(path) is not None), *worth)
             number = int(self.numbers[row])
             best[number] = min(best.get(number, (key, row)), (key, row))
         each = zip(numbers.tolist(), rows.tolist(), strict=True)

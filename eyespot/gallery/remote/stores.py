@@ -11,7 +11,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Any
@@ -145,15 +144,12 @@ class Store:
                 web.grow(part, self._at(name), f"{self.shown}/{name}", size=size)
             return
         with part.open("ab") as local:
-            read = partial(self._piece, name, size)
-            for piece in ordered_map(read, range(local.tell(), size, PIECE), workers, 2 * workers):
+            starts, read = range(local.tell(), size, PIECE), lambda at: self.range(name, at, min(at + PIECE, size))
+            for piece in ordered_map(read, starts, workers, 2 * workers):
                 if not piece:  # the list of files states more than there is
                     return
                 local.write(piece)
                 tell(local.tell())
-
-    def _piece(self, name: str, size: int, start: int) -> bytes:
-        return self.range(name, start, min(start + PIECE, size))
 
     def range(self, name: str, start: int, stop: int) -> bytes:
         """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""

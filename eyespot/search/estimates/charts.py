@@ -35,7 +35,7 @@ def svg(found: GroupedEstimate, together: bool = False) -> str:
     content = {"groups": groups, "ends": ends, "top": top, "most": max(one.units for one in groups) or 1}
     legend = "bands that hold for all groups at once, 95 %" if together else "each group's own 95 % interval"
     template = environment().get_template("estimate_bars.svg")
-    return template.render(**content, legend=legend, note=group_note, wide=max(36, min(96, 900 // len(groups))))
+    return template.render(**content, legend=legend, wide=max(40, min(96, 900 // len(groups))))
 
 
 def png(drawing: str, scale: int = 3) -> bytes:
@@ -70,7 +70,7 @@ def draw_element(image: Image.Image, hatch: Image.Image, one: ElementTree.Elemen
         pen.circle((at["cx"], at["cy"]), at["r"], None, stroke, thick)
     elif one.text and kind == "text":
         anchor = {"middle": "ms", "end": "rs"}.get(one.get("text-anchor", ""), "ls")
-        how = font(one.text, at.get("font-size", 10 * scale)), anchor
+        how = font(one.text, at.get("font-size", 13 * scale)), anchor
         pen.text((at["x"], at["y"]), one.text, fill, *how, stroke_width=scale / 12 if one.get("font-weight") else 0)
 
 

@@ -170,8 +170,8 @@ def take_away(at: Session, without_flagged: bool = False) -> Response:
 
 
 @router.get("/label")
-def label(request: Request, at: Session, state: State, query: Id, what: What = "list") -> Response:
-    """The grid: photos of the list, somebody's share of it, those of the audit, the likely or telling ones first."""
+def label(request: Request, at: Session, state: State, query: Id, what: What = "list", *, first: int = 0) -> Response:
+    """The grid from `first` on: photos of the list, a share of it, of the audit, the likely or telling ones first."""
     if not at.who:
         return RedirectResponse("/annotate", 303)
     who, wanted = at.who, at.store.query(query)

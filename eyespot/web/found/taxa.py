@@ -113,19 +113,17 @@ def taxa_of(coded: Mapping[str, Coded], pairs: Pairs | None = None) -> Taxa:
     """
     found = cache(pairs or (lambda lower, upper: pairs_of(coded[lower].codes, coded[upper].codes)))
 
-    def lies_in(lower: str, upper: str) -> bool:
-        """Whether each value of the lower column has at most one value of the upper one, and there is any."""
-        both = found(lower, upper)
-        return bool(both.shape[1] == len(np.unique(both[0])) > 0)
-
-    # The columns with the names of ranks, the widest first, each of which lies in those before it
+    # The columns with the names of ranks, the widest first, each of which lies in those before it: it has values, and
+    # each has at most one value of the wider column
     ranks = {name: rank for rank, names in enumerate(RANKS) for name in names}
     plain = {column: column.lower().removeprefix("taxon_").removeprefix("taxon") for column in coded}
     known = {column: ranks[name] for column, name in plain.items() if name in ranks}
     chain: list[str] = []
     for column in sorted(known, key=lambda one: known[one]):
         same_rank = chain and known[column] == known[chain[-1]]
-        if not same_rank and all(lies_in(column, upper) for upper in chain):
+        if not same_rank and all(
+            (both := found(column, upper)).shape[1] == len(np.unique(both[0])) > 0 for upper in chain
+        ):
             chain.append(column)
     if len(chain) < 2:
         return Taxa()

@@ -186,7 +186,7 @@ def test_a_search_that_brought_the_whole_gallery_is_labelled_to_the_end(tmp_path
         after = standing(at, "q", "ada")
         faults = export.labelled(at, "q").faults
     assert (before, after.stopped, after.listed) == (False, True, 20)
-    assert faults[-1] == "too easy: 20 of the first 20" and "not labelled to the end" not in faults
+    assert faults[-1] == "too easy: 20 of the first 20 are yes" and "not labelled to the end" not in faults
 
 
 def test_a_list_at_its_end_goes_on_once_there_are_more_photos(sixty: Collection, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_a_word_of_a_third_overrides_no_agreement(at: AnnotationStore) -> None:
     [
         ({n: YES if n % 50 == 0 else NO for n in range(500)}, []),
         ({n: YES if n == 0 else NO for n in range(170)}, ["no audit of the rest"]),
-        ({n: YES if n < 51 else NO for n in range(500)}, ["too easy: 51 of the first 100"]),
+        ({n: YES if n < 51 else NO for n in range(500)}, ["too easy: 51 of the first 100 are yes"]),
     ],
     ids=["whole", "not audited", "too easy"],
 )
@@ -328,7 +328,7 @@ def test_a_ranking_that_labels_were_added_to_may_be_too_easy(tmp_path: Path) -> 
         candidates.list_nearest(at, "q", collection, 110)
         candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron"]))
         at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
-        assert "too easy: 100 of the first 100" in export.labelled(at, "q").faults
+        assert "too easy: 100 of the first 100 are yes" in export.labelled(at, "q").faults
 
 
 # -- what is written ------------------------------------------------------------------------------------------------
