@@ -211,9 +211,9 @@ class Requests:
     ) -> None:
         """Keep what came of a request and count its cost, by one commit of the caller."""
         answered = one.status == 200  # else the reply is the reason, in words
-        usage, stored = (usage_of(one.reply), cache_of(one.reply)[1]) if answered else (Spent(), 0)
+        usage, cache = (usage_of(one.reply), cache_of(one.reply)) if answered else (Spent(), (0, 0))
         if not answered or usage.tokens:  # a server that does not count: what is reserved stays counted
-            self.budget.settle(reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1), stored))
+            self.budget.settle(reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1), cache))
         further = sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
         choices = further_choices(one.reply) if one.status == 200 else []
         replies = [(number, one.reply), *zip([row[0] for row in further], choices, strict=False)]
@@ -308,10 +308,10 @@ def _create_batch(endpoint: ServedModel, token: str, named: Mapping[str, Body]) 
         raise EyespotError(f"{why}; run the same line again, which looks for it") from None
 
 
-def _cost(endpoint: ServedModel, spent: Spent, written: int = 0) -> Spent:
-    """These tokens with their price in a batch; `written` were stored by the server to be read again."""
+def _cost(endpoint: ServedModel, spent: Spent, cache: tuple[int, int] = (0, 0)) -> Spent:
+    """These tokens with their price in a batch; of `cache` the server had read before, and stored to be read again."""
     price = endpoint.price.in_batch if endpoint.price else None
-    return spent._replace(money=price.of(spent.tokens_in, spent.tokens_out, 0, written) if price else 0.0)
+    return spent._replace(money=price.of(spent.tokens_in, spent.tokens_out, *cache) if price else 0.0)
 
 
 def _place(endpoint: ServedModel) -> str:
