@@ -230,7 +230,7 @@ def test_a_picture_is_read_and_encoded_once_a_run(tmp_path: Path) -> None:
 def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quarter_more(
     tmp_path: Path, batch: bool
 ) -> None:
-    """In a batch, where nobody knows what will be read again, nothing is marked; what was read costs as the table says."""
+    """In a batch nobody knows what will be read again, and nothing is marked; what was read has its own price."""
     pictures = [PromptPicture(name, str(tmp_path / f"{name}.png")) for name in ("input", "candidate")]
     for picture in pictures:
         Image.new("RGB", (8, 8)).save(picture.path)
