@@ -32,12 +32,9 @@ from eyespot.types import EyespotError, Progress, Spent, no_progress
 
 Body = Mapping[str, Any]
 Result = TypeVar("Result")
-UNPAID = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS unpaid(id INTEGER PRIMARY KEY, name TEXT NOT NULL, tokens_in INTEGER NOT NULL,
     tokens_out INTEGER NOT NULL, money REAL NOT NULL);
-"""
-RESERVE = "INSERT INTO unpaid(name, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?)"
-SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL,
     nth INTEGER NOT NULL, model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
     status INTEGER, reply TEXT, UNIQUE(item, nth));
@@ -75,7 +72,7 @@ class RunDatabase:
 
     def __init__(self, file: Path, schema: str = "") -> None:
         try:
-            self._sql = sqlite.connect(file, UNPAID + SCHEMA + schema)
+            self._sql = sqlite.connect(file, SCHEMA + schema)
         except (sqlite3.Error, OSError) as error:
             way_out = trouble(error, elsewhere="name another folder")
             raise EyespotError(f"cannot write to {file} {way_out}") from None
@@ -121,7 +118,7 @@ class ReservationStore(BudgetStore):
     def reserve(self, price: Spent) -> int:
         """Count a request with what it may cost, on the disk when this returns; its number."""
         with self.database.writing() as sql:
-            number = sql.execute(RESERVE, (self.name, *price[1:])).lastrowid
+            number = sql.execute("INSERT INTO unpaid VALUES (NULL, ?, ?, ?, ?)", (self.name, *price[1:])).lastrowid
         assert number is not None
         return number
 
