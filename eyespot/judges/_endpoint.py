@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -12,6 +12,8 @@ from eyespot import llms
 from eyespot.judges._answers import GRADES, AnswerMode, FirstToken, Grades, Words
 from eyespot.judges._prompt import PLAIN, JudgePrompt, examples
 from eyespot.judges._rounds import ENDED
+from eyespot.ledger.judgements import query_digest
+from eyespot.llms.batches import ItemRequests, Requests, Waiting
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
@@ -21,7 +23,17 @@ from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.photos.places import picture_of
 from eyespot.storage.digests import text_digest
-from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Pair, UsageError, Verdict
+from eyespot.types import (
+    Adjustment,
+    Answer,
+    AnswerStream,
+    Exchange,
+    EyespotError,
+    Pair,
+    SequentialAnswers,
+    UsageError,
+    Verdict,
+)
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
@@ -37,6 +49,7 @@ class EndpointJudge:
     way: AnswerMode
     workers: int
     budget: Budget
+    requests: Requests | None = None  # they wait for batches
 
     @property
     def name(self) -> str:
@@ -67,7 +80,30 @@ class EndpointJudge:
         """
         self.language_model.sleep.reset()
         self.language_model.breaker.reset()
+        if self.requests is not None:
+            return SequentialAnswers(self._in_batches(pairs, self.requests))
         return Underway(pairs, self._answer, self.workers, self.language_model.sleep.cancel)
+
+    def _in_batches(self, pairs: Sequence[Pair], requests: Requests) -> Iterator[Answer]:
+        """The answers whose replies are there; pairs that wait for a batch come again once it has ended."""
+        while pairs:
+            waiting = []
+            for pair in pairs:
+                place = self.language_model.address
+                item = requests.of(text_digest(query_digest(pair.query), pair.image, self.name, place, self.prompt))
+                try:
+                    answer = self._answer(pair, item)
+                except Waiting:
+                    waiting.append(pair)
+                except EyespotError:
+                    item.forget_error()
+                    raise
+                else:
+                    yield answer
+                    item.finish()  # whoever took it has it on the disk
+            if waiting:
+                requests.wait()
+            pairs = waiting
 
     def _digest(self, way: str) -> str:
         special = [way] if way else []
@@ -75,18 +111,19 @@ class EndpointJudge:
         special += [f"extra={json.dumps(extra, sort_keys=True)}"] if (extra := self.language_model.extra) else []
         return text_digest(self.wording.digest, *special) if special else self.wording.digest
 
-    def _answer(self, pair: Pair) -> Answer:
+    def _answer(self, pair: Pair, item: ItemRequests | None = None) -> Answer:
         meter, exchanges = ItemMeter(self.budget), list[Exchange]()
-        answer = self._outcome(pair, meter, exchanges)
-        return answer._replace(spent=meter.spent, exchanges=tuple(exchanges))
+        endpoint = self.language_model.metered(meter, exchanges.append, item)
+        answer = self._outcome(pair, endpoint, meter, exchanges)
+        spent = meter.spent if item is None else item.spent
+        return answer._replace(spent=spent, exchanges=tuple(exchanges))
 
-    def _outcome(self, pair: Pair, meter: ItemMeter, exchanges: list[Exchange]) -> Answer:
+    def _outcome(self, pair: Pair, endpoint: Endpoint, meter: ItemMeter, exchanges: list[Exchange]) -> Answer:
         try:
             pictures = [self.pictures(path) for path in (*examples(pair.query), pair.path)]
             which = EXAMPLES.format(pictures=len(pictures)) if len(pictures) > 1 else ""
             messages = [text_message("system", self.wording.system)] if self.wording.system else []
             messages.append(image_message(pictures, which + self.wording.ask(pair.query)))
-            endpoint = self.language_model.metered(meter, exchanges.append)
             for attempt in range(TRIES):
                 with nullcontext() if attempt == TRIES - 1 else suppress(BadAnswer):
                     verdict, fallback = self.way(endpoint, messages)
@@ -161,6 +198,7 @@ USUAL: Mapping[str, Any] = {  # what `load` takes beside the options of the lang
     "workers": 8,  # requests in flight at once
     "answer": "",  # words, grades or, where the endpoint can, probabilities
     "answer_tokens": 16,  # the most that an answer in words may have
+    "requests": None,  # where requests wait for batches
 }
 
 
@@ -190,4 +228,5 @@ def endpoint_judge(vendor: str, model: str, options: Mapping[str, Any], ways: Se
     thinking = {"raise_token_limit": "answer_tokens" not in given}
     thinking["thinks"] = vendor != "openai" or bool(given.get("extra"))  # whoever sets fields may want it
     endpoint = llms.load(f"{vendor}:{model}", **{**thinking, **more})
-    return EndpointJudge(endpoint, wording, llms.JpegEncoder(own["read"], own["side"]), mode, own["workers"], budget)
+    pictures = llms.JpegEncoder(own["read"], own["side"])
+    return EndpointJudge(endpoint, wording, pictures, mode, own["workers"], budget, own["requests"])

@@ -11,24 +11,30 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from secrets import token_hex
 from threading import RLock
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from eyespot.llms.batch_protocols import PROTOCOLS, UNANSWERED, BatchResult, BatchState, ServedModel, await_end
-from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, total_of
 from eyespot.llms.errors import Busy, NoReply, RetryableError, StatusError, Trouble, Unreachable, final, of_status
 from eyespot.llms.protocols import cache_of, likely, usage_of
 from eyespot.llms.unsupported_fields import NEEDED, without
+from eyespot.storage import sqlite
+from eyespot.storage.atomic import trouble
+from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Spent, no_progress
 
 Body = Mapping[str, Any]
 Result = TypeVar("Result")
 SCHEMA = """
+CREATE TABLE IF NOT EXISTS unpaid(id INTEGER PRIMARY KEY, name TEXT NOT NULL, tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL, money REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS pending_requests(number INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL,
     nth INTEGER NOT NULL, model TEXT NOT NULL, body TEXT NOT NULL, reserved INTEGER, sharing INTEGER, batch TEXT,
     status INTEGER, reply TEXT, UNIQUE(item, nth));
@@ -51,14 +57,76 @@ class LeftAtWork(EyespotError):
     exit_code = 130
 
 
+@contextmanager
+def requests_in(folder: Path, limits: tuple[int | None, int | None, float | None]) -> Iterator[Requests]:
+    """The requests of batches of this folder, for one program at a time; limits of calls, tokens and money."""
+    with locked(folder), closing(RunDatabase(folder / "requests.sqlite")) as database:
+        yield Requests(database, Budget(*limits, ReservationStore(database)), batched=True)
+
+
 # -- what is sent and what came -----------------------------------------------------------------------------------
 
 
-class Database(Protocol):
-    """The SQLite file of a run, for one thread at a time."""
+class RunDatabase:
+    """The SQLite file of a run, for one thread at a time; the requests of its batches are in it."""
 
-    def reading(self) -> AbstractContextManager[sqlite3.Connection]: ...
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]: ...
+    def __init__(self, file: Path, schema: str = "") -> None:
+        try:
+            self._sql = sqlite.connect(file, SCHEMA + schema)
+        except (sqlite3.Error, OSError) as error:
+            way_out = trouble(error, elsewhere="name another folder")
+            raise EyespotError(f"cannot write to {file} {way_out}") from None
+        self._lock = RLock()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._sql.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The tables, for one thread at a time."""
+        with self._lock:
+            yield self._sql
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The tables, for one thread at a time; what is written is on the disk at the end, whole or not at all."""
+        try:
+            with self._lock:
+                if self._sql.in_transaction:  # part of a larger one of this thread
+                    yield self._sql
+                else:
+                    with sqlite.transaction(self._sql):
+                        yield self._sql
+        except sqlite3.Error as error:
+            raise EyespotError(f"cannot write down what was done {trouble(error)}") from None
+
+
+class ReservationStore(BudgetStore):
+    """What a run spends, with what its requests may cost on the disk: those of earlier runs count."""
+
+    def __init__(self, database: RunDatabase, name: str = "") -> None:
+        super().__init__()
+        self.database, self.name = database, name
+
+    def total(self) -> Spent:
+        """All that this run spent, and all that is reserved."""
+        with self.database.reading() as sql:
+            reserved = [Spent(1, *row) for row in sql.execute("SELECT tokens_in, tokens_out, money FROM unpaid")]
+        return total_of([super().total(), *reserved])
+
+    def reserve(self, price: Spent) -> int:
+        """Count a request with what it may cost, on the disk when this returns; its number."""
+        with self.database.writing() as sql:
+            number = sql.execute("INSERT INTO unpaid VALUES (NULL, ?, ?, ?, ?)", (self.name, *price[1:])).lastrowid
+        assert number is not None
+        return number
+
+    def settle(self, number: int | None, model: str, paid: Spent) -> None:
+        """Replace a reservation, if there is one, by what the request did cost."""
+        with self.database.writing() as sql:
+            sql.execute("DELETE FROM unpaid WHERE id = ?", (number,))
+        super().settle(None, model, paid)
 
 
 @dataclass
@@ -68,7 +136,7 @@ class Requests:
     `batched`: they are sent in batches; otherwise only further draws of one reply are stored here.
     """
 
-    database: Database
+    database: RunDatabase
     budget: Budget
     batched: bool = False
     tell: Progress = no_progress
@@ -101,7 +169,9 @@ class Requests:
             if item.row()[0] is not None:
                 return
             try:
-                reserved = self.budget.reserve_batched(endpoint.name, _cost(endpoint, expected))
+                price = endpoint.price.in_batch if endpoint.price else None
+                money = price.of(expected.tokens_in, expected.tokens_out) if price else 0.0
+                reserved = self.budget.reserve_batched(endpoint.name, expected._replace(money=money))
             except BudgetSpent:
                 if self.waiting():
                     return
@@ -210,10 +280,9 @@ class Requests:
         self, sql: sqlite3.Connection, endpoint: ServedModel, number: int, reserved: int, one: BatchResult
     ) -> None:
         """Keep what came of a request and count its cost, by one commit of the caller."""
-        answered = one.status == 200  # else the reply is the reason, in words
-        usage, stored = (usage_of(one.reply), cache_of(one.reply)[1]) if answered else (Spent(), 0)
-        if not answered or usage.tokens:  # a server that does not count: what is reserved stays counted
-            self.budget.settle(reserved, endpoint.name, _cost(endpoint, usage._replace(calls=1), stored))
+        cost = _cost(endpoint, one.status, one.reply)
+        if one.status != 200 or cost.tokens:  # a server that does not count: what is reserved stays counted
+            self.budget.settle(reserved, endpoint.name, cost)
         further = sql.execute("SELECT number FROM pending_requests WHERE sharing = ? ORDER BY number", (number,))
         choices = further_choices(one.reply) if one.status == 200 else []
         replies = [(number, one.reply), *zip([row[0] for row in further], choices, strict=False)]
@@ -230,6 +299,7 @@ class ItemRequests:
     item: str
     draws: tuple[str, ...] = ()
     sent: int = 0
+    spent: Spent = field(default_factory=Spent)  # what the replies that came with a batch cost
 
     def body(self, wanted: Body, adapted: Callable[[Body], Body], choices: bool) -> Body:
         """The next request: as it was sent in an earlier run, or as the server takes it, for all draws if it may."""
@@ -249,6 +319,7 @@ class ItemRequests:
         self.store.register(endpoint)
         if stored is not None:
             status, reply = found or UNANSWERED, json.loads(stored)
+            self.spent = self.spent.plus(_cost(endpoint, status, reply))
         elif self.store.batched:
             self.store.enqueue(endpoint, self, body)
             raise Waiting("the reply comes with a batch")
@@ -308,10 +379,13 @@ def _create_batch(endpoint: ServedModel, token: str, named: Mapping[str, Body]) 
         raise EyespotError(f"{why}; run the same line again, which looks for it") from None
 
 
-def _cost(endpoint: ServedModel, spent: Spent, written: int = 0) -> Spent:
-    """These tokens with their price in a batch; `written` were stored by the server to be read again."""
-    price = endpoint.price.in_batch if endpoint.price else None
-    return spent._replace(money=price.of(spent.tokens_in, spent.tokens_out, 0, written) if price else 0.0)
+def _cost(endpoint: ServedModel, status: int, reply: Any) -> Spent:
+    """What a result of a batch cost; the reply is the reason, in words, where there is no answer."""
+    if status != 200:
+        return Spent(calls=1)
+    usage, price = usage_of(reply), endpoint.price.in_batch if endpoint.price else None
+    money = price.of(usage.tokens_in, usage.tokens_out, *cache_of(reply)) if price else 0.0
+    return usage._replace(calls=1, money=money)
 
 
 def _place(endpoint: ServedModel) -> str:

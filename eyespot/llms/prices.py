@@ -12,7 +12,7 @@ from pathlib import Path
 from eyespot.storage.text_files import toml_of
 from eyespot.types import Price, UsageError
 
-FIELDS = {"input", "output", "cached", "batch", "date"}
+FIELDS = {"input", "output", "cached", "batch", "cached_in_batch", "date"}
 SHIPPED = Path(__file__).parent / "prices.toml"
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
@@ -48,10 +48,11 @@ def read_prices(given: Path | None = None) -> Prices:
         for model, facts in toml_of(path).items():
             if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= FIELDS:
                 raise UsageError(f'{path}: {model} has no price; write ["{model}"] and below it input, output and date')
-            dollars = [facts[name] for name in ("input", "output", "cached", "batch") if name in facts]
-            if not all(type(value) in (int, float) and math.isfinite(value) and value >= 0 for value in dollars):
-                raise UsageError(f"{path}: {model} costs {dollars}; write US dollars for a million tokens, as in 0.25")
-            more = {name: float(facts[name]) for name in ("cached", "batch") if name in facts}
-            prices[model] = Price(float(dollars[0]), float(dollars[1]), str(facts.get("date", "")), path, **more)
+            dollars = {name: value for name, value in facts.items() if name != "date"}
+            if not all(type(one) in (int, float) and math.isfinite(one) and one >= 0 for one in dollars.values()):
+                costs = list(dollars.values())
+                raise UsageError(f"{path}: {model} costs {costs}; write US dollars for a million tokens, as in 0.25")
+            numbers = {name: float(value) for name, value in dollars.items()}
+            prices[model] = Price(date=str(facts.get("date", "")), source=path, **numbers)
         table |= prices
     return Prices(table)

@@ -8,21 +8,18 @@ without an answer are written at once, because nothing else says that the model 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from typing import Any, NamedTuple
 
-from eyespot.llms.batches import SCHEMA, ItemRequests
-from eyespot.llms.budget import Budget, BudgetStore, CostLimits, ItemMeter, LargestCost
+from eyespot.llms.batches import ItemRequests, ReservationStore, RunDatabase
+from eyespot.llms.budget import Budget, CostLimits, ItemMeter, LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
-from eyespot.storage import exchange_log, sqlite
-from eyespot.storage.atomic import trouble
-from eyespot.types import Adjustment, Exchange, EyespotError, Spent
+from eyespot.storage import exchange_log
+from eyespot.types import Adjustment, Exchange, Spent
 
 FILE = "work.sqlite"
 GROUP, PAUSE = 8192, 0.25  # outcomes, seconds: whichever is reached first makes a group durable
@@ -45,7 +42,6 @@ _PROMPTS = """SELECT record, prompt, asked, answer FROM uses LEFT JOIN answers U
 _ORIGINS = """SELECT ifnull(CASE WHEN json_valid(asked) THEN json_extract(asked, '$.use') END, ''), served, changes,
     count(DISTINCT prompt) FROM uses JOIN answers USING (prompt) LEFT JOIN provenance USING (prompt) WHERE step = ?
     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
-_RESERVE = "INSERT INTO unpaid(name, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?)"
 _SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, money) VALUES (?, ?, 1, ?, ?, ?)
     ON CONFLICT DO UPDATE SET requests = requests + 1, tokens_in = max(tokens_in, excluded.tokens_in),
     tokens_out = max(tokens_out, excluded.tokens_out), money = max(money, excluded.money)"""
@@ -96,20 +92,13 @@ class _Pending:
     since: float
 
 
-class WorkDB:
+class WorkDB(RunDatabase):
     """Outcomes, answers and costs; any number of threads of one program use it at once."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            self._sql = sqlite.connect(folder / FILE, _SCHEMA + SCHEMA)
-            if "record" not in (
-                row[1] for row in self._sql.execute("PRAGMA table_info(uses)")
-            ):  # by an earlier version
-                self._sql.execute("ALTER TABLE uses ADD COLUMN record TEXT NOT NULL DEFAULT ''")
-        except (sqlite3.Error, OSError) as error:
-            way_out = trouble(error, elsewhere="name another folder")
-            raise EyespotError(f"cannot write to {folder / FILE} {way_out}") from None
-        self._lock = RLock()
+        super().__init__(folder / FILE, _SCHEMA)
+        if "record" not in (row[1] for row in self._sql.execute("PRAGMA table_info(uses)")):  # by an earlier version
+            self._sql.execute("ALTER TABLE uses ADD COLUMN record TEXT NOT NULL DEFAULT ''")
         self._pending = _Pending([], [], time.monotonic())
 
     def __enter__(self) -> WorkDB:
@@ -117,7 +106,7 @@ class WorkDB:
 
     def __exit__(self, *error: object) -> None:
         self.flush()
-        self._sql.close()
+        self.close()
 
     # -- outcomes of single records -----------------------------------------------------------------------------
 
@@ -245,34 +234,13 @@ class WorkDB:
             seconds, *spent = self._sql.execute(_SUMS + where, values).fetchone()
         return StepCost(seconds, Spent(*(value or 0 for value in spent)))
 
-    # -- writing ------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """The tables, for one thread at a time."""
-        with self._lock:
-            yield self._sql
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """The tables, for one thread at a time; what is written is on the disk at the end, whole or not at all."""
-        try:
-            with self._lock:
-                if self._sql.in_transaction:  # part of a larger one of this thread
-                    yield self._sql
-                else:
-                    with sqlite.transaction(self._sql):
-                        yield self._sql
-        except sqlite3.Error as error:
-            raise EyespotError(f"cannot write down what was done {trouble(error)}") from None
-
-
-@dataclass(frozen=True)
-class StepStore(BudgetStore):
+class StepStore(ReservationStore):
     """The requests of one step in the file of its pipeline, over all runs."""
 
-    work: WorkDB
-    step: StepKey
+    def __init__(self, work: WorkDB, step: StepKey) -> None:
+        super().__init__(work, step.name)
+        self.work, self.step = work, step
 
     def total(self) -> Spent:
         """What all steps spent and reserved since the beginning."""
@@ -283,13 +251,6 @@ class StepStore(BudgetStore):
         with self.work.reading() as sql:
             row = sql.execute(_DEAREST, (self.step.name, model)).fetchone()
         return LargestCost() if row is None else LargestCost(row[0], Spent(1, *row[1:]))
-
-    def reserve(self, price: Spent) -> int:
-        """Count a request with what it may cost, on the disk when this returns; its number."""
-        with self.work.writing() as sql:
-            number = sql.execute(_RESERVE, (self.step.name, *price[1:])).lastrowid
-        assert number is not None
-        return number
 
     def settle(self, number: int | None, model: str, paid: Spent) -> None:
         """Replace a reservation, if there is one, by what the request did cost; on the disk when this returns."""

@@ -92,8 +92,8 @@ def _in_two_pools(result: Result) -> list[ExampleGroup]:
         sections.append(Section(pair, query, heading, "" if heading == query else query, text))
     counts = [sum(found[at] == 1 for found in places.values()) for at in (0, 1)]
     about = (
-        f"of {len(places):,} captions of {first}, {counts[0]:,} have their own picture first among its pictures, and "
-        f"{counts[1]:,} among those of {last}; of the former these fall back most"
+        f"of {len(places):,} captions of {first}, {counts[0]:,} find their own picture first among the pictures of "
+        f"{first}, and {counts[1]:,} among those of {last}; these fall back most"
     )
     return [ExampleGroup(f"The {NEAREST} nearest pictures in two pools", about, sections)] if sections else []
 

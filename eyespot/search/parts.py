@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +170,8 @@ def judge_options(settings: JudgeOptions) -> dict[str, Any]:
         known = import_module(f"eyespot.judges.{kind}").OPTIONS
     except (ModuleNotFoundError, AttributeError):  # of another package; a judge without options
         known = {}
+    if settings.batch and "requests_per_minute" not in known:
+        raise SettingsConflict("{batch} is for judges of OpenAI and Anthropic, as in {rerank} openai:MODEL")
     for text in settings.judge:
         key, sign, value = text.partition("=")
         if not sign or key not in known:
@@ -192,6 +194,7 @@ def judge_stage(settings: JudgeOptions, gallery: Path) -> Iterator[JudgeRerank]:
     """The judge as a second stage; its verdicts go into the gallery's ledger unless a file is named."""
     from eyespot.judges import wording
     from eyespot.ledger.judgements import Judgements
+    from eyespot.llms.batches import requests_in
     from eyespot.llms.budget import Budget
     from eyespot.search.judge_rerank import JudgeRerank, judge_named
 
@@ -201,9 +204,14 @@ def judge_stage(settings: JudgeOptions, gallery: Path) -> Iterator[JudgeRerank]:
     # A judge without a price takes no table.
     table = prices_of(settings) if settings.prices is not None else None
     prices = table if table is not None and table.of(settings.rerank.partition(":")[2]) else None
-    budget = Budget(settings.budget_calls, None, settings.budget_money)
-    judge = judge_named(settings.rerank, budget=budget, wording=words, prices=prices, **options)
-    with Judgements(ledger_of(settings.ledger, gallery)) as ledger:
+    limits, place = (settings.budget_calls, None, settings.budget_money), ledger_of(settings.ledger, gallery)
+    with ExitStack() as held:
+        budget = Budget(*limits)
+        if settings.batch:
+            requests = held.enter_context(requests_in(place.with_name(f"{place.stem}-batches"), limits))
+            options["requests"], budget = requests, requests.budget
+        judge = judge_named(settings.rerank, budget=budget, wording=words, prices=prices, **options)
+        ledger = held.enter_context(Judgements(place))
         yield JudgeRerank(judge, ledger, settings.depth or DEPTH, 1.0 if settings.blend is None else settings.blend)
 
 

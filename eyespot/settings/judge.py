@@ -68,6 +68,12 @@ class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
     wording: str | None = setting(
         "The prompt of the judge: a name or a TOML file.", metavar="NAME|FILE", usual="its own", **_JUDGE
     )
+    batch: bool = setting(
+        "Send requests of a judge of OpenAI or Anthropic in batches: half the price, in a day.",
+        default=False,
+        panel=JUDGES,
+        web="people wait for what they see",
+    )
     dry_run: bool = setting(
         "Only say what the judge would be sent, and its cost; in a search without one, what would be written.",
         default=False,
@@ -85,7 +91,7 @@ class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
                 raise SettingsConflict("{" + name + "} is about a judge; " + way_out)
 
 
-OF_A_JUDGE = ("blend", "judge", "budget_calls", "budget_money", "wording")
+OF_A_JUDGE = ("blend", "judge", "batch", "budget_calls", "budget_money", "wording")
 
 
 class JudgeSettings(JudgeOptions):

@@ -60,11 +60,13 @@ class Price(NamedTuple):
     source: Path
     cached: float | None = None  # input that the server had read before; None: like other input
     batch: float = 1.0  # the share of it that a request in a batch costs
+    cached_in_batch: float | None = None
 
     @property
     def in_batch(self) -> Price:
-        """What a request in a batch costs; input that was read before counts as other input, so never too little."""
-        return self._replace(input=self.input * self.batch, output=self.output * self.batch, cached=None)
+        """What a request in a batch costs."""
+        input, output = self.input * self.batch, self.output * self.batch
+        return self._replace(input=input, output=output, cached=self.cached_in_batch)
 
     def of(self, tokens_in: int, tokens_out: int, cached: int = 0, written: int = 0) -> float:
         """US dollars for this many tokens, of which `cached` were read before and `written` stored to be read again."""

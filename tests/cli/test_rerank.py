@@ -15,7 +15,8 @@ from eyespot.types import Judgement, Query, Spent, Term, Verdict
 from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
 from tests.command import Done, refuses, run_eyespot
 from tests.worlds import benchmarks as worlds
-from tests.worlds.servers import YES, Double, Response, Seen, chat
+from tests.worlds.batches import BatchServer, run_until_killed
+from tests.worlds.servers import YES, Double, Response, Seen, chat, message
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -78,6 +79,8 @@ def test_a_dry_run_asks_nothing(few_gallery: Path, ledger: Path) -> None:
         "--rerank person:ada",
         "--rerank person:ada --judge batch=2",
         "--rerank encoder:starter --judge batch=2",
+        "--rerank encoder:starter --batch",
+        "--batch",
         "--expand no-such-file.json",
         "--rerank openai:tiny --likely 0.5",
         "--rerank openai:tiny --accuracy 1,1",
@@ -115,18 +118,26 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with Double() as double:
         monkeypatch.setenv("OPENAI_BASE_URL", double.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", double.url.removesuffix("/v1"))
         yield double
 
 
-def test_a_budget_stops_it_and_the_next_run_goes_on(few_gallery: Path, ledger: Path, server: Double) -> None:
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_budget_stops_it_and_the_next_run_goes_on(
+    batch: bool, few_gallery: Path, ledger: Path, server: Double
+) -> None:
     words = ("search", "a tower", "-g", few_gallery, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 5)
+    batches = BatchServer(lambda _seen: YES)
+    if batch:
+        words, server.offers = (*words, "--batch"), batches
 
     first = run_eyespot(*words, "--budget-calls", 2)
     again = run_eyespot(*words)
 
     assert first.returncode == 3 and "the budget of 2 calls is spent" in first.stderr
     assert again.returncode == 0 and "2 verdicts from the ledger, 3 asked, 3 calls" in again.stderr
-    assert len(server.answered) == 5 and len(first.stdout.splitlines()) == 6
+    assert (batches.sent.total() if batch else len(server.answered)) == 5 and len(first.stdout.splitlines()) == 6
     doubtful = [run_eyespot("search", "a harp", *words[2:4], *more).stderr for more in ((), words[4:])]
     assert ["no good match" in told for told in doubtful] == [True, False]  # the judge says Yes
 
@@ -142,6 +153,35 @@ def test_it_ends_with_the_money(verb: str, few_gallery: Path, own: Path, server:
     cut = done(*line, "-g", few_gallery, *judge, "--prices", tmp_path / "prices.toml", "--budget-money", 2.5, code=3)
 
     assert "$2.50" in cut.stderr and len(server.seen) == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("vendor", "reply"), [("openai", YES), ("anthropic", message("7"))])
+def test_a_judge_in_batches_says_the_same_and_is_paid_once_whatever_kills_it(
+    vendor: str, reply: Response, few_gallery: Path, server: Double, tmp_path: Path
+) -> None:
+    server.then = reply
+    (tmp_path / "prices.toml").write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\nbatch = 0.5\n')
+    line = ("search", "a tower", "-g", few_gallery, "--rerank", f"{vendor}:tiny")
+    line = (*line, "--prices", tmp_path / "prices.toml", "--ledger")
+
+    at_once = run_json(*line, tmp_path / "at_once.sqlite")
+    server.offers = batches = BatchServer(lambda _seen: reply)
+    line = (*line, tmp_path / "ledger.sqlite", "--batch")
+    assert all(run_until_killed(batches, turn // 2 + 1, bool(turn % 2), *line) for turn in range(4))
+    whole, again = run_json(*line), run_json(*line)
+
+    assert [batches.sent.total(), *set(batches.sent.values())] == [6, 1] and len(server.seen) > 6
+    assert whole["items"] == at_once["items"] == again["items"]
+    counts = [
+        {name: found["verdicts"][name] for name in ("calls", "money", "from_ledger")}
+        for found in (at_once, whole, again)
+    ]
+    half = {"calls": 6, "money": pytest.approx(at_once["verdicts"]["money"] / 2), "from_ledger": 0}
+    assert at_once["verdicts"]["money"] == pytest.approx(0.6) and counts[1:] == [
+        half,
+        {"calls": 0, "money": 0, "from_ledger": 6},
+    ]
 
 
 @pytest.mark.parametrize("verb", ["search", "eval"])
@@ -342,7 +382,7 @@ def test_prices_are_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
     lines = done(*line).stdout.splitlines()
 
     source = str(tmp_path / "p.toml")
-    per_million = {"input": 0.5, "output": 2.0, "cached": None, "batch": 1.0}
+    per_million = {"input": 0.5, "output": 2.0, "cached": None, "batch": 1.0, "cached_in_batch": None}
     assert mine == {"model": "mine", **per_million, "date": "2026-11", "source": source}
     assert [line.split()[1:5] for line in lines if line.startswith("gpt-4o ")] == [["2.500", "in", "10.000", "out"]]
     refuses(*line, "no-such", code=4, XDG_CONFIG_HOME=str(tmp_path))

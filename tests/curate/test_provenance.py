@@ -230,7 +230,7 @@ def test_a_picture_is_read_and_encoded_once_a_run(tmp_path: Path) -> None:
 def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quarter_more(
     tmp_path: Path, batch: bool
 ) -> None:
-    """In a batch, where nobody knows what will be read again, nothing is marked, and what was read is not cheaper."""
+    """In a batch nobody knows what will be read again, and nothing is marked; what was read has its own price."""
     pictures = [PromptPicture(name, str(tmp_path / f"{name}.png")) for name in ("input", "candidate")]
     for picture in pictures:
         Image.new("RGB", (8, 8)).save(picture.path)
@@ -246,7 +246,7 @@ def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quart
     batches = BatchServer(lambda _seen: reply)
     with Double(then=reply, offers=batches if batch else {}) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTHROPIC_API_KEY", "k")
-        models = Models(prices=Prices({"m": Price(4.0, 20.0, "2026", Path(), 0.4, 0.5)}))
+        models = Models(prices=Prices({"m": Price(4.0, 20.0, "2026", Path(), 0.4, 0.5, 0.2)}))
         options = RunOptions(client=models, batch=batch)
         done = run([source(1), Step("asked", MapStep(ask))], tmp_path / "work", options)
 
@@ -254,5 +254,5 @@ def test_anthropic_caches_all_but_the_candidate_and_what_is_stored_costs_a_quart
     content = sent[0]["messages"][0]["content"]
     assert [part["type"] for part in content] == ["text", "text", "image", "image"]
     assert ["cache_control" in part for part in content] == [False, False, not batch, False]
-    price = (100 * 4 + 400 * 5 + 1000 * 4 + 10 * 20) / 2 if batch else 100 * 4 + 400 * 5 + 1000 * 0.4 + 10 * 20
+    price = (100 * 4 + 400 * 5 + 1000 * 0.4 + 10 * 20) / (2 if batch else 1)
     assert done[-1].cost.spent.money == pytest.approx(price / 1e6)

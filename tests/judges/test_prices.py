@@ -32,6 +32,9 @@ def test_a_million_tokens_in_and_a_fifth_of_one_out(table: Path) -> None:
     assert price is not None and price.of(1_000_000, 200_000) == pytest.approx(3 + 3)
     assert price.of(1_000_000, 0, cached=400_000) == pytest.approx(3)  # no price of its own
     assert price._replace(cached=0.3).of(1_000_000, 0, cached=400_000) == pytest.approx(1.8 + 0.12)
+    assert price._replace(cached=0.3, batch=0.5).in_batch.of(1_000_000, 0, cached=400_000) == pytest.approx(1.5)
+    claude = read_prices().of("claude-sonnet-4-5")
+    assert claude is not None and claude.in_batch.of(1_000_000, 0, cached=1_000_000) == pytest.approx(0.15)
 
 
 @pytest.mark.parametrize(

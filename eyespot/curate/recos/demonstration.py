@@ -99,7 +99,7 @@ def _title(facts: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
         if title in phrases:
             return (attribute,), phrases[title]
     bare = re.sub(r"\(.*?\)|[\d-]*\d[\d-]*|_", " ", re.split(r" - |, ", title)[0])
-    return ("object", "name"), " ".join(bare.strip(" -.,").split())
+    return ("name",), " ".join(bare.strip(" -.,").split())
 
 
 def _sentence(text: str) -> str:
