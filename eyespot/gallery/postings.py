@@ -62,10 +62,11 @@ class KeyList(NamedTuple):
 class ShardWords(NamedTuple):
     """The table of a shard: its file or bytes, what changes with it, rows that have words, and words of each row.
 
+    shard: its folder; while shards are merged, one of the same number may lie beside it.
     members: where the rows of each shard in a segment begin, [number in the table, row], (n, 2).
     """
 
-    number: int
+    shard: Path
     source: Path | bytes
     version: Hashable
     rows: int
@@ -75,7 +76,12 @@ class ShardWords(NamedTuple):
     @classmethod
     def of(cls, shard: Path, source: Path | bytes, version: Hashable, about: Mapping[str, Any]) -> ShardWords:
         """From what the table says of itself."""
-        return cls(disk.number_of(shard), source, version, about["rows"], lengths_in(about), members_in(about))
+        return cls(shard, source, version, about["rows"], lengths_in(about), members_in(about))
+
+    @property
+    def number(self) -> int:
+        """The number of the shard."""
+        return disk.number_of(self.shard)
 
     def _rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         first, row = self.members.T

@@ -239,6 +239,18 @@ def test_words_that_cannot_be_merged_are_made_of_the_facts(copied: Path, change:
 QUESTIONS = [["ardea"], ["garza", "near"], ["brandenburg", "trip"], ["heron", "jpg"], ["nothing"]]
 
 
+def test_rows_of_a_segment_have_reasons_while_the_shards_that_it_was_made_of_are_still_there(copied: Path) -> None:
+    first = disk.shard_paths(copied)[0]
+    shutil.copytree(first, copied / "before")
+    compact(copied, grace=0)
+    shutil.move(copied / "before", first)
+    words = WordIndex(copied)
+
+    keys = words.matching(["near"]).keys.tolist()
+
+    assert keys == [2] and words.sources(["near"], keys) == {2: ["title"]}
+
+
 def test_a_shard_that_is_gone_by_now_hinders_no_reasons(copied: Path) -> None:
     words = WordIndex(copied)
     keys = words.matching(["ardea"]).keys.tolist()
