@@ -3,8 +3,9 @@
 Each line is a new process. The ratio is of wall time, with the lone search before and after each served one. Beside it
 stand the seconds: wall time of the served line (goal: 0.15 s), process time of the lone one (goal: 0.5 s), and what is
 part of it in any program: Python, numpy, pyarrow, onnxruntime, pydantic and typer, each imported alone.
-After one new photo: at a million rows, links to a few shards, the process time of the first search by words beside the
-next one (goal: at most 1 s more).
+After one new photo: at one and five million rows with codes, links to one shard, the process time of a first search by
+words, by look, and of both with groups, beside the next one (goal: at most 1 s more). The five take at most five times
+what the one takes (goal: 1, of the next search by both).
 
     python bench/search_start.py [--quick] [--json]
 """
@@ -29,10 +30,13 @@ import numpy as np
 from bench.harness import ROOT, Command, Measurement, Race
 from bench.serve import KINDS, SHARD, WORDS, make_gallery, serving
 from eyespot.gallery import disk
+from eyespot.kernels.codes import code_files, write_codes
+from eyespot.storage.digests import file_blake2b, rewriting
 
 ROWS = 20_000
 SERVED, LONE = 0.15, 0.5  # seconds: wall time, process time
-MANY, LATER = 1_000_000, 1.0  # rows; seconds that one new photo may cost the first search
+MILLIONS, LATER = (1, 5), 1.0  # rows; seconds that one new photo may cost the first search
+WAYS = {"words": ("--by", "words"), "look": ("--by", "look", "--ungrouped"), "groups": ("--grouped",)}
 PARTS = ("sys", "numpy", "pyarrow.parquet", "onnxruntime", "pydantic", "typer")
 
 
@@ -60,22 +64,41 @@ def import_seconds(name: str) -> float:
     return process_seconds(lambda: subprocess.run([sys.executable, "-c", f"import {name}"], check=True))
 
 
-def many_rows(folder: Path) -> Path:
-    """A gallery of links to the same shard."""
+def many_rows(folder: Path, rows: int) -> Path:
+    """A gallery of links to the same shard, with codes."""
     gallery = make_gallery(folder, SHARD)
-    first = disk.shard_path(gallery, 0)
-    for number in range(1, MANY // SHARD):
+    first, (stem,) = disk.shard_path(gallery, 0), disk.read_header(gallery).spaces
+    with rewriting(first, code_files(stem)) as digests:
+        write_codes(disk.map_vectors(first, stem), first / stem)
+        digests |= {name: file_blake2b(first / name) for name in code_files(stem)}
+    for number in range(1, rows // SHARD):
         shutil.copytree(first, disk.shard_path(gallery, number), copy_function=os.link)
     return gallery
 
 
-def after_one_photo(gallery: Path, queries: Sequence[str]) -> Iterator[float]:
-    """How many seconds more the first search takes than the one after it, as often as there are queries."""
-    for number, query in enumerate(queries):
-        one = make_gallery(gallery.with_name(f"one-{number}"), 1)
-        shutil.copytree(disk.shard_path(one, 0), disk.shard_path(gallery, MANY // SHARD + number))
-        first = lone_seconds(gallery, query, "--by", "words")
-        yield first - lone_seconds(gallery, query, "--by", "words")
+def after_one_photo(gallery: Path, queries: Sequence[str], way: Sequence[str]) -> Iterator[tuple[float, float]]:
+    """How many seconds the first search takes and the one after it, as often as there are queries."""
+    for query in queries:
+        number = disk.last_number(gallery) + 1
+        one = make_gallery(gallery.with_name(f"{gallery.name}-{number}"), 1)
+        shutil.copytree(disk.shard_path(one, 0), disk.shard_path(gallery, number))
+        yield lone_seconds(gallery, query, *way), lone_seconds(gallery, query, *way)
+
+
+def at_millions(folder: Path) -> Iterator[Measurement]:
+    """What one new photo costs at each size, and how the search after that grows."""
+    later = dict[int, float]()
+    for millions in MILLIONS:
+        many = many_rows(folder / f"{millions}m", millions * 1_000_000)
+        printed(many, KINDS[0], "--no-server")
+        for name, way in WAYS.items():
+            first, later_on = zip(*after_one_photo(many, KINDS, way), strict=True)
+            more = np.subtract(first, later_on).tolist()
+            yield measured(f"search/after-one-photo-{name}-{millions}m", more, LATER)
+            later[millions] = float(np.median(later_on))  # at last of both ways with groups
+            print(f"{name} at {millions} million: {later[millions]:.2f} s", file=sys.stderr)
+    fewest, most = MILLIONS
+    yield measured("search/growth", [later[most]], later[fewest] * most / fewest)
 
 
 def measured(name: str, seconds: list[float], goal: float) -> Measurement:
@@ -102,9 +125,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     yield measured("search/lone-process", [lone_seconds(gallery, query) for query in queries[1:]], LONE)
     for name in PARTS:
         yield measured(f"search/import-{name}", [import_seconds(name) for _ in queries[1:]], LONE)
-    many = many_rows(options.folder / "many")
-    printed(many, queries[0], "--no-server")
-    yield measured("search/after-one-photo", [*after_one_photo(many, KINDS)], LATER)
+    yield from at_millions(options.folder)
 
 
 if __name__ == "__main__":

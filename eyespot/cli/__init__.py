@@ -112,7 +112,7 @@ def _explain(error: Exception) -> NoReturn:
         if error.filename is None:
             _fail(f"what was found or made cannot be written {trouble(error, other='send it elsewhere')}")
         way_out = trouble(error, other="check that it is there and of the kind that the line needs")
-        _fail(f"{error.filename!s} cannot be used {way_out}")
+        _fail(f"{os.path.normpath(str(error.filename))} cannot be used {way_out}")
     if type(error).__module__ == "sqlite3":
         _fail(f"a file of the gallery cannot be used {trouble(error, damaged='run eyespot doctor, which says which')}")
     kind = type(error).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -64,8 +64,8 @@ class PictureEncoder:
         return None
 
     def check_texts(self: Encoder) -> None:
-        """Open what reads words; raises what a search would, before photos are embedded for nothing."""
-        self.caveat("a photo")
+        """Embed a text; raises what a search would, before photos are embedded for nothing."""
+        self.encode_texts(["a photo"])
 
     def weakest_match(self, text: str) -> float | None:
         """None: nobody calibrated it."""
@@ -83,6 +83,19 @@ def text_list(texts: str | Sequence[str]) -> list[str]:
     if strange := [text for text in found if not isinstance(text, str)]:
         raise UsageError(f"texts are a str or a list of them, not of {kind_text(strange[0])}")
     return found
+
+
+def try_last_word(name: str, vocabulary: Mapping[str, int], encode: Callable[[int], object]) -> None:
+    """Embed the number of a tokenizer's last word; `UsageError` where tokenizer and text half are not of one model."""
+    last = max(vocabulary.values(), default=0)
+    try:
+        encode(last)
+    except UsageError:
+        raise
+    except Exception as error:  # runtimes and libraries have errors of every kind
+        why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        way_out = "take its tokenizer and its weights from one place"
+        raise UsageError(f"{name} does not read word {last} of its own tokenizer ({why}); {way_out}") from error
 
 
 def in_batches(encode: Callable[[Any], Vectors], given: Sequence[Any], size: int, dim: int) -> Vectors:

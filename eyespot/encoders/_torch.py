@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
-from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
+from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list, try_last_word
 from eyespot.encoders._text_caveats import cut_text, joined, of_contrastive
 from eyespot.models.torch_models import half, usable
 from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
@@ -44,6 +45,7 @@ class TorchEncoder(PictureEncoder, ABC):
     device: Device
     licence: str
     batch: int
+    tokenizer: Any
     space: Space = field(init=False)
     min_side: int | None = field(default=None, init=False)  # the libraries' vectors come from pictures decoded in full
 
@@ -58,7 +60,7 @@ class TorchEncoder(PictureEncoder, ABC):
 
     @abstractmethod
     def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
-        """What the text half takes, under the model's own prompt rules."""
+        """What the text half takes, under the model's own prompt rules: `input_ids` (n, length), and what else."""
 
     @abstractmethod
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -107,11 +109,18 @@ class TorchEncoder(PictureEncoder, ABC):
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts under the model's own prompt rules to unit rows (n, dim)."""
 
-        def encode(some: list[str]) -> Vectors:
-            tokens = {name: ids.to(self.device.torch) for name, ids in self.tokens(some).items()}
-            return self.device.unit_rows(self.text, tokens)
+        return in_batches(self.embedded, text_list(texts), TEXTS_AT_ONCE, self.space.dim)
 
-        return in_batches(encode, text_list(texts), TEXTS_AT_ONCE, self.space.dim)
+    def embedded(self, texts: list[str], number: int | None = None) -> Vectors:
+        """The same of one batch; with a number, of that token in place of all of theirs."""
+        tokens = {name: ids.to(self.device.torch) for name, ids in self.tokens(texts).items()}
+        if number is not None:
+            tokens["input_ids"] = tokens["input_ids"].new_full(tokens["input_ids"].shape, number)
+        return self.device.unit_rows(self.text, tokens)
+
+    def check_texts(self) -> None:
+        """Embed the last word of the tokenizer; `UsageError` where it and the text half are not of one model."""
+        try_last_word(self.space.encoder, own_words(self.tokenizer), partial(self.embedded, ["a photo"]))
 
     def heat(self, picture: Image, query: Vectors) -> Heat | None:
         """What each patch adds to the score of a query (dim,); None for a tower that is not a vision transformer."""
@@ -148,6 +157,14 @@ def sigmoid_floor(scale: float, bias: float) -> float | None:
         return None
     floor = (np.log(IMPROBABLE / (1 - IMPROBABLE)) - bias) / scale
     return float(floor) if 0 < floor < 1 else None
+
+
+def own_words(tokenizer: Any) -> dict[str, int]:
+    """The words of a tokenizer with their numbers; those added later may have no row in the model that it is for."""
+    words = getattr(tokenizer, "tokenizer", tokenizer)  # open_clip wraps one of transformers, or has its own
+    if not hasattr(words, "get_vocab"):
+        return dict(words.encoder)
+    return {word: number for word, number in words.get_vocab().items() if word not in words.get_added_vocab()}
 
 
 # -- the device ---------------------------------------------------------------------------------------------

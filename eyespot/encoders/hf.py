@@ -45,17 +45,13 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
         checkpoint, name = hub.checkpoint_of("hf", spec, WEIGHTS)
         name += mark + side
         model, processor, tokenizer = _opened(name, checkpoint.folder, where)
-        encoder = Transformer(model, where, licence_of(spec), batch or where.batch, processor, tokenizer)
+        encoder = Transformer(model, where, licence_of(spec), batch or where.batch, tokenizer, processor)
         if mark and (encoder.patch is None or not side.isdecimal() or int(side) < encoder.patch):
             raise UsageError(f"{mark}{side} needs a vision transformer, and a side of one patch or more, not {name}")
         encoder.long = int(side) if mark else None
-        # The probe is a text: what the text half gives is as wide as the space
-        import torch
-
-        with torch.inference_mode():
-            probe = encoder.text({key: ids.to(where.torch) for key, ids in encoder.tokens(["a"]).items()})
         weights, read = hub.digest(checkpoint.weights), _preprocessing(encoder, checkpoint.folder)
-        encoder.space = Space(name, checkpoint.revision, weights, read, probe.shape[1])
+        # What the text half gives is as wide as the space
+        encoder.space = Space(name, checkpoint.revision, weights, read, encoder.embedded(["a"]).shape[1])
         return encoder
 
 
@@ -80,7 +76,6 @@ class Transformer(TorchEncoder):
     """A transformers model with its image processor and tokenizer."""
 
     processor: Any
-    tokenizer: Any
     long: int | None = None  # pixels that the longer side is fitted to
 
     @property

@@ -15,8 +15,8 @@ import numpy as np
 
 from eyespot.encoders import _lora as lora
 from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
-from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
-from eyespot.encoders._torch import Device
+from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list, try_last_word
+from eyespot.encoders._torch import Device, own_words
 from eyespot.encoders.hf import WEIGHTS, licence_of
 from eyespot.models import hub
 from eyespot.models.torch_models import half, model_of, on_device, processor_of
@@ -100,13 +100,28 @@ class MultimodalEncoder(PictureEncoder):
         """The vectors of queries, (n, dim): after reasoning where the family reasons."""
         return self.reasoned(shown) if self.family.thought else self.embedded(shown)
 
+    def check_texts(self) -> None:
+        """Embed the last word of the tokenizer, without reasoning; `UsageError` where the network does not know it."""
+        import torch
+
+        inputs = self._prompted([ModelInput(None, "a photo")])
+        with torch.inference_mode():
+            try_last_word(
+                self.space.encoder,
+                own_words(self.processor.tokenizer),
+                lambda number: self._last(inputs | {"input_ids": inputs["input_ids"].clone().fill_(number)}),
+            )
+
     def embedded(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The hidden states at the last token, (n, dim)."""
+        return self._last(self._prompted(shown))
+
+    def _prompted(self, shown: Sequence[ModelInput]) -> dict[str, torch.Tensor]:
         marker = self.family.marker
         prompts = [self._laid_out(one, self._instructed(one) + (f"\n{marker}" if marker else "")) for one in shown]
         if marker:  # what is said up to the token at which the vector is read: what follows does not reach it
             prompts = [prompt[: prompt.rindex(marker) + len(marker)] for prompt in prompts]
-        return self._last(self._inputs(prompts, shown, "right"))
+        return self._inputs(prompts, shown, "right")
 
     def reasoned(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The hidden states at the token that ends the model's own reasoning, (n, dim).

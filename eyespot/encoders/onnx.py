@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from eyespot import rooms
 from eyespot.encoders._graphs import UnreadableGraph, read_graph
 from eyespot.encoders._layouts import described, padding_of
-from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list
+from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list, try_last_word
 from eyespot.encoders._text_caveats import cut_by, joined, mostly_unknown, of_contrastive
 from eyespot.models import hub
 from eyespot.models.installed import is_inside, moved_to
@@ -204,18 +204,16 @@ class OnnxEncoder(PictureEncoder):
         return self._unit_rows(self._text_tower, settings, inputs)
 
     def check_texts(self) -> None:
-        """Run the text tower on the last word of the tokenizer; `UsageError` where the two are not of one model."""
+        """Embed the last word of the tokenizer; `UsageError` where it and the text tower are not of one model."""
         settings = self._settings.text
-        last = max(self._tokenizer.get_vocab(with_added_tokens=False).values(), default=0)
-        inputs = {name: np.ones((1, settings.length), np.int64) for name in (settings.input, settings.mask) if name}
-        inputs[settings.input] *= last
-        try:
-            self._unit_rows(_session(self._folder / settings.file, settings), settings, inputs)  # not to stay open
-        except EyespotError as error:
-            if isinstance(error, UsageError):
-                raise
-            words = self._folder / settings.tokenizer
-            raise UsageError(f"{words} is not of this model: its word {last} is not read: {error}") from error
+
+        def encode(number: int) -> Vectors:
+            inputs = {name: np.ones((1, settings.length), np.int64) for name in (settings.input, settings.mask) if name}
+            inputs[settings.input] *= number
+            tower = _session(self._folder / settings.file, settings)  # not to stay open
+            return self._unit_rows(tower, settings, inputs)
+
+        try_last_word(self.space.encoder, self._tokenizer.get_vocab(with_added_tokens=False), encode)
 
     def caveat(self, text: str) -> str | None:
         """One sentence if most of the text is unknown to the tokenizer, or it asks for what such models do not see."""

@@ -78,7 +78,6 @@ class OpenClip(TorchEncoder):
     """An open_clip model with its transform and tokenizer."""
 
     transform: Any
-    tokenizer: Any
 
     @classmethod
     def create(cls, source: OpenClipSource, device: Device, batch: int | None) -> OpenClip:
@@ -103,7 +102,7 @@ class OpenClip(TorchEncoder):
 
         transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
         model, tokenizer = model.to(device.torch).eval(), open_clip.get_tokenizer(source.tokenizer)
-        made = cls(model, device, source.licence, batch or device.batch, transform, tokenizer)
+        made = cls(model, device, source.licence, batch or device.batch, tokenizer, transform)
         # The transform's settings and the tokenizer's
         words = {"tokenizer": type(tokenizer).__name__, "length": tokenizer.context_length}
         words["clean"] = getattr(tokenizer.clean_fn, "__name__", "")
@@ -126,10 +125,10 @@ class OpenClip(TorchEncoder):
 
     def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
         """Cleaned, lower-cased and padded as the model's own tokenizer does it, (n, context length)."""
-        return {"ids": self.tokenizer(texts)}
+        return {"input_ids": self.tokenizer(texts)}
 
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
-        rows: torch.Tensor = self.model.encode_text(tokens["ids"])
+        rows: torch.Tensor = self.model.encode_text(tokens["input_ids"])
         return rows
 
     def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None:

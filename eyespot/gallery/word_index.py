@@ -127,8 +127,7 @@ class WordIndex:
             with closing(open_table(table.source)) as connection:
                 return question(connection)
         except sqlite3.DatabaseError:
-            shard = disk.shard_path(self.gallery, table.number)
-            table = self._opened[shard.name] = self._open(shard, table.version, anew=True)
+            table = self._opened[table.shard.name] = self._open(table.shard, table.version, anew=True)
         with closing(open_table(table.source)) as connection:
             return question(connection)
 
@@ -198,9 +197,10 @@ class WordIndex:
         for key in found if words else ():
             by_shard.setdefault(key // ROWS, []).append(key % ROWS)
         for one in (one for one in self.tables if one.number in by_shard) if by_shard else ():
-            sources, shard = self._ask(one, read_sources), disk.shard_path(self.gallery, one.number)
+            sources = self._ask(one, read_sources)
             with suppress(FileNotFoundError), closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-                fill_some(table, shard, [row for row in by_shard[one.number] if row < len(one.lengths)], roots, sources)
+                rows = [row for row in by_shard[one.number] if row < len(one.lengths)]
+                fill_some(table, one.shard, rows, roots, sources)
                 for row, name in _sources(table, words):
                     found[one.number * ROWS + row].append(name)
         return found

@@ -6,17 +6,21 @@ one, or whose facts have changed since, a search makes it for itself.
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table, row_store
-from eyespot.gallery.postings import is_current, names_version, read_about, stamp_of
+from eyespot.gallery.postings import OWN_ROWS, is_current, names_version, open_table, read_about, stamp_of
 from eyespot.gallery.taxonomy.borne_names import BorneNames
+from eyespot.gallery.word_merging import merged, numbers_in
 from eyespot.gallery.word_texts import Sources, make_tables, texts_of
 from eyespot.photos.places import Root
 from eyespot.photos.provenance import ADDRESSES, COLUMNS as SOURCES, EMBEDDED, LICENCES, SIDECAR, plain_name
@@ -54,31 +58,45 @@ class WordMaker:
     def made(self, shard: Path) -> bytes:
         """The table of a shard, as the bytes of a database."""
         sources, roots = sources_of(shard), disk.read_or_rebuild_header(self.gallery).roots
-        lengths = np.zeros(items_table.count_items(shard), np.int64)
+        lengths, number = np.zeros(items_table.count_items(shard), np.int64), re.search(r"\d+", shard.name)
+        first = int(number[0]) * OWN_ROWS if number else 0
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
             insert = make_tables(table, sources)
-            table.executescript(
-                "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE borne(taxon INTEGER, name TEXT);"
-            )
+            table.execute("CREATE TABLE borne(taxon INTEGER, name TEXT)")
             table.execute("BEGIN")
-            table.executemany(insert, ((row, *texts) for row, texts in _texts(shard, sources, roots, self._borne)))
-            rows = 0
-            for row, sizes in table.execute("SELECT id, sz FROM words_docsize"):
-                lengths[row] = _sum(sizes)
-                rows += 1
+            texts = _texts(shard, sources, roots, self._borne)
+            table.executemany(insert, ((first + row, *words) for row, words in texts))
+            for own, sizes in table.execute("SELECT id, sz FROM words_docsize"):
+                lengths[own - first] = sum(sizes) if max(sizes) < 128 else sum(numbers_in(sizes))
             table.executemany("INSERT INTO borne VALUES (?, ?)", () if self._borne is None else self._borne.rows())
-            table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
-            packed = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))).newbyteorder("<"))
-            about = {"stamp": stamp_of(shard), "names": self.names, "rows": rows}
-            about |= {"lengths": packed.tobytes(), "type": packed.dtype.str}
-            table.executemany("INSERT INTO about VALUES (?, ?)", about.items())
             table.execute("COMMIT")
-            return table.serialize()
+            return self._finished(table, shard, lengths, np.array([[first, 0]]))
 
-    def write(self, shard: Path) -> None:
-        """Put the table of a shard beside its facts. Raises OSError on a full disk."""
+    def _finished(
+        self, table: sqlite3.Connection, shard: Path, lengths: NDArray[Any], members: NDArray[np.int64]
+    ) -> bytes:
+        """The table with what it says of itself, as the bytes of a database."""
+        rows = table.execute("SELECT count(*) FROM words_docsize").fetchone()[0]
+        packed = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))).newbyteorder("<"))
+        about = {"stamp": stamp_of(shard), "names": self.names, "rows": rows, "type": packed.dtype.str}
+        about |= {"lengths": packed.tobytes(), "members": members.astype("<i8").tobytes()}
+        table.execute("CREATE TABLE about(name TEXT PRIMARY KEY, value)")
+        table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
+        table.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+        return table.serialize()
+
+    def write(self, shard: Path, parts: Sequence[Path] = ()) -> None:
+        """Put the table of a shard beside its facts, made of those of `parts` if it is a segment of them.
+
+        Raises OSError on a full disk.
+        """
+        joined = merged(parts, self.names) if parts else None
         with new_digested(shard / disk.WORDS) as file:
-            file.write(self.made(shard))
+            if joined is None:
+                file.write(self.made(shard))
+                return
+            with closing(open_table(joined[0])) as table:
+                file.write(self._finished(table, shard, *joined[1:]))
 
 
 def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> None:
@@ -110,18 +128,6 @@ def complete_if_room(
     except OSError as error:
         return [f"facts by row and words were not written {trouble(error)}"]
     return []
-
-
-def _sum(sizes: bytes) -> int:
-    """The sum of SQLite's numbers of seven bits a byte."""
-    if max(sizes) < 128:
-        return sum(sizes)
-    total = number = 0
-    for byte in sizes:
-        number = number << 7 | byte & 127
-        if byte < 128:
-            total, number = total + number, 0
-    return total
 
 
 def sources_of(shard: Path) -> list[tuple[str | None, str]]:

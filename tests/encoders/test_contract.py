@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
+from eyespot.types import EyespotError
 from tests.models import exports
 from tests.wording import check_wording
 from tests.worlds import embedding_server
@@ -156,6 +158,65 @@ def test_a_caveat_is_one_sentence_or_none(encoder: Any) -> None:
 
     assert encoder.caveat("a crow in the snow") is None
     assert caveat is None or (caveat.strip() == caveat and "\n" not in caveat)
+
+
+# -- words that it cannot read ------------------------------------------------------------------------------------
+
+
+def with_a_word_beyond(folder: Path) -> None:
+    """Give the tokenizer a word that the text half has no row for."""
+    for place in {file.resolve() for file in folder.rglob("tokenizer.json")}:
+        settings = json.loads(place.read_text("utf-8"))
+        settings["model"]["vocab"]["zebra"] = 4_000_000_000
+        place.write_text(json.dumps(settings), "utf-8")
+
+
+def with_fewer_words(folder: Path) -> Path:
+    """The weights of short-clip, which has no row for the last word of open_clip's own tokenizer."""
+    import open_clip as library
+
+    config = tiny_models.clip_config()
+    config["text_cfg"]["vocab_size"] -= 1
+    (folder / "short-clip.json").write_text(json.dumps(config))
+    library.add_model_config(folder)
+    return tiny_models.open_clip_weights(folder / "short.pt", "short-clip")
+
+
+@contextmanager
+def unreadable(member: str, folder: Path) -> Iterator[Callable[[], Any]]:
+    """What loads a member of the room whose words cannot be read."""
+    if member == "starter":
+        from eyespot.encoders.starter import DATA, Starter
+
+        shutil.copytree(DATA, folder / "data", ignore=shutil.ignore_patterns("text.onnx"))
+        yield lambda: Starter(folder / "data")
+    elif member == "served":
+        with embedding_server.serving(then=embedding_server.refusing("words")) as server:
+            yield lambda: rooms.load("encoders", "served:tiny", url=server.url)
+    elif member in ("open_clip", "wildclip"):
+        name = "open_clip:short-clip/" if member == "open_clip" else "wildclip:"
+        options = {"architecture": "short-clip"} if member == "wildclip" else {}
+        yield lambda: rooms.load("encoders", f"{name}{with_fewer_words(folder)}", device="cpu", **options)
+    else:
+        made = CASES[member](folder)
+        with made if isinstance(made, AbstractContextManager) else nullcontext(made) as found:
+            with_a_word_beyond(folder)
+            options = {} if member in ("onnx", "model") else {"device": "cpu"}
+            yield lambda: rooms.load("encoders", found.space.encoder, **options)
+
+
+@pytest.mark.parametrize("member", rooms.names("encoders"))
+def test_words_that_it_cannot_read_are_noticed_before_a_photo_is_embedded(member: str, tmp_path: Path) -> None:
+    if member not in ("starter", "served"):
+        pytest.importorskip("torch")
+    with unreadable(member, tmp_path) as load:
+        encoder = load()
+        with pytest.raises((EyespotError, OSError)):
+            encoder.check_texts()
+
+
+def test_words_that_it_reads_pass(encoder: Any) -> None:
+    encoder.check_texts()
 
 
 # -- the encoders of the model hub --------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str)
     ("name", "change", "why"),
     [
         ("tokenizer.json", ("", "{}"), "is not a tokenizer"),
-        ("tokenizer.json", ('"z": ', '"zebra": 4000000000, "z": '), "is not of this model"),
+        ("tokenizer.json", ('"z": ', '"zebra": 4000000000, "z": '), "does not read word 4000000000"),
         ("text.onnx", ("", "no model"), "is not a model"),
     ],
 )

@@ -274,8 +274,9 @@ RELATIONS = (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, op
 SIGNS: dict[str, Callable[[Any, Any], bool]] = dict(zip(("=", "<>", "<", ">", "<=", ">="), RELATIONS, strict=True))
 numbers = st.one_of(st.none(), st.integers(-5, 5))
 texts = st.one_of(st.none(), st.text("ab'\\\"é%_-;\n", max_size=3))
+measures = st.one_of(st.none(), st.just(math.nan), st.integers(-5, 5).map(float))
 comparisons = st.one_of(
-    st.tuples(st.just("number"), st.sampled_from(sorted(SIGNS)), st.integers(-5, 5)),
+    st.tuples(st.sampled_from(["number", "measure"]), st.sampled_from(sorted(SIGNS)), st.integers(-5, 5)),
     st.tuples(st.just("text"), st.sampled_from(["=", "<>"]), st.text("ab'\\\"é%_-;\n", max_size=3)),
 )
 trees: st.SearchStrategy[Any] = st.recursive(
@@ -291,7 +292,7 @@ def spoken(tree: Any) -> str:
         return f"NOT ({spoken(tree[1])})"
     if tree[0] in ("AND", "OR"):
         return f"({spoken(tree[1])}) {tree[0]} ({spoken(tree[2])})"
-    value = str(tree[2]) if tree[0] == "number" else "'" + tree[2].replace("'", "''") + "'"
+    value = str(tree[2]) if tree[0] != "text" else "'" + tree[2].replace("'", "''") + "'"
     return f"{tree[0]} {tree[1]} {value}"
 
 
@@ -305,18 +306,22 @@ def true_of(tree: Any, row: dict[str, Any]) -> bool | None:
         decisive = tree[0] == "OR"
         return decisive if decisive in both else None if None in both else not decisive
     value = row[tree[0]]
-    return None if value is None else SIGNS[tree[1]](value, tree[2])
+    return None if value is None or value != value else SIGNS[tree[1]](value, tree[2])
 
 
 @pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(st.tuples(numbers, texts), min_size=1, max_size=8), trees)
+@given(st.lists(st.tuples(numbers, measures, texts), min_size=1, max_size=8), trees)
 def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, rows: list[Any], tree: Any) -> None:
-    numbers, texts = zip(*rows, strict=True)
-    contents = pa.table({"number": pa.array(numbers, pa.int64()), "text": pa.array(texts, pa.string())})
-    file = written(tmp_path_factory.mktemp("law") / "items.parquet", contents)
-    expected = [true_of(tree, {"number": number, "text": text}) is True for number, text in rows]
-    assert mask([file], checked(spoken(tree), ["number", "text"])).tolist() == expected
+    """NaN is missing, whether the file has statistics (which leave it out) or none."""
+    types = {"number": pa.int64(), "measure": pa.float64(), "text": pa.string()}
+    each = dict(zip(types, zip(*rows, strict=True), strict=True))
+    contents = pa.table({name: pa.array(values, types[name], from_pandas=False) for name, values in each.items()})
+    expected = [true_of(tree, dict(zip(types, row, strict=True))) is True for row in rows]
+    for statistics in (True, False):
+        file = tmp_path_factory.mktemp("law") / "items.parquet"
+        pq.write_table(contents, file, row_group_size=2, write_statistics=statistics)
+        assert mask([file], checked(spoken(tree), list(types))).tolist() == expected
 
 
 @pytest.mark.long

@@ -212,3 +212,17 @@ def test_a_locked_file_is_not_damaged(made: Path, monkeypatch: pytest.MonkeyPatc
     assert ("end the program that uses it" in str(caught.value)) is is_lock
     with reading(made) as index:
         assert index.failures() == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_whoever_lacks_the_right_to_a_file_that_is_there_is_not_sent_elsewhere(tmp_path: Path, there: bool) -> None:
+    file = tmp_path / "ledger.sqlite"
+    if there:
+        file.touch()
+    (tmp_path / "ledger").mkdir()
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "ledger" / ".." / file.name))
+
+    way_out = trouble(error, elsewhere="another place")
+
+    assert ("another place" in way_out) is not there
+    assert (str(file) in way_out) is there

@@ -61,11 +61,12 @@ def vector(seen: Seen) -> list[float]:
 
 
 def refusing(kind: str) -> Act:
-    """A server of a model that does not take "both" a picture and words, any "picture", or any "messages"."""
+    """A server of a model without "both" a picture and words, any "picture", "words" alone, or any "messages"."""
 
     def act(seen: Seen) -> Response:
         kinds = {part["type"] for part in _content(seen)}
         refused = {"both": kinds == {"image_url", "text"}, "picture": "image_url" in kinds, "messages": True}
+        refused["words"] = kinds == {"text"}
         return error(400, f"no {kind} here") if refused[kind] else embedded(seen)
 
     return act
