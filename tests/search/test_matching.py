@@ -258,9 +258,7 @@ def test_texts_and_images_are_rows_of_pictures(gallery: Path, captioned_view: Vi
     texts, images, of, ids = captioned(captioned_view, encoder, parts)
 
     assert len(images) == len(ids) == 4 and len(texts) == len(of) == 4
-    assert [ids[row] for row in of] == [
-        captioned_view.facts([row])[0]["id"] for part in parts for row in part.rows
-    ]
+    assert [ids[row] for row in of] == [captioned_view.facts([row])[0]["id"] for part in parts for row in part.rows]
     assert np.allclose(texts[-1:], encoder.encode_texts(["an owl"]), atol=1e-5)
 
 
