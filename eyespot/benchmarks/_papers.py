@@ -15,9 +15,9 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ from eyespot.types import Note
 CLOSE = 0.02  # of the images: some cannot be fetched any more, or are one file under several names
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """The rows that stand beside a result, and why the others do not, by their source.
 
     `reasons` are those of rows that are not compared, `grounds` what is known to agree, by source.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.cli._searching import SearchOutput
 from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings import FEW
@@ -16,10 +15,27 @@ from eyespot.types import RankedImage, Run, without_code
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
     from eyespot.search.calibration import Accuracy
-    from eyespot.search.judge_rerank import JudgeRerank, RerankEstimate
+    from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
     from eyespot.settings.judge import JudgeOptions
     from eyespot.settings.search import SearchSettings
-    from eyespot.types import Judgement, Query
+    from eyespot.types import Judgement, Note, Query
+
+
+@dataclass(frozen=True)
+class SearchOutput:
+    """What is printed: the hits, what a judge said of each by its image, and more fields of the JSON.
+
+    `sheet` holds the same hits with the numbers of a contact sheet; `column` names the numbers of a table; `why` says
+    what put a hit there, by its image.
+    """
+
+    run: Run
+    sheet: Run
+    verdicts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    header: Mapping[str, Any] = field(default_factory=dict)
+    result: JudgeResult | None = None
+    column: str = "score"
+    why: Mapping[str, Sequence[Note]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.cli._answering import open_collection
 from eyespot.cli._ask_server import FLAGS, VALUES
+from eyespot.cli._rerank_view import RerankView, SearchOutput
 from eyespot.cli.console import (
     escaped,
     exit_if_failed,
@@ -34,30 +35,12 @@ from eyespot.types import NothingFound, UsageError
 if TYPE_CHECKING:
     from eyespot.cli._hits_out import HitsOut
     from eyespot.search.collection import Collection
-    from eyespot.search.judge_rerank import JudgeResult
     from eyespot.settings.search import SearchSettings
     from eyespot.types import Note, Query, Run
 
 # Codes of reasons: in no line, and in a line of their own
 UNSAID, SHARES = ("look", "taught", "moved"), ("sum", "term", "word")
 _RANK = re.compile("[1-9][0-9]{0,5}")
-
-
-@dataclass(frozen=True)
-class SearchOutput:
-    """What is printed: the hits, what a judge said of each by its image, and more fields of the JSON.
-
-    `sheet` holds the same hits with the numbers of a contact sheet; `column` names the numbers of a table; `why` says
-    what put a hit there, by its image.
-    """
-
-    run: Run
-    sheet: Run
-    verdicts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    header: Mapping[str, Any] = field(default_factory=dict)
-    result: JudgeResult | None = None
-    column: str = "score"
-    why: Mapping[str, Sequence[Note]] = field(default_factory=dict)
 
 
 def search(
@@ -95,8 +78,6 @@ def search(
     run, rewriting = _ranked(collection, wanted, settings, grouped)
     shown = SearchOutput(run, run)
     if settings.rerank is not None:
-        from eyespot.cli._rerank_view import RerankView
-
         view = RerankView(settings, accuracy, collection.gallery.path)
         if settings.dry_run:
             return view.tell_plan(run, wanted, json)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 
@@ -22,8 +21,7 @@ RETRIES = 20  # of one question, each time its worker died
 PULSE = "pulse"
 
 
-@dataclass(frozen=True)
-class PendingCall:
+class PendingCall(NamedTuple):
     """A question put to a worker, where its answer will be, and how long the worker may give no sign of life."""
 
     worker: Any

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import ray
@@ -28,8 +27,7 @@ Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all thro
 GALLERIES = 6  # that workers hold at once: several spaces, each as it is now and as it was before rows were added
 
 
-@dataclass(frozen=True)
-class SharePlace:
+class SharePlace(NamedTuple):
     """Where a worker's share is: a name, and a list of one reference to its pieces and the rows of the gallery.
 
     Ray follows a reference in a list only on request.
@@ -39,8 +37,7 @@ class SharePlace:
     reference: list[Any]
 
 
-@dataclass(frozen=True)
-class RayRequest:
+class RayRequest(NamedTuple):
     """One worker's request: queries (m,), plain or adapted, their k, and the mask of each, of `bits`."""
 
     queries: Sequence[Any]

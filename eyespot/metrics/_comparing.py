@@ -38,7 +38,8 @@ class Resampling:
 USUAL = Resampling()
 
 
-class SignFlips(NamedTuple):
+@dataclass(frozen=True)
+class SignFlips:
     """The p of the paired randomisation test, and whether every assignment of signs was counted."""
 
     p: float

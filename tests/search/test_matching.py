@@ -255,13 +255,11 @@ def test_texts_and_images_are_rows_of_pictures(gallery: Path, captioned_view: Vi
         one(captioned_view, table(tmp_path / "c.csv", ("path", "caption"), ("2.jpg", "an owl"))),
     ]
 
-    found = captioned(captioned_view, encoder, parts)
+    texts, images, of, ids = captioned(captioned_view, encoder, parts)
 
-    assert len(found.images) == len(found.ids) == 4 and len(found.texts) == len(found.of) == 4
-    assert [found.ids[row] for row in found.of] == [
-        captioned_view.facts([row])[0]["id"] for part in parts for row in part.rows
-    ]
-    assert np.allclose(found.texts[-1:], encoder.encode_texts(["an owl"]), atol=1e-5)
+    assert len(images) == len(ids) == 4 and len(texts) == len(of) == 4
+    assert [ids[row] for row in of] == [captioned_view.facts([row])[0]["id"] for part in parts for row in part.rows]
+    assert np.allclose(texts[-1:], encoder.encode_texts(["an owl"]), atol=1e-5)
 
 
 def test_captions_of_other_pictures_only_are_no_pairs(captioned_view: View, tmp_path: Path) -> None:
@@ -289,10 +287,10 @@ def test_a_text_may_ask_with_a_picture(captioned_view: View, tmp_path: Path) -> 
     lines = [("file_name", "caption", "asked_with"), ("0.jpg", "what next?", "2.jpg"), ("0.jpg", "a heron", "")]
     captions = one(captioned_view, table(tmp_path / "asked.csv", *lines, ("2.jpg", "who?", "nowhere.jpg")))
 
-    found = captioned(captioned_view, encoder, [captions])
+    texts, *_ = captioned(captioned_view, encoder, [captions])
 
     asking = Path(captioned_view.facts([captions.asking[0]])[0]["path"])
     wanted = embed([Query.composed(asking, "what next?"), Query.words("a heron")], encoder)
     assert (asking.name, captions.texts, captions.asking[1]) == ("2.jpg", ["what next?", "a heron"], -1)
-    assert np.abs(found.texts - wanted).max() < 1e-6
+    assert np.abs(texts - wanted).max() < 1e-6
     assert captions.notes[1].startswith("1 texts")

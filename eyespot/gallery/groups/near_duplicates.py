@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,8 @@ class Near:
             raise UsageError(f"a cosine is -1 or more, not {self.cosine}")
 
 
-class DuplicatePair(NamedTuple):
+@dataclass(frozen=True)
+class DuplicatePair:
     """Two pictures by their rows, the lower one first; in how many bits their hashes differ, and their cosine."""
 
     first: int
