@@ -35,12 +35,13 @@ _UNSET = [datetime(year, 1, 1) for year in (1970, 1980, 2000)]
 _FILLED = ("taken", "latitude", "longitude", "camera")
 
 
-def misdated(taken: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """Which of these dates, (rows,), are of a clock that nobody set, or of the future; null for no date."""
+def misdated(taken: pa.ChunkedArray[Any]) -> list[bool]:
+    """Which of these dates, (rows,), are of a clock that nobody set, or of the future."""
     import pyarrow.compute as pc
 
     latest = datetime.now() + timedelta(days=1)  # anywhere on earth
-    return pc.or_(pc.is_in(taken, pa.array(_UNSET, taken.type)), pc.greater(taken, pa.scalar(latest, taken.type)))
+    wrong = pc.or_(pc.is_in(taken, pa.array(_UNSET, taken.type)), pc.greater(taken, pa.scalar(latest, taken.type)))
+    return [bool(one) for one in wrong.to_pylist()]  # null without a date
 
 
 def schema_of(columns: Mapping[str, str]) -> pa.Schema:

@@ -45,7 +45,7 @@ class RootCounts:
                 table = read_items(shard, ["live", "taken", "latitude", "pages", DATE_SOURCE])
                 live = table.filter(table["live"])
                 self.undated += live["taken"].null_count
-                self.misdated += sum(filter(None, misdated(live["taken"]).to_pylist()))
+                self.misdated += sum(misdated(live["taken"]))
                 self.unplaced += live["latitude"].null_count
                 counted = [one for one in live["pages"].to_pylist() if one] if "pages" in live.column_names else []
                 self.more_pages += sum(counted) - len(counted)

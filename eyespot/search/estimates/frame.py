@@ -150,7 +150,7 @@ def _facts(tables: Sequence[Path], columns: Sequence[str]) -> tuple[list[dict[st
     for table in tables:
         read = items_table.read_items(table.parent, list(dict.fromkeys(columns)))
         rows += [dict.fromkeys(columns) | row for row in read.to_pylist()]
-        wrong += map(bool, misdated(read["taken"]).to_pylist())
+        wrong += misdated(read["taken"])
     for at in np.flatnonzero(wrong):
         rows[at]["taken"] = None
     return rows, wrong
