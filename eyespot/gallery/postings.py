@@ -76,8 +76,7 @@ class ShardWords(NamedTuple):
     @classmethod
     def of(cls, shard: Path, source: Path | bytes, version: Hashable, about: Mapping[str, Any]) -> ShardWords:
         """From what the table says of itself."""
-        lengths, members = np.frombuffer(about["lengths"], about["type"]), np.frombuffer(about["members"], "<i8")
-        return cls(shard, source, version, about["rows"], lengths, members.reshape(-1, 2))
+        return cls(shard, source, version, about["rows"], lengths_in(about), members_in(about))
 
     @property
     def number(self) -> int:
@@ -155,6 +154,16 @@ def read_about(source: Path | bytes) -> dict[str, Any]:
     with suppress(sqlite3.Error, OSError), closing(open_table(source)) as table:
         return dict(table.execute("SELECT name, value FROM about").fetchall())
     return {}
+
+
+def lengths_in(about: Mapping[str, Any]) -> NDArray[Any]:
+    """How many words each row of a table has, (rows,)."""
+    return np.frombuffer(about["lengths"], about["type"])
+
+
+def members_in(about: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Where the rows of each shard in a table begin, [number in the table, row], (n, 2)."""
+    return np.frombuffer(about["members"], "<i8").reshape(-1, 2)
 
 
 def is_current(about: Mapping[str, Any], shard: Path, names: str) -> bool:

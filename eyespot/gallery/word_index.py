@@ -199,8 +199,9 @@ class WordIndex:
         for one in (one for one in self.tables if one.number in by_shard) if by_shard else ():
             sources = self._ask(one, read_sources)
             with suppress(FileNotFoundError), closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-                rows = [row for row in by_shard[one.number] if row < len(one.lengths)]
-                fill_some(table, one.shard, rows, roots, sources)
+                fill_some(
+                    table, one.shard, [row for row in by_shard[one.number] if row < len(one.lengths)], roots, sources
+                )
                 for row, name in _sources(table, words):
                     found[one.number * ROWS + row].append(name)
         return found

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
-from eyespot.gallery.postings import ShardWords, is_current, open_table, read_about
+from eyespot.gallery import disk, items_table
+from eyespot.gallery.postings import is_current, lengths_in, members_in, open_table, read_about
 from eyespot.gallery.word_texts import make_tables, read_sources
 from eyespot.storage.digests import damaged_at_a_glance
 
@@ -27,24 +27,28 @@ _TOTALS, _STRUCTURE = 1, 10  # rows of FTS5's table of blocks: its sums, and whi
 _NUMBER = 37  # bits behind the number of a b-tree in the number of a block
 
 
-def merged(shards: Sequence[Path], names: str) -> tuple[bytes, NDArray[Any], NDArray[np.int64]] | None:
-    """The words of these shards as one table, how many each row has (rows,), and its `ShardWords.members`.
+class Merged(NamedTuple):
+    """A table of words, where the rows of each shard begin (n, 2), and how many words each row has."""
 
-    None where a shard lacks them, or has others than its neighbours.
-    """
-    tables = []
-    for shard in shards:
-        about = read_about(place := shard / disk.WORDS)
+    table: bytes
+    members: NDArray[np.int64]
+    lengths: NDArray[Any]
+
+
+def merged(shards: Sequence[Path], names: str) -> Merged | None:
+    """The words of these shards, one behind the other; None where one lacks them, or has others than its neighbours."""
+    abouts = [read_about(shard / disk.WORDS) for shard in shards]
+    for shard, about in zip(shards, abouts, strict=True):
         if not is_current(about, shard, names) or about["names"] != names or damaged_at_a_glance(shard, [disk.WORDS]):
             return None
-        tables.append(ShardWords.of(shard, place, None, about))
-    lengths, starts = [one.lengths for one in tables], accumulate((len(one.lengths) for one in tables), initial=0)
-    members = np.concatenate([one.members + (0, start) for one, start in zip(tables, starts, strict=False)])  # noqa: RUF005
+    starts = accumulate(map(items_table.count_items, shards), initial=0)
+    of_each = [np.add(members_in(about), (0, start)) for about, start in zip(abouts, starts, strict=False)]
+    members = np.concatenate(of_each)
     if (np.diff(members[:, 0]) < np.diff(members[:, 1])).any():  # copies of one shard have the same keys
         return None
     with suppress(sqlite3.Error):  # SQLite may be built to refuse writing to FTS5's own tables
-        if table := _joined([shard / disk.WORDS for shard in shards]):
-            return table, np.concatenate(lengths), members
+        table = _joined([shard / disk.WORDS for shard in shards])
+        return table and Merged(table, members, np.concatenate([lengths_in(about) for about in abouts]))
     return None
 
 
@@ -64,7 +68,7 @@ def _joined(places: Sequence[Path]) -> bytes | None:
             more, written = _copied(table, len(trees) // 3)
             trees += more
             pages += written
-            sums += numbers_in(_block(table, _TOTALS))
+            sums += _numbers(_block(table, _TOTALS))
             table.execute("DETACH part")
         if len(trees) > 3 * MOST:
             return None
@@ -81,7 +85,7 @@ def _joined(places: Sequence[Path]) -> bytes | None:
 
 def _copied(table: sqlite3.Connection, known: int) -> tuple[list[int], int]:
     """Copy what the table `part` holds behind so many b-trees; gives its own, and the pages written so far."""
-    _, _, pages, *rest = numbers_in(_block(table, _STRUCTURE)[4:])
+    _, _, pages, *rest = _numbers(_block(table, _STRUCTURE)[4:])
     trees: list[int] = []
     table.execute("BEGIN")
     while rest:  # of each level how many are being merged, how many there are, and three numbers of each
@@ -108,7 +112,7 @@ def _block(table: sqlite3.Connection, number: int) -> bytes:
     return found
 
 
-def numbers_in(block: bytes) -> list[int]:
+def _numbers(block: bytes) -> list[int]:
     """SQLite's numbers of seven bits a byte, the highest first."""
     numbers, number = list[int](), 0
     for byte in block:

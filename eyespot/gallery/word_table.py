@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk, items_table, row_store
 from eyespot.gallery.postings import OWN_ROWS, is_current, names_version, open_table, read_about, stamp_of
 from eyespot.gallery.taxonomy.borne_names import BorneNames
-from eyespot.gallery.word_merging import merged, numbers_in
+from eyespot.gallery.word_merging import merged
 from eyespot.gallery.word_texts import Sources, make_tables, texts_of
 from eyespot.photos.places import Root
 from eyespot.photos.provenance import ADDRESSES, COLUMNS as SOURCES, EMBEDDED, LICENCES, SIDECAR, plain_name
@@ -67,7 +67,7 @@ class WordMaker:
             texts = _texts(shard, sources, roots, self._borne)
             table.executemany(insert, ((first + row, *words) for row, words in texts))
             for own, sizes in table.execute("SELECT id, sz FROM words_docsize"):
-                lengths[own - first] = sum(sizes) if max(sizes) < 128 else sum(numbers_in(sizes))
+                lengths[own - first] = _sum(sizes)
             table.executemany("INSERT INTO borne VALUES (?, ?)", () if self._borne is None else self._borne.rows())
             table.execute("COMMIT")
             return self._finished(table, shard, lengths, np.array([[first, 0]]))
@@ -90,13 +90,13 @@ class WordMaker:
 
         Raises OSError on a full disk.
         """
-        joined = merged(parts, self.names) if parts else None
+        table = merged(parts, self.names) if parts else None
         with new_digested(shard / disk.WORDS) as file:
-            if joined is None:
+            if table is None:
                 file.write(self.made(shard))
                 return
-            with closing(open_table(joined[0])) as table:
-                file.write(self._finished(table, shard, *joined[1:]))
+            with closing(open_table(table.table)) as connection:
+                file.write(self._finished(connection, shard, table.lengths, table.members))
 
 
 def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> None:
@@ -128,6 +128,18 @@ def complete_if_room(
     except OSError as error:
         return [f"facts by row and words were not written {trouble(error)}"]
     return []
+
+
+def _sum(sizes: bytes) -> int:
+    """The sum of SQLite's numbers of seven bits a byte."""
+    if max(sizes) < 128:
+        return sum(sizes)
+    total = number = 0
+    for byte in sizes:
+        number = number << 7 | byte & 127
+        if byte < 128:
+            total, number = total + number, 0
+    return total
 
 
 def sources_of(shard: Path) -> list[tuple[str | None, str]]:

@@ -200,7 +200,7 @@ def test_words_of_a_segment_are_merged_and_answer_as_if_made_of_its_facts(copied
     found = merged(shards, "")
     assert found is not None
     with closing(sqlite3.connect(":memory:")) as table:
-        table.deserialize(found[0])
+        table.deserialize(found.table)
         table.execute("INSERT INTO words(words) VALUES ('integrity-check')")
 
     compact(copied, grace=0)
