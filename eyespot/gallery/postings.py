@@ -22,9 +22,8 @@ from eyespot.gallery import disk
 from eyespot.storage import sqlite
 from eyespot.storage.digests import sound_digests
 
-VERSION = "4"  # of the table; another one makes it again
+VERSION = "3"  # of the table; another one makes it again
 ROWS = 1 << 32  # rows of a shard: the key of a row is shard · ROWS + row
-OWN_ROWS = 1 << 20  # the same in the table of a shard, where short numbers are read faster; a segment has no more rows
 AT_ONCE = 1 << 18  # rows of one text
 ENTRY = 600  # bytes that an entry of the store takes beside its arrays, about
 K1, B, LEAST = 1.2, 0.75, 1e-6  # of BM25 as FTS5 computes it, and the least weight of a phrase there
@@ -63,7 +62,6 @@ class ShardWords(NamedTuple):
     """The table of a shard: its file or bytes, what changes with it, rows that have words, and words of each row.
 
     shard: its folder; while shards are merged, one of the same number may lie beside it.
-    members: where the rows of each shard in a segment begin, [number in the table, row], (n, 2).
     """
 
     shard: Path
@@ -71,27 +69,20 @@ class ShardWords(NamedTuple):
     version: Hashable
     rows: int
     lengths: NDArray[Any]
-    members: NDArray[np.int64]
 
     @classmethod
     def of(cls, shard: Path, source: Path | bytes, version: Hashable, about: Mapping[str, Any]) -> ShardWords:
         """From what the table says of itself."""
-        return cls(shard, source, version, about["rows"], lengths_in(about), members_in(about))
+        return cls(shard, source, version, about["rows"], np.frombuffer(about["lengths"], about["type"]))
 
     @property
     def number(self) -> int:
         """The number of the shard."""
         return disk.number_of(self.shard)
 
-    def _rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        first, row = self.members.T
-        member = np.searchsorted(first, numbers, side="right") - 1
-        return np.asarray(numbers + (row - first)[member], np.int64)
-
     def postings(self, connection: sqlite3.Connection, phrase: str) -> PostingList:
         """The rows that a phrase in FTS5's language finds."""
-        numbers, scores = _read(connection, _SCORED, phrase, 2)
-        keys = self._rows_of(numbers)
+        keys, scores = _read(connection, _SCORED, phrase, 2)
         lengths, rarity = self.lengths[keys].astype(np.float64), _rarity(self.rows, len(keys))
         # The table's BM25 knows no other shards; it gives no more than how often a row holds the phrase
         score, least = scores / _SCALE, _least(lengths, self.lengths.sum() / max(self.rows, 1))
@@ -99,7 +90,7 @@ class ShardWords(NamedTuple):
 
     def keys(self, connection: sqlite3.Connection, question: str) -> KeyList:
         """The rows that a question in FTS5's language finds."""
-        return KeyList(self._rows_of(*_read(connection, _KEYS, question, 1)))
+        return KeyList(*_read(connection, _KEYS, question, 1))
 
 
 def _rarity(rows: int, found: int) -> float:
@@ -150,20 +141,10 @@ def open_table(source: Path | bytes) -> sqlite3.Connection:
 
 
 def read_about(source: Path | bytes) -> dict[str, Any]:
-    """What a table says of itself: `stamp`, `names`, `rows`, `lengths`, their `type`, `members`; nothing on failure."""
+    """What a table says of itself: `stamp`, `names`, `rows`, `lengths`, their `type`; nothing where that fails."""
     with suppress(sqlite3.Error, OSError), closing(open_table(source)) as table:
         return dict(table.execute("SELECT name, value FROM about").fetchall())
     return {}
-
-
-def lengths_in(about: Mapping[str, Any]) -> NDArray[Any]:
-    """How many words each row of a table has, (rows,)."""
-    return np.frombuffer(about["lengths"], about["type"])
-
-
-def members_in(about: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Where the rows of each shard in a table begin, [number in the table, row], (n, 2)."""
-    return np.frombuffer(about["members"], "<i8").reshape(-1, 2)
 
 
 def is_current(about: Mapping[str, Any], shard: Path, names: str) -> bool:

@@ -296,7 +296,7 @@ def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
         _merge_facts(shards, folder)
         write_row_store(folder)
         with closing(WordMaker(gallery)) as maker:
-            maker.write(folder, shards)
+            maker.write(folder)
         for note in disk.read_notes(shards[0]):
             _merge_vectors(shards, sizes, disk.stem_of(note.space), folder)
         # Links that are not there or older than the facts: the next index run makes them for the segment

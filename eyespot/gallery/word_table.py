@@ -6,21 +6,17 @@ one, or whose facts have changed since, a search makes it for itself.
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eyespot.gallery import disk, items_table, row_store
-from eyespot.gallery.postings import OWN_ROWS, is_current, names_version, open_table, read_about, stamp_of
+from eyespot.gallery.postings import is_current, names_version, read_about, stamp_of
 from eyespot.gallery.taxonomy.borne_names import BorneNames
-from eyespot.gallery.word_merging import merged
 from eyespot.gallery.word_texts import Sources, make_tables, texts_of
 from eyespot.photos.places import Root
 from eyespot.photos.provenance import ADDRESSES, COLUMNS as SOURCES, EMBEDDED, LICENCES, SIDECAR, plain_name
@@ -58,45 +54,31 @@ class WordMaker:
     def made(self, shard: Path) -> bytes:
         """The table of a shard, as the bytes of a database."""
         sources, roots = sources_of(shard), disk.read_or_rebuild_header(self.gallery).roots
-        lengths, number = np.zeros(items_table.count_items(shard), np.int64), re.search(r"\d+", shard.name)
-        first = int(number[0]) * OWN_ROWS if number else 0
+        lengths = np.zeros(items_table.count_items(shard), np.int64)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
             insert = make_tables(table, sources)
-            table.execute("CREATE TABLE borne(taxon INTEGER, name TEXT)")
+            table.executescript(
+                "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE borne(taxon INTEGER, name TEXT);"
+            )
             table.execute("BEGIN")
-            texts = _texts(shard, sources, roots, self._borne)
-            table.executemany(insert, ((first + row, *words) for row, words in texts))
-            for own, sizes in table.execute("SELECT id, sz FROM words_docsize"):
-                lengths[own - first] = _sum(sizes)
+            table.executemany(insert, ((row, *texts) for row, texts in _texts(shard, sources, roots, self._borne)))
+            rows = 0
+            for row, sizes in table.execute("SELECT id, sz FROM words_docsize"):
+                lengths[row] = _sum(sizes)
+                rows += 1
             table.executemany("INSERT INTO borne VALUES (?, ?)", () if self._borne is None else self._borne.rows())
+            table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
+            packed = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))).newbyteorder("<"))
+            about = {"stamp": stamp_of(shard), "names": self.names, "rows": rows}
+            about |= {"lengths": packed.tobytes(), "type": packed.dtype.str}
+            table.executemany("INSERT INTO about VALUES (?, ?)", about.items())
             table.execute("COMMIT")
-            return self._finished(table, shard, lengths, np.array([[first, 0]]))
+            return table.serialize()
 
-    def _finished(
-        self, table: sqlite3.Connection, shard: Path, lengths: NDArray[Any], members: NDArray[np.int64]
-    ) -> bytes:
-        """The table with what it says of itself, as the bytes of a database."""
-        rows = table.execute("SELECT count(*) FROM words_docsize").fetchone()[0]
-        packed = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))).newbyteorder("<"))
-        about = {"stamp": stamp_of(shard), "names": self.names, "rows": rows, "type": packed.dtype.str}
-        about |= {"lengths": packed.tobytes(), "members": members.astype("<i8").tobytes()}
-        table.execute("CREATE TABLE about(name TEXT PRIMARY KEY, value)")
-        table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
-        table.executemany("INSERT INTO about VALUES (?, ?)", about.items())
-        return table.serialize()
-
-    def write(self, shard: Path, parts: Sequence[Path] = ()) -> None:
-        """Put the table of a shard beside its facts, made of those of `parts` if it is a segment of them.
-
-        Raises OSError on a full disk.
-        """
-        table = merged(parts, self.names) if parts else None
+    def write(self, shard: Path) -> None:
+        """Put the table of a shard beside its facts. Raises OSError on a full disk."""
         with new_digested(shard / disk.WORDS) as file:
-            if table is None:
-                file.write(self.made(shard))
-                return
-            with closing(open_table(table.table)) as connection:
-                file.write(self._finished(connection, shard, table.lengths, table.members))
+            file.write(self.made(shard))
 
 
 def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> None:

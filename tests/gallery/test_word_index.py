@@ -17,7 +17,6 @@ from eyespot.gallery import disk, postings, word_table, word_texts
 from eyespot.gallery.postings import ENTRY, ArrayStore, KeyList
 from eyespot.gallery.segments import compact
 from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
-from eyespot.gallery.word_merging import merged
 from eyespot.gallery.word_table import complete
 from tests.examples import examples
 from tests.made_once import made_once
@@ -186,57 +185,6 @@ def test_merged_shards_answer_alike_from_a_table_that_merging_made(copied: Path)
 
     assert len(disk.shard_paths(copied)) == 1 and count(copied, "ardea") == 2
     assert np.array_equal(before.bm25, after.bm25) and np.array_equal(before.holds, after.holds)
-
-
-@pytest.mark.parametrize("alone", [False, True])
-def test_words_of_a_segment_are_merged_and_answer_as_if_made_of_its_facts(copied: Path, alone: bool) -> None:
-    """`alone`: of one shard, which was merged of others before."""
-    draw(copied.parent / "more" / "Trips" / "heron3.jpg", 7)
-    index_gallery(copied, copied.parent / "more", shard_rows=2)
-    shards = disk.shard_paths(copied)[:2]
-    if alone:
-        compact(copied, 3, grace=0)
-        shards = disk.shard_paths(copied)[:1]
-    found = merged(shards, "")
-    assert found is not None
-    with closing(sqlite3.connect(":memory:")) as table:
-        table.deserialize(found.table)
-        table.execute("INSERT INTO words(words) VALUES ('integrity-check')")
-
-    compact(copied, grace=0)
-
-    (segment,) = disk.shard_paths(copied)
-    read, about = WordIndex(copied), postings.read_about(segment / disk.WORDS)
-    assert len(np.frombuffer(about["members"], "<i8")) // 2 == 3  # shards
-    answers = [read.matching(words) for words in QUESTIONS]
-    (segment / disk.WORDS).unlink()
-    complete(copied)
-    anew = [WordIndex(copied).matching(words) for words in QUESTIONS]
-    for one, other in zip(answers, anew, strict=True):
-        assert all(np.array_equal(ours, theirs) for ours, theirs in zip(one, other, strict=True))
-    assert len(anew[0].keys)
-
-
-@pytest.mark.parametrize("change", ["a copy", "other columns", "no table", "damage"])
-def test_words_that_cannot_be_merged_are_made_of_the_facts(copied: Path, change: str) -> None:
-    first, second = disk.shard_paths(copied)[:2]
-    if change == "a copy":  # the same numbers of rows
-        shutil.copy(first / disk.WORDS, second / disk.WORDS)
-    elif change == "other columns":
-        with closing(sqlite3.connect(second / disk.WORDS, isolation_level=None)) as table:
-            table.execute("UPDATE sources SET name = 'other'")
-    elif change == "no table":
-        (second / disk.WORDS).unlink()
-    else:
-        (second / disk.WORDS).write_bytes(b"no table")
-    before = [len(WordIndex(copied).matching(words).keys) for words in QUESTIONS[:1]]
-
-    compact(copied, grace=0)
-
-    assert [count(copied, QUESTIONS[0][0])] == before
-
-
-QUESTIONS = [["ardea"], ["garza", "near"], ["brandenburg", "trip"], ["heron", "jpg"], ["nothing"]]
 
 
 def test_rows_of_a_segment_have_reasons_while_the_shards_that_it_was_made_of_are_still_there(copied: Path) -> None:
