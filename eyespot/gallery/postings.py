@@ -87,7 +87,8 @@ class ShardWords(NamedTuple):
     def _rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         first, row = self.members.T
         member = np.searchsorted(first, numbers, side="right") - 1
-        return numbers + (row - first)[member]
+        rows: NDArray[np.int64] = numbers + (row - first)[member]
+        return rows
 
     def postings(self, connection: sqlite3.Connection, phrase: str) -> PostingList:
         """The rows that a phrase in FTS5's language finds."""
