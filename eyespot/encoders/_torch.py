@@ -120,7 +120,7 @@ class TorchEncoder(PictureEncoder, ABC):
 
     def check_texts(self) -> None:
         """Embed the last word of the tokenizer; `UsageError` where it and the text half are not of one model."""
-        try_last_word(self.space.encoder, own_words(self.tokenizer), partial(self.embedded, ["a photo"]))
+        try_last_word(self.space.encoder, vocabulary_of(self.tokenizer), partial(self.embedded, ["a photo"]))
 
     def heat(self, picture: Image, query: Vectors) -> Heat | None:
         """What each patch adds to the score of a query (dim,); None for a tower that is not a vision transformer."""
@@ -159,7 +159,7 @@ def sigmoid_floor(scale: float, bias: float) -> float | None:
     return float(floor) if 0 < floor < 1 else None
 
 
-def own_words(tokenizer: Any) -> dict[str, int]:
+def vocabulary_of(tokenizer: Any) -> dict[str, int]:
     """The words of a tokenizer with their numbers; those added later may have no row in the model that it is for."""
     words = getattr(tokenizer, "tokenizer", tokenizer)  # open_clip wraps one of transformers, or has its own
     if not hasattr(words, "get_vocab"):

@@ -16,7 +16,7 @@ import numpy as np
 from eyespot.encoders import _lora as lora
 from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
 from eyespot.encoders._pictures import PictureEncoder, in_batches, text_list, try_last_word
-from eyespot.encoders._torch import Device, own_words
+from eyespot.encoders._torch import Device, vocabulary_of
 from eyespot.encoders.hf import WEIGHTS, licence_of
 from eyespot.models import hub
 from eyespot.models.torch_models import half, model_of, on_device, processor_of
@@ -108,7 +108,7 @@ class MultimodalEncoder(PictureEncoder):
         with torch.inference_mode():
             try_last_word(
                 self.space.encoder,
-                own_words(self.processor.tokenizer),
+                vocabulary_of(self.processor.tokenizer),
                 lambda number: self._last(inputs | {"input_ids": inputs["input_ids"].clone().fill_(number)}),
             )
 

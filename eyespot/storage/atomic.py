@@ -169,10 +169,9 @@ def trouble(error: Exception, *, elsewhere: str = "choose another place", damage
         way_out = "make room and run the same line again; what is done is kept"
     elif number == errno.EROFS:
         way_out = f"its disk may only be read; {elsewhere}"
-    elif isinstance(error, PermissionError) and os.path.isfile(file := str(error.filename)):  # no other place helps
-        way_out = f"give yourself the right to {os.path.normpath(file)}"
     elif isinstance(error, PermissionError) or code.startswith(("SQLITE_READONLY", "SQLITE_PERM")):
-        way_out = f"give yourself the right to it, or {elsewhere}"
+        file = os.path.normpath(getattr(error, "filename", None) or "")
+        way_out = f"give yourself the right to {file if os.path.isfile(file) else f'it, or {elsewhere}'}"
     elif code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         way_out = "end the program that uses it, or run the same line again later"
     elif code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
