@@ -89,8 +89,8 @@ class EndpointJudge:
         while pairs:
             waiting = []
             for pair in pairs:
-                place = self.language_model.address
-                item = requests.of(text_digest(query_digest(pair.query), pair.image, self.name, place, self.prompt))
+                about = query_digest(pair.query), pair.image, self.name, self.language_model.address, self.prompt
+                item = requests.of(text_digest(*about))
                 try:
                     answer = self._answer(pair, item)
                 except Waiting:

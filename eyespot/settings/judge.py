@@ -69,10 +69,7 @@ class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
         "The prompt of the judge: a name or a TOML file.", metavar="NAME|FILE", usual="its own", **_JUDGE
     )
     batch: bool = setting(
-        "Send requests of a judge of OpenAI or Anthropic in batches: half the price, in a day.",
-        default=False,
-        panel=JUDGES,
-        web="people wait for what they see",
+        "Send requests of a judge of OpenAI or Anthropic in batches: half the price, in a day.", default=False, **_JUDGE
     )
     dry_run: bool = setting(
         "Only say what the judge would be sent, and its cost; in a search without one, what would be written.",
