@@ -38,8 +38,7 @@ class Resampling:
 USUAL = Resampling()
 
 
-@dataclass(frozen=True)
-class SignFlips:
+class SignFlips(NamedTuple):
     """The p of the paired randomisation test, and whether every assignment of signs was counted."""
 
     p: float

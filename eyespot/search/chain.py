@@ -20,8 +20,8 @@ from eyespot.types import Mask, Query, Run, Stage, UsageError, kind_text
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import AnyAdapter
-    from eyespot.search.collection import Collection
     from eyespot.search.embedding import KnownVectors
+    from eyespot.search.searchable import Searchable
     from eyespot.settings.search import RankingSettings
 
 
@@ -109,7 +109,7 @@ class RankingStages:
 
 
 def chain_of(
-    collection: Collection,
+    collection: Searchable,
     settings: RankingSettings,
     *,
     k: int,
@@ -152,7 +152,7 @@ def chain_of(
 
 
 def _ranking(
-    collection: Collection,
+    collection: Searchable,
     settings: RankingSettings,
     opened: dict[str, Any],
     *,
@@ -192,7 +192,7 @@ def _ranking(
     return RankingStages(before, first, tuple(after), opened["k"], least)
 
 
-def _adapted(collection: Collection, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:
+def _adapted(collection: Searchable, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:
     """The stage of an adapter, which searches, or re-ranks the first `depth` hits."""
     from eyespot.adapters.linear import Linear
     from eyespot.search.adapted import Adapted

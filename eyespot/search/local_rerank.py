@@ -16,7 +16,7 @@ from eyespot.search.rescored import falling, followed
 from eyespot.types import Extractor, EyespotError, LocalReranker, Note, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 PER_QUERY = 600
 
@@ -42,7 +42,7 @@ class LocalRerank:
         refuse_other_settings(self.described, self.extractor)
 
     @classmethod
-    def of(cls, collection: Collection, spec: str, depth: int = DEPTH) -> LocalRerank:
+    def of(cls, collection: Searchable, spec: str, depth: int = DEPTH) -> LocalRerank:
         """The stage for a collection, as `by_name` makes it."""
         return cls.by_name(collection.view, spec, depth)
 

@@ -161,7 +161,8 @@ def stems_of(names: Iterable[str]) -> Iterator[Any]:
 # -- looking up ---------------------------------------------------------------------------------------------
 
 
-class _Way(NamedTuple):
+@dataclass(frozen=True)
+class _Way:
     """What one way finds: the first row of each name, -1 for none, and which names have several; both (names,)."""
 
     name: str
