@@ -245,7 +245,7 @@ def test_a_preview_shows_its_photos_and_is_paid_for_once(
     assert len(preview["records"]) == photos and preview["spent"]["calls"] == paid > 0
     assert preview["spent"]["money"] is None  # at a price that nobody knows
     made = sum(map(len, whole["queries"].values())) if verb == "rmir" else whole["versions"]["v0"]["captions"]
-    assert "<h1>Preview of out</h1>" in (tmp_path / "out" / "preview.html").read_text() and made > 0
+    assert ">Preview of out<" in (tmp_path / "out" / "preview.html").read_text() and made > 0
     assert sum(step["calls"] for step in whole["steps"]) == len(server.seen)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +44,16 @@ def test_the_large_photo_says_why_unless_it_is_labelled_blind(browser: Any, team
         saved(page)
 
 
-def test_three_people_label_ten_queries_to_their_end_with_a_lost_network_each(browser: Any, team: Team) -> None:
+def test_three_people_label_three_queries_to_their_end_with_a_lost_network_each(browser: Any, team: Team) -> None:
     """Ten planted herons of 160: each finds them all; what was pressed offline is saved once online.
 
     One key a photo, and three steps more: `n` to begin, a click to the audit, `q` to the next query.
     """
-    people, ids = ("Gil", "Hana", "Ivo"), [f"three-{at}" for at in range(10)]
+    people, ids = ("Gil", "Hana", "Ivo"), [f"three-{at}" for at in range(3)]
     team.take_in(*((id, f"a heron, {id}") for id in ids), photos=160)
     planted = {photo.image for photo in team.store.candidates(ids[0])[:10]}
     team.take_in(*((f"{id}-next", f"another heron, {id}") for id in ids), photos=60)
-    for who, id in zip(cycle(people), ids, strict=False):
+    for who, id in zip(people, ids, strict=True):
         team.store.team.assign([id, f"{id}-next"], who, "Lea")
         with opened(browser, team.address, who, viewport={"width": 1100, "height": 800}) as page:
             page.goto("/annotate")
@@ -82,7 +81,6 @@ def test_three_people_label_ten_queries_to_their_end_with_a_lost_network_each(br
                 press(page, "q")
         marks = team.store.last_judgements(id, who)
         assert {image for image, one in marks.items() if mark_of(one) == "y"} == planted and len(marks) == TEAM_PHOTOS
-        team.store.team.unassign([id, f"{id}-next"], who)
     with opened(browser, team.address, people[0]) as page:
         page.goto(f"/?q=a heron, {ids[0]}")
         page.locator("#share summary").click()
