@@ -35,7 +35,7 @@ _UNSET = [datetime(year, 1, 1) for year in (1970, 1980, 2000)]
 _FILLED = ("taken", "latitude", "longitude", "camera")
 
 
-def misdated(taken: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+def misdated(taken: pa.ChunkedArray[Any]) -> Any:
     """Which of these dates, (rows,), are of a clock that nobody set, or of the future; null for no date."""
     import pyarrow.compute as pc
 

@@ -124,7 +124,7 @@ class CollectionEstimate(GroupedEstimate):
 
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
-        fields = {
+        fields: dict[str, Any] = {
             "groups": self.table,
             "pairs": self.pair_table,
             "advice": self.advice,
