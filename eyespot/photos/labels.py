@@ -23,6 +23,8 @@ MEASURED = frozenset(
     {"id", "live", "roots", "paths", "path", "size", "mtime", "width", "height", "format", "rank", "score"}
 )
 MAX_FIELD = 1 << 20  # characters
+MOST_COLUMNS = 1000  # of a list: each is one of every table of the gallery
+_TOO_WIDE = "has {:,} columns, more than 1,000; leave out those that nobody filters by"
 LABELS_LOST = "labels cannot be read: "  # how the reason of a file that gives no labels as a whole begins
 _HALF = "holds half a character (a lone surrogate) or a NUL"
 _BATCH = 4096  # rows of parquet
@@ -58,6 +60,8 @@ def label_row(row: dict[str, Any], column: str) -> Labels | str:
     file, facts = row.pop(column), _label_columns(row)
     if not isinstance(file, str) or not file.strip():
         return f"has an empty {column}"
+    if len(row) > MOST_COLUMNS:
+        return _TOO_WIDE.format(len(row))
     return Labels(file.strip(), facts) if "\0" not in file and _can_be_stored({column: file, **facts}) else _HALF
 
 
@@ -126,6 +130,9 @@ def _label_columns(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _file_column(names: list[str]) -> str | None:
+    """The column that names the picture; ValueError for a table of more columns than a gallery takes."""
+    if len(names) > MOST_COLUMNS:
+        raise ValueError(_TOO_WIDE.format(len(names)))
     lowered = [name.casefold() for name in names]
     return next((names[lowered.index(name)] for name in FILE_COLUMNS if name in lowered), None)
 

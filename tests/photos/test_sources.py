@@ -354,6 +354,22 @@ def test_a_list_that_unfolds_to_rows_without_end_is_refused(photos: Path) -> Non
     assert "2,000,000 rows" in problem
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_list_of_more_columns_than_a_gallery_takes_is_refused(photos: Path, kind: str) -> None:
+    row: dict[str, str | int] = {"file": "photo1.jpg", **{f"c{at}": at for at in range(1000)}}
+    place = photos / f"set.{kind}"
+    if kind == "csv":
+        place.write_text("\n".join([",".join(row), ",".join(map(str, row.values()))]))
+    elif kind == "jsonl":
+        place.write_text(json.dumps(row))
+    else:
+        pq.write_table(pa.table({name: [value] for name, value in row.items()}), place)
+
+    found = walk(place)
+
+    assert pictures(found) == [] and "1,001 columns" in next(iter(problems(found).values()))
+
+
 def test_parquet_that_only_names_pictures_is_a_list_of_them(photos: Path) -> None:
     pq.write_table(
         pa.table({"image": [{"bytes": None, "path": "photo1.jpg"}], "n": [1]}, IMAGES), photos / "set.parquet"
