@@ -290,7 +290,7 @@ class PlainLine:
 
     label: tuple[str, ...] = ()
     yes = no = judge = ()
-    dry_run = all_columns = why = json = paths = print0 = open = writes = moves = False
+    dry_run = all_columns = batch = why = json = paths = print0 = open = writes = moves = False
     teach = reads_words = pictures = True
 
     def __getattr__(self, name: str) -> Any:

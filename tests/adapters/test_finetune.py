@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,12 +162,12 @@ def test_a_picture_that_cannot_be_read_is_left_out_and_counted(hf: Any, tmp_path
 
     asking = FineTuneData(NAMES[:4], np.array([0, 1, 2, 4]), some, np.array([20, 21, -1, 22]))
 
-    found = finetune(hf, world()._replace(pictures=some), short(tmp_path / "out"))
+    found = finetune(hf, replace(world(), pictures=some), short(tmp_path / "out"))
     with_questions = finetune(hf, asking, short(tmp_path / "questions", epochs=1))
 
     assert (found.step, found.unread) == (6, 3)  # once an epoch
     assert (with_questions.step, with_questions.unread) == (1, 1)  # the picture that a question is asked with
-    gone = world()._replace(pictures=lambda rows: [None] * len(rows))
+    gone = replace(world(), pictures=lambda rows: [None] * len(rows))
     with raises(EyespotError):
         finetune(hf, gone, short(tmp_path / "gone"))
 

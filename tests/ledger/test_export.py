@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -53,7 +54,7 @@ ADA, BOB = "person:ada", "person:bob"
 
 
 def marked(one: JudgementRow, **more: object) -> JudgementRow:
-    return one._replace(judgement=one.judgement._replace(**more))  # type: ignore[arg-type]
+    return replace(one, judgement=one.judgement._replace(**more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

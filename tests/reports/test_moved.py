@@ -275,7 +275,7 @@ def test_captions_whose_picture_falls_back_in_a_larger_pool_are_shown_with_the_n
     group = examples_of(two)[-1]
 
     assert group.title == "The 5 nearest pictures in two pools" and queries(group) == ["far", "stays", "wrong"]
-    assert "of 3 captions of v0, 2 have" in group.about and "and 1 among those of v1" in group.about
+    assert "of 3 captions of v0, 2 find" in group.about and "and 1 among those of v1" in group.about
     strips = [[(side.name, [tile.image for tile in side.tiles]) for side in sides_of(one)] for one in group.sections]
     assert strips[0] == [("v0, 3 pictures", [*"abc"]), ("v1, 6 pictures", [*"xyzab"])]
     one_pool = replace(task, pool={image: {"version": "v0"} for image in versions})

@@ -270,7 +270,7 @@ def test_the_command_writes_files_that_give_the_answer_again_to_the_digit(tmp_pa
     rows = list(csv.DictReader((tmp_path / "out" / "groups.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["group"] for row in rows] == [row["group"] for row in told["groups"]]
     assert pq.read_table(tmp_path / "out" / "groups.parquet").to_pylist() == told["groups"]
-    assert [*told] == ["groups", "pairs", "advice", "methods", "missing", "design"]
+    assert [*told] == ["groups", "pairs", "advice", "methods", "codes", "misdated", "missing", "design"]
     assert [*rows[0]] == GROUP_COLUMNS and [*told["pairs"][0]] == PAIR_COLUMNS
     assert made.compare(*(told["pairs"][0][name] for name in ("first", "second"))) == made.pairs[0]
     assert made.plot().startswith("<svg") and len(made.table) == len(made.groups)
