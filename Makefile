@@ -36,8 +36,8 @@ fix: $(VENV)/.dev         ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster, kills
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow" $(TESTS)
+test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster, kills: of three, one waits at most times
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "long and not slow" $(TESTS)
 
 test-all: $(VENV)/.dev    ## every test with all its examples, and those that take minutes; hours
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --hypothesis-profile=thorough $(TESTS)

@@ -24,9 +24,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
 os.environ["XDG_STATE_HOME"] = HUB_CACHE.name  # a test is no search of whoever runs it
-# A shell starts its background jobs (`make test &`) with SIGINT ignored, which children inherit: no Ctrl-C ends them
+# A shell starts its background jobs (`make test &`) with SIGINT ignored, and nohup SIGHUP, which children inherit
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import torchvision_stub  # noqa: E402
 
