@@ -380,7 +380,7 @@ def _create_batch(endpoint: ServedModel, token: str, named: Mapping[str, Body]) 
 
 
 def _cost(endpoint: ServedModel, status: int, reply: Any) -> Spent:
-    """What a result of a batch cost; the reply is the reason, in words, where there is no answer."""
+    """What a result of a batch cost; without an answer the reply is the reason, in words."""
     if status != 200:
         return Spent(calls=1)
     usage, price = usage_of(reply), endpoint.price.in_batch if endpoint.price else None

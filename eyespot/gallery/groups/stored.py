@@ -139,7 +139,7 @@ class Groups:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._worth: dict[int, tuple[str, tuple[Any, ...]]] = {}  # the file of a row and its `merit`, once asked for
+        self._worth: dict[int, tuple[str, tuple[Any, ...]]] = {}  # the file of a row and its `merit`, once computed
 
     @cached_property
     def _videos(self) -> Numbers:
