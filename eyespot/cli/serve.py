@@ -76,11 +76,10 @@ def mcp(settings: McpSettings) -> None:
 
 def _listen(settings: ServerSettings, host: str, port: int, *, internal: str, fresh: str) -> None:
     """Serve until Ctrl-C. internal: the token of searches on this machine; fresh: one for people, if any was made."""
-    import uvicorn
     from threadpoolctl import threadpool_limits
 
     from eyespot import web
-    from eyespot.web.connections import server_config
+    from eyespot.web.connections import Server, server_config
 
     app = web.application(settings)
     adapters = app.state.eyespot.adapters.items()  # visitors see these beside their answers
@@ -100,7 +99,7 @@ def _listen(settings: ServerSettings, host: str, port: int, *, internal: str, fr
             noted(str(settings.gallery), number, internal) if reached else nullcontext(),
             threadpool_limits(1, user_api="blas"),
         ):
-            uvicorn.Server(server_config(app, settings.seconds)).run(sockets=[listener])
+            Server(server_config(app, settings.seconds)).run(sockets=[listener])
 
 
 def begin_gallery(place: Path) -> Path:

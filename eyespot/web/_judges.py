@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -196,7 +197,8 @@ class Jobs:
             job.ended.set()
 
     def close(self, seconds: float = 5.0) -> None:
-        """Ask no more; what is under way has a moment to be kept. Later than that it ends without a word."""
+        """Ask no more; what is under way has a moment to be kept, all rounds together. Later it ends without a word."""
         self._closing.set()
+        latest = time.monotonic() + seconds
         for job in list(self._jobs.values()):
-            job.ended.wait(seconds)
+            job.ended.wait(max(0.0, latest - time.monotonic()))

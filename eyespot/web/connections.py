@@ -9,7 +9,10 @@ the process may open.
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -21,12 +24,15 @@ from eyespot.web._problems import Problem, problem_json
 from eyespot.web._security import LARGEST_HEAD
 
 if TYPE_CHECKING:
+    import socket
+
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SLOWEST = 1 << 12  # bytes a second
 PACE = 4 << 20  # bytes a second that a download has at least, however many others are waiting
 RECHECK = 0.004  # seconds after which a download asks again whether somebody waits
+GRACEFUL = 5  # seconds that a request has after the end was asked for, and a thread after that
 MOST = 500  # connections at once; the usual limit of open files is 1,024
 
 
@@ -116,6 +122,22 @@ class DownloadsLast:
             self.waiting -= waits
 
 
+class Server(uvicorn.Server):
+    """uvicorn for a process of its own, which ends however slowly somebody reads and whatever threads still compute."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(GRACEFUL - 1, self._hang_up)  # later uvicorn logs a traceback for each
+        await super().shutdown(sockets)
+        # All that was acknowledged is on the disk
+        end = threading.Timer(GRACEFUL, os._exit, [128 + signal.SIGTERM])
+        end.daemon = True
+        end.start()
+
+    def _hang_up(self) -> None:
+        for one in [*self.server_state.connections]:
+            one.transport.abort()
+
+
 def server_config(app: FastAPI, seconds: float) -> uvicorn.Config:
     """The settings of uvicorn for `app`, which closes a connection whose head takes more than `seconds`."""
     return uvicorn.Config(
@@ -128,5 +150,5 @@ def server_config(app: FastAPI, seconds: float) -> uvicorn.Config:
         http=type("Connection", (Connection,), {"seconds": seconds}),
         h11_max_incomplete_event_size=LARGEST_HEAD,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=GRACEFUL,
     )

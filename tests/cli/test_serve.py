@@ -6,20 +6,27 @@ import asyncio
 import json
 import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPResponse
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from eyespot.cli.serve import begin_gallery, listening
+from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.types import Query
 from tests.cli.conftest import serving
-from tests.command import refuses
+from tests.command import environment, refuses
 from tests.lazy_import import requires
+from tests.worlds import copy_of_sample_gallery
+from tests.worlds.servers import HANG, Double
 
 pytestmark = requires("fastapi")  # the extra [web]
 
@@ -33,6 +40,57 @@ def test_it_answers_at_the_address_it_tells_and_ends_with_ctrl_c(sample_gallery:
         out, _ = process.communicate(timeout=60)
 
     assert (process.returncode, out) == (130, "")
+
+
+@pytest.mark.long
+def test_it_ends_while_judges_and_slow_clients_hold_it(tmp_path: Path) -> None:
+    """Twenty rounds wait for an endpoint that never answers; downloads are not read, and uploads do not end."""
+    gallery = copy_of_sample_gallery(tmp_path / "gallery")
+    with Double(then=HANG) as endpoint, ExitStack() as opened:
+        words = ("--rerank", "slow=openai:m", "--depth", 8, "--cache", tmp_path / "cache")
+        process, address = opened.enter_context(serving(gallery, *words, OPENAI_BASE_URL=endpoint.url))
+
+        def exchange(path: str, **body: object) -> Any:
+            data = json.dumps(body).encode() if body else None
+            request = urllib.request.Request(address + path, data, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+
+        for number in range(20):
+            found = exchange(f"v1/search?q=thing+{number}&limit=50")
+            exchange(f"v1/runs/{found['run']}/rerank", judge="slow")
+        for head in (f"GET /v1/runs/{found['run']}?format=originals&depth=50", "POST /v1/pictures") * 10:
+            client = opened.enter_context(connected(address))
+            client.sendall(f"{head} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf".encode())
+        exchange("v1/judgements", q="a heron", item=found["items"][0]["id"], verdict="yes")
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+
+    with closing(Judgements(gallery / "ledger.sqlite")) as ledger:
+        assert ledger.people(query_digest(Query.words("a heron")), None)
+    assert (process.returncode, errors) == (143, "") and endpoint.seen
+
+
+NEVER = """
+import signal, socket, sys, threading
+from eyespot.web.connections import Server, server_config
+from fastapi import FastAPI
+
+signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # as the command line has it
+app, began = FastAPI(), threading.Event()
+app.get("/")(lambda: (began.set(), threading.Event().wait()))
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    client = socket.create_connection(listener.getsockname())
+    client.sendall(b"GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+    threading.Thread(target=lambda: (began.wait(), signal.raise_signal(signal.SIGTERM)), daemon=True).start()
+    Server(server_config(app, 30)).run(sockets=[listener])
+"""
+
+
+@pytest.mark.long
+def test_it_ends_while_a_thread_computes_for_ever() -> None:
+    done = subprocess.run([sys.executable, "-c", NEVER], env=environment(), timeout=60)
+    assert done.returncode == 143
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.types import Query, UsageError
 from eyespot.web import Judging, Role, ServerSettings, application
 from eyespot.web._judges import Jobs
+from eyespot.web._state import AppState
 from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar, make_gallery
 from tests.wording import raises
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error
@@ -182,6 +183,21 @@ def test_who_stops_a_judge_can_let_it_go_on(tmp_path: Path, monkeypatch: pytest.
     assert 'action="/stop?q=a+goat&amp;rerank=dear"' in page and "0 of 30 photos" in page
     assert (stopped["state"], stopped["judged"]) == ("stopped", 24)
     assert (went_on["state"], went_on["judged"]) == ("done", 30), went_on
+
+
+def test_a_round_that_waits_for_its_turn_asks_nothing_after_the_end(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    double, answering = held_back()
+    with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
+        places = [f"/v1/runs/{search(client, f'a dog {number}')['run']}/rerank" for number in range(3)]
+        for place in places:
+            client.post(place, json={"judge": "dear"})
+        state: AppState = client.app.state.eyespot  # type: ignore[attr-defined]
+        state.jobs.close(seconds=0.0)
+        answering.set()
+        ends = [ended(client, place, "dear") for place in places]
+    assert sorted(end["judged"] for end in ends) == [0, 0, 10] and {end["state"] for end in ends} == {"stopped"}
 
 
 def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
