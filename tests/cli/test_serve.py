@@ -133,6 +133,7 @@ def test_what_cannot_be_served_is_refused(words: str, code: int, sample_gallery:
 
 
 HALF_A_HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+HALF_AN_UPLOAD = b"POST /v1/pictures HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\nhalf"
 
 
 def connected(address: str) -> socket.socket:
@@ -187,13 +188,14 @@ def impatient(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["stops", "drips", "second"])
-def test_a_half_sent_head_is_closed(impatient: str, way: str) -> None:
+@pytest.mark.parametrize("sent", [HALF_A_HEAD, HALF_AN_UPLOAD], ids=["head", "upload"])
+def test_what_is_half_sent_is_closed(impatient: str, sent: bytes, way: str) -> None:
     """Pytest's own time-out ends a wait in vain."""
     with connected(impatient) as client:
         if way == "second":
             client.sendall(HALF_A_HEAD + b"\r\n")
             assert client.recv(10_000).startswith(b"HTTP/1.1 ")  # 503 on a machine that takes a second
-        client.sendall(HALF_A_HEAD)
+        client.sendall(sent)
         client.settimeout(0.2 if way == "drips" else None)
         closed = False
         while not closed:
