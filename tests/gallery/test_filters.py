@@ -324,6 +324,25 @@ def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, ro
         assert mask([file], checked(spoken(tree), list(types))).tolist() == expected
 
 
+@pytest.mark.parametrize("column", ["number", "measure"])
+@pytest.mark.parametrize(
+    "expression", ["{0} > 10", "12.5 < {0} AND other = 0", "{0} BETWEEN 10.5 AND 11 AND NOT {0} > 15"]
+)
+def test_rows_that_statistics_rule_out_are_not_read(tmp_path: Path, column: str, expression: str) -> None:
+    """The bytes of the first group are damaged."""
+    values = np.arange(20)
+    contents = pa.table({column: values.astype("f8" if column == "measure" else "i8"), "other": np.zeros(20)})
+    pq.write_table(contents, file := tmp_path / "items.parquet", row_group_size=10, use_dictionary=False)
+    first, data = pq.read_metadata(file).row_group(0).column(0), bytearray(file.read_bytes())
+    at = first.data_page_offset
+    data[at : at + first.total_compressed_size] = bytes(first.total_compressed_size)
+    file.write_bytes(data)
+    columns = contents.column_names
+    assert mask([file], checked(expression.format(column), columns))[12:].any() == ("BETWEEN" not in expression)
+    with pytest.raises(EyespotError):
+        mask([file], checked(f"{column} = 5", columns))
+
+
 @pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=20), st.lists(st.text(max_size=6), min_size=1, max_size=5))

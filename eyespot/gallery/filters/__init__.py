@@ -42,12 +42,16 @@ _SCALARS = """
 """.split()  # noqa: SIM905
 
 
+_FLOATS = ("FLOAT", "DOUBLE")
+
+
 @dataclass(frozen=True)
 class Condition:
-    """A condition that was checked: SQL made by this package, and the columns it asks for."""
+    """A condition that was checked: SQL made by this package, the columns it asks for, and what has to hold of some."""
 
     sql: str
     columns: tuple[str, ...]
+    bounds: tuple[tuple[str, str], ...] = ()  # columns and SQL
 
 
 def checked(expression: str, columns: Sequence[str]) -> Condition:
@@ -116,7 +120,8 @@ def label(column: str, value: str) -> Condition:
 def all_of(*conditions: Condition) -> Condition:
     """Every one of these holds; without any, every picture passes."""
     columns = dict.fromkeys(column for condition in conditions for column in condition.columns)
-    return Condition(" AND ".join(f"({condition.sql})" for condition in conditions) or "true", tuple(columns))
+    bounds = tuple(bound for condition in conditions for bound in condition.bounds)
+    return Condition(" AND ".join(f"({condition.sql})" for condition in conditions) or "true", tuple(columns), bounds)
 
 
 def _moment(date: str) -> str:
@@ -189,13 +194,15 @@ def file_masks(
     numbered = {*_NUMBERS}.isdisjoint(map(str.casefold, kinds))
     with sealed(names) as connection:
         rows = _table(files, kinds, different=len({columns for _, columns in shapes}) > 1, numbered=numbered)
+        # Statistics say nothing of what is made of a column
+        bounds = [sql for column, sql in condition.bounds if column in sources and sources[column][0] in _FLOATS]
 
         def find() -> Mask:
             if not numbered:
                 sql = f"SELECT ({condition.sql}) IS TRUE AS hit FROM (SELECT {', '.join(columns) or '1'} FROM ({rows}))"
                 return np.asarray(connection.execute(sql, [names]).fetchnumpy()["hit"], np.bool_)
             # Numbers of rows that match, in batches: for all of them at once they would be sixteen times the flags
-            inner = f"SELECT {', '.join([*_NUMBERS, *columns])} FROM ({rows})"
+            inner = f"SELECT {', '.join([*_NUMBERS, *columns])} FROM ({rows}) WHERE {' AND '.join(['true', *bounds])}"
             sql = f"SELECT {', '.join(_NUMBERS)} FROM ({inner}) WHERE ({condition.sql})"
             hits: Mask = np.zeros(int(starts[-1]), np.bool_)
             for batch in connection.sql(sql, params=[names]).to_arrow_reader(_BATCH):
@@ -264,7 +271,7 @@ def _sources(kinds: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The columns that a filter may ask for: type, and the expression that reads it."""
     plain = {name: (kind, name_in_sql(name)) for name, kind in kinds.items() if kind.split("(")[0] in _SCALARS}
     for name, (kind, read) in plain.items():
-        if kind in ("FLOAT", "DOUBLE"):  # NaN is missing; DuckDB has it above all numbers, and statistics leave it out
+        if kind in _FLOATS:  # NaN is missing; DuckDB has it above all numbers, and statistics leave it out
             plain[name] = kind, f"CASE WHEN NOT isnan({read}) THEN {read} END"
     path = {"path": ("VARCHAR", '"paths"[1]')} if kinds.get("paths") == "VARCHAR[]" else {}
     shown = {name: source for name, source in plain.items() if name.casefold() not in (*_HIDDEN, *path)}

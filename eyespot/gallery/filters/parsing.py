@@ -66,8 +66,11 @@ _TYPES = frozenset(
 _MAY = "a filter is made of columns, values, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, + - * / % and CAST"
 
 
-def rewritten(expression: str, columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The condition as SQL made here, and the columns in it; UsageError in one sentence for what is not allowed."""
+def rewritten(expression: str, columns: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The condition as SQL made here, the columns in it, and its bounds: columns and SQL.
+
+    UsageError in one sentence for what is not allowed.
+    """
     if len(expression) > _LONGEST:
         raise UsageError(f"the filter has {len(expression)} characters; at most {_LONGEST} are allowed")
     if "\0" in expression or any("\ud800" <= letter <= "\udfff" for letter in expression):
@@ -83,7 +86,7 @@ def rewritten(expression: str, columns: Sequence[str]) -> tuple[str, tuple[str, 
                 "a filter is one condition, such as label = 'heron', without any other part of a SQL statement"
             )
         node: _Node = statements[0]["node"]["where_clause"]
-        return writer.write(node), tuple(writer.used)
+        return writer.write(node), tuple(writer.used), tuple(writer.bounds(node))
     except RecursionError:
         raise UsageError(_TOO_DEEP) from None
 
@@ -143,6 +146,17 @@ class _Writer:
         written: str = writes(node)
         self.depth -= 1
         return written
+
+    def bounds(self, node: _Node) -> Iterator[tuple[str, str]]:
+        """The comparisons of a column with values that all have to hold, each with its column."""
+        if node["type"] == "CONJUNCTION_AND":
+            for child in node["children"]:
+                yield from self.bounds(child)
+        elif node["type"] == "COMPARE_BETWEEN" or _COMPARISONS.get(node["type"], "I")[0] in "<>=":
+            parts = [part for name in ("left", "right", "input", "lower", "upper") if (part := node.get(name))]
+            columns = [part for part in parts if part["class"] == "COLUMN_REF"]
+            if len(columns) == 1 and {part["class"] for part in parts} == {"COLUMN_REF", "CONSTANT"}:
+                yield find_column(".".join(columns[0]["column_names"]), self.columns), self.write(node)
 
     def write_comparison(self, node: _Node) -> str:
         sign = _listed(_COMPARISONS, node["type"])
