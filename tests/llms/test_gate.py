@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import string
 import tracemalloc
 from contextlib import closing, suppress
 from pathlib import Path
@@ -22,7 +21,7 @@ from eyespot.models import web
 from eyespot.types import Query
 from tests.examples import examples
 from tests.worlds.judging import draw_colours, judge_of, pairs_of
-from tests.worlds.misbehaving import misbehaving
+from tests.worlds.misbehaving import misbehaving, planted, spelled
 from tests.worlds.servers import Double, Response, Seen
 
 CASES = 250
@@ -40,20 +39,6 @@ def test_an_answer_has_a_size_and_an_end(kind: str, monkeypatch: pytest.MonkeyPa
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
-
-
-def planted(dice: random.Random) -> tuple[str, str, list[str]]:
-    """An address and a key, and what of both is secret."""
-    letters = string.ascii_letters + string.digits + "-._~!$&'()*+,;=\"\\"
-    key, password, query = ("".join(dice.choices(letters, k=dice.randint(8, 40))) for _ in range(3))
-    quoted = "".join(one if one.isalnum() else f"%{ord(one):02X}" for one in password)
-    return f"http://ada:{quoted}@example.org/v1?token={query.replace('&', 'x').replace('+', 'y')}", key, [key, password]
-
-
-def spelled(secret: str, dice: random.Random) -> str:
-    """A secret as a server may write it into JSON."""
-    escaped = "".join(f"\\u{ord(one):04x}" if dice.random() < 0.3 else json.dumps(one)[1:-1] for one in secret)
-    return dice.choice([escaped, json.dumps(secret)[1:-1]])
 
 
 def test_no_secret_comes_back_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,15 @@ import base64
 import io
 import json
 import os
+import random
+import re
+import resource
 import socket
 import sqlite3
 import tarfile
 import threading
 import time
+import traceback
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
@@ -22,22 +26,29 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from eyespot import rooms
 from eyespot.formats.imports import camtrap_dp
 from eyespot.gallery import hdf5
 from eyespot.gallery.remote.stores import store_at
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names
+from eyespot.judges import ask
 from eyespot.ledger.clicks import Clicks
+from eyespot.ledger.judgements import Judgements
 from eyespot.models import repository, web
+from eyespot.models.downloads import download
 from eyespot.photos.labels import label_rows
 from eyespot.photos.tars import scan_tar
 from eyespot.pipelines.recipe import read_recipe
 from eyespot.storage.sqlite import DamagedLedger
 from eyespot.storage.text_files import LONGEST_LINE
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, Pair, Query
 from tests.command import run_eyespot
+from tests.examples import examples
 from tests.worlds import make_gallery
+from tests.worlds.misbehaving import MARK, Repeater, misbehaving, planted, spelled
 from tests.worlds.servers import Double, Response, Seen
 
 MOST_MEMORY, MOST_SECONDS = 200e6, 60  # above the base, of one file; seconds of processor time
@@ -196,9 +207,9 @@ def test_a_file_of_names_runs_no_code_of_others(code: str, tmp_path: Path) -> No
         table.executescript(code)
     names = NameIndex.of(tmp_path)
     assert names is not None
-    for ask in (lambda: names.taxa("heron"), lambda: names.files, lambda: add_names(tmp_path, tmp_path / "none.csv")):
+    for use in (lambda: names.taxa("heron"), lambda: names.files, lambda: add_names(tmp_path, tmp_path / "none.csv")):
         with bounded(), pytest.raises(EyespotError, match=r"which eyespot did not make.*give the names again"):
-            ask()
+            use()
 
 
 @pytest.mark.parametrize(
@@ -421,3 +432,63 @@ def test_no_key_that_a_gateway_repeats_stands_in_a_gallery_or_in_what_leaves_it(
     assert (tmp_path / "verdicts.jsonl").exists() and published.returncode == 0
     said += b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert not [secret for secret in PLANTED if secret in said]
+
+
+def texts_of(place: Path) -> str:
+    """What a file says; a table is unpacked."""
+    if place.suffix == ".parquet":
+        return str(pq.read_table(place).to_pylist())
+    return place.read_bytes().decode("utf-8", "replace")
+
+
+def repeat(dice: random.Random, hidden: list[str]) -> None:
+    """Have the host repeat one of these in every place that somebody reads, or else send without end or slowly."""
+    words = f"Yes, {spelled(dice.choice(hidden), dice)}"
+    chat = f'"choices": [{{"message": {{"content": "{words}"}}, "finish_reason": "stop"}}]'
+    claude = f'"content": [{{"type": "text", "text": "{words}"}}], "stop_reason": "end_turn"'
+    about = f'"error": {{"message": "{words}"}}, "model": "{words}", "data": [{{"id": "{words}"}}]'
+    Repeater.body = f"{{{about}, {chat}, {claude}}}"[: dice.choice((None, None, None, -9))].encode()
+    Repeater.status, Repeater.reason = dice.choice((200, 200, 400, 401, 403, 422)), dice.choice(("OK", *hidden))
+    Repeater.kind = dice.choice(("endless", "drip", "slow", "packed", "lying")) if dice.random() < 0.05 else "repeat"
+
+
+@pytest.mark.long
+def test_no_secret_of_a_thousand_answers_stands_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judges, encoders and hosts repeat credentials, spelled and placed at random, and none takes much memory."""
+    for name in ("PATIENCE", "START"):
+        monkeypatch.setattr(web, name, 0.05)
+    gallery, texts, verdicts = make_gallery(tmp_path, 3), list[str](), 0
+    photo, most = next((tmp_path / "photos").iterdir()), peak_memory() + MOST_MEMORY
+    with misbehaving(Repeater) as host, closing(Judgements(gallery / "ledger.sqlite")) as ledger:
+        for seed in range(examples(1000)):
+            dice = random.Random(seed)
+            url, key, hidden = planted(dice, host)
+            repeat(dice, hidden)
+            options = {"url": url, "key": key, "attempts": 1, "timeout": 2.0, "first_rest": 0.001}
+            try:
+                match dice.choice(("openai", "anthropic", "served", "read", "download")):
+                    case "read":
+                        web.read(url, 1 << 20, headers={"Authorization": f"Bearer {key}"})
+                    case "download":
+                        download(url, tmp_path.parent / "downloads")
+                    case "served":
+                        rooms.load("encoders", "served:tiny", **options)
+                    case vendor:
+                        judge = rooms.load("judges", f"{vendor}:tiny", **options)
+                        (found,) = ask(judge, [Pair(Query.words(f"case {seed}"), photo.stem, photo)], ledger)
+                        verdicts += found.verdict is not None
+                        texts.append(str(found))
+            except EyespotError:
+                texts.append(traceback.format_exc())
+    for name in ("verdicts.jsonl", "verdicts.parquet"):
+        assert run_eyespot("export", "judgements", "-g", gallery, "--to", tmp_path / name).returncode == 0
+    assert run_eyespot("publish", (tmp_path / "published").as_uri(), "-g", gallery).returncode == 0
+    texts += [texts_of(place) for place in tmp_path.rglob("*") if place.is_file()]
+    mark = re.compile("".join(rf"({one}|\\u{ord(one):04x})" for one in MARK))
+    assert verdicts and peak_memory() < most
+    assert not [text for text in texts if mark.search(text)]
+
+
+def peak_memory() -> float:
+    """The most bytes that this process has had so far."""
+    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
+import random
+import string
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -55,9 +59,8 @@ class Host(BaseHTTPRequestHandler):
             time.sleep(0.01)
 
     def packed(self) -> None:
-        bomb = gzip.compress(b" " * (1 << 26))
-        self.head(Content_Encoding="gzip", Content_Length=str(len(bomb)))
-        self.wfile.write(bomb)
+        self.head(Content_Encoding="gzip", Content_Length=str(len(bomb())))
+        self.wfile.write(bomb())
 
     def lying(self) -> None:
         self.head(Content_Length=str(1 << 40))
@@ -80,10 +83,50 @@ class Host(BaseHTTPRequestHandler):
         pass
 
 
+@cache
+def bomb() -> bytes:
+    """64 MB, packed."""
+    return gzip.compress(b" " * (1 << 26))
+
+
+class Repeater(Host):
+    """Answers every request in the way of the moment: `kind` is a method of a host, or repeats what it is given."""
+
+    kind, status, reason, body = "repeat", 200, "", b""
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        with suppress(OSError):
+            getattr(self, self.kind)()
+
+    def repeat(self) -> None:
+        self.head(self.status, self.reason)
+        self.wfile.write(self.body)
+
+
+MARK = "PLNTD"  # in each secret
+
+
+def planted(dice: random.Random, host: str = "example.org") -> tuple[str, str, list[str]]:
+    """An address and a key, and what of both is secret."""
+    letters = string.ascii_letters + string.digits + "-._~!$&'()*+,;=\"\\"
+    key, password, query = (
+        MARK.join("".join(dice.choices(letters, k=dice.randint(2, 20))) for _ in "ab") for _ in range(3)
+    )
+    quoted = "".join(one if one.isalnum() else f"%{ord(one):02X}" for one in password)
+    return f"http://ada:{quoted}@{host}/v1?token={query.replace('&', 'x').replace('+', 'y')}", key, [key, password]
+
+
+def spelled(secret: str, dice: random.Random) -> str:
+    """A secret as a server may write it into JSON."""
+    escaped = "".join(f"\\u{ord(one):04x}" if dice.random() < 0.3 else json.dumps(one)[1:-1] for one in secret)
+    return dice.choice([escaped, json.dumps(secret)[1:-1]])
+
+
 @contextmanager
-def misbehaving() -> Iterator[str]:
+def misbehaving(handler: type[Host] = Host) -> Iterator[str]:
     """Its name and port."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
