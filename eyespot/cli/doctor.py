@@ -41,6 +41,7 @@ def run(
     from eyespot.cli.judges import known
     from eyespot.extras import install_line
     from eyespot.gallery.integrity import faults
+    from eyespot.gallery.remote import address_of
     from eyespot.kernels import compiled
     from eyespot.storage.systems import usable_cores
 
@@ -65,7 +66,7 @@ def run(
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
     }
-    print_result(report, _lines(report, "" if gallery is None else f' -g "{gallery}"'), json)
+    print_result(report, _lines(report, "" if gallery is None else f' -g "{address_of(gallery) or gallery}"'), json)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
 

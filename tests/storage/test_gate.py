@@ -32,6 +32,8 @@ import pytest
 from eyespot import rooms
 from eyespot.formats.imports import camtrap_dp
 from eyespot.gallery import hdf5
+from eyespot.gallery.disk import FETCHED
+from eyespot.gallery.remote.fetching import fetch
 from eyespot.gallery.remote.stores import store_at
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names
 from eyespot.judges import ask
@@ -239,6 +241,7 @@ def test_a_published_file_gives_no_more_than_its_size(tmp_path: Path) -> None:
             store.range(name, 0, 1000)
 
 
+CONNECTED: list[socket.socket] = []  # to the bucket of this test
 HEAD = b'HTTP/1.1 200 OK\r\nETag: "x"\r\n'
 
 
@@ -246,6 +249,8 @@ def answer(kind: str, client: socket.socket) -> None:
     """What a bucket sends that is none: nothing, a byte at a time, or without end."""
     with client, suppress(OSError):
         asked = client.recv(1 << 16)
+        if kind == "closed":
+            return
         if kind != "silent" and asked.startswith(b"HEAD"):
             client.sendall(HEAD + b"Content-Length: 4000\r\n\r\n")
             return
@@ -265,12 +270,14 @@ def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     pytest.importorskip("s3fs")
     import fsspec
 
+    CONNECTED.clear()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             with suppress(OSError):
                 while True:
                     client, _ = server.accept()
+                    CONNECTED.append(client)
                     threading.Thread(target=answer, args=(request.param, client), daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()
@@ -293,6 +300,15 @@ def test_a_bucket_has_a_deadline_and_sends_no_more_than_it_should(
     for read in reads:
         with bounded(), suppress(EyespotError):
             assert len(read()) == 1000 and request.node.callspec.params["bucket"] == "endless"
+
+
+@pytest.mark.parametrize("bucket", ["closed"], indirect=True)
+def test_a_whole_copy_answers_at_once_where_its_bucket_does_not(bucket: str, tmp_path: Path) -> None:
+    """A bucket that breaks off is asked once, which is two connections, and not five times."""
+    notes: list[str] = []
+    (tmp_path / FETCHED).write_text(json.dumps({"url": bucket, "published": "digest", "files": {}}))
+    assert fetch(bucket, tmp_path, tell=notes.append) == tmp_path
+    assert len(notes) == 1 and len(CONNECTED) <= 2
 
 
 def test_chunks_that_are_not_there_fill_no_disk(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def fetch(
     copy = default if into is None else Path(into).expanduser()
     state = CopyState.of(copy)
     try:
-        found = store.read(MANIFEST)
+        found = store_at(url, patient=not state.is_whole(copy)).read(MANIFEST)
         if found is None:
             raise UsageError(f"no gallery is published at {store.shown}; do so with: eyespot publish {store.shown}")
     except (EyespotError, UsageError) as error:

@@ -47,15 +47,21 @@ def address_of(place: Path | str) -> str | None:
     return f"{protocol}:///{rest}" if protocol in HERE else f"{protocol}://{rest}"
 
 
-def store_at(url: str) -> Store:
-    """The files below an address; `UsageError` for one that fsspec does not know."""
+def store_at(url: str, *, patient: bool = True) -> Store:
+    """The files below an address; `UsageError` for one that fsspec does not know.
+
+    patient: S3 is tried several times, which takes ten seconds where nobody answers.
+    """
     url = url.rstrip("/")
+    once = {} if patient or url.partition(":")[0] not in S3 else {"config_kwargs": {"retries": {"max_attempts": 0}}}
     if url.partition(":")[0] in WEB:
         return Store(url, None, url)
     with rooms.needs("a gallery at an address"):
         import fsspec
     with _explain_errors(url):
-        fs, root = fsspec.core.url_to_fs(url)
+        fs, root = fsspec.core.url_to_fs(url, **once)
+        if once:
+            fs.retries = 1
     return Store(url, fs, root)
 
 
