@@ -180,7 +180,7 @@ class AnnotationStore(AnnotationTables):
             " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = wanted.number),"
             " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = wanted.number),"
             " (SELECT count(*) FROM group_marks WHERE query = wanted.id),"
-            " (SELECT total(at) FROM group_marks WHERE query = wanted.id),"  # a clock may go back
+            " (SELECT ifnull(max(at), 0) FROM group_marks WHERE query = wanted.id),"
             " grows, facts, text"
             " FROM annotated AS wanted WHERE id = ?",
             id,
