@@ -8,10 +8,4 @@ if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options as Options, Summary as Summary, index as index
     from eyespot.gallery.view import Gallery as Gallery, View as View
 else:  # so that type checkers refuse a name that is not there
-    __getattr__, __all__ = lazy(
-        __name__,
-        {
-            "indexing": "Options Summary index",
-            "view": "Gallery View",
-        },
-    )
+    __getattr__, __all__ = lazy(__name__, {"indexing": "Options Summary index", "view": "Gallery View"})

@@ -45,13 +45,10 @@ def whole(place: Path, way_out: str | Callable[[], str]) -> Iterator[Path]:
         raise
     except PermissionError as error:
         raise EyespotError(f"{place} may not be read; give yourself the right to read the gallery") from error
-    except OSError as error:
-        if error.errno not in (errno.EMFILE, errno.ENFILE):
-            raise Damaged(place, why(error), way_out if isinstance(way_out, str) else way_out()) from error
-        raise EyespotError(
-            f"{place} cannot be opened: too many files are open; raise the limit with ulimit -n"
-        ) from error
     except Exception as error:  # a cut file can end in nearly any of Python's own errors
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+            many = "too many files are open; raise the limit with ulimit -n"
+            raise EyespotError(f"{place} cannot be opened: {many}") from error
         raise Damaged(place, why(error), way_out if isinstance(way_out, str) else way_out()) from error
 
 

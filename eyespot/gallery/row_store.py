@@ -78,9 +78,7 @@ def open_ids(shard: Path) -> IdIndex | None:
 def take_rows(shard: Path, rows: Sequence[int]) -> list[dict[str, Any]]:
     """What is known of some rows of a shard, in their order; from the table itself where there is no such file."""
     batch = open_rows(shard)
-    if batch is None:
-        return items_table.read_rows(shard, rows).to_pylist()
-    return rows_in(batch, rows)
+    return items_table.read_rows(shard, rows).to_pylist() if batch is None else rows_in(batch, rows)
 
 
 def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:

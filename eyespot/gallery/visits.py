@@ -241,10 +241,7 @@ class RootComparison:
                 self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
                 self.sql.execute(_STALE_STATED if self.root.kind == FACTS else _STALE_LABELS, named)
                 self.relabelled = self.sql.execute(f"SELECT count(DISTINCT s.path) {_LABELLED}", named).fetchone()[0]
-                self.sql.execute(
-                    "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
-                    named,
-                )
+                self.sql.execute("DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)", named)
                 self.sql.execute(
                     "INSERT INTO labels SELECT s.* FROM relabelled JOIN seen_labels s USING(path) WHERE s.root = :n",
                     named,

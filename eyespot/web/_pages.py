@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache, partial
+from http.client import responses
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from eyespot.html import WORLD, environment, tidy
 from eyespot.storage.digests import text_digest
 from eyespot.types import EyespotError, NothingFound, UsageError
 from eyespot.web._items import known_words, ratio_class, thumbnail_address, title_of
-from eyespot.web._problems import NO_ROOM, Problem, faults_text, is_full, phrase, problem_json, wants_page
+from eyespot.web._problems import NO_ROOM, Problem, faults_text, is_full, problem_json, wants_page
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
 
@@ -92,7 +93,7 @@ def answer_of(request: Request, error: Exception) -> Response:
     if not wants_page(request.headers, request.url.path):
         return problem_json(problem)
     name = "problem_inside.html" if request.headers.get("hx-request") else "problem.html"
-    answer = page(request, name, problem.status, heading=phrase(problem.status), problem=problem)
+    answer = page(request, name, problem.status, heading=responses.get(problem.status, "Error"), problem=problem)
     answer.headers.update(problem.headers)
     return answer
 

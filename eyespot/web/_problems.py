@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from http import HTTPStatus
+from http.client import responses
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Response
@@ -59,17 +59,10 @@ def faults_text(faults: Iterable[Any]) -> str:
 
 def problem_json(problem: Problem) -> Response:
     """The problem for a program."""
-    body = {"type": "about:blank", "title": phrase(problem.status), "status": problem.status, "detail": problem.detail}
+    title = responses.get(problem.status, "Error")
+    body = {"type": "about:blank", "title": title, "status": problem.status, "detail": problem.detail}
     body["message"] = problem.detail  # the one member that clients of OpenAI's show
     return Response(json.dumps(body).encode(), problem.status, problem.headers, MEDIA)
-
-
-def phrase(status: int) -> str:
-    """The name of a status."""
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"
 
 
 def wants_page(headers: Mapping[str, str], path: str) -> bool:

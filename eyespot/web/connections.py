@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
+import socket
 import sys
 import threading
 import time
@@ -24,8 +24,6 @@ from eyespot.web._problems import Problem, problem_json
 from eyespot.web._security import LARGEST_HEAD
 
 if TYPE_CHECKING:
-    import socket
-
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -126,16 +124,12 @@ class Server(uvicorn.Server):
     """uvicorn for a process of its own, which ends however slowly somebody reads and whatever threads still compute."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().call_later(GRACEFUL - 1, self._hang_up)  # later uvicorn logs a traceback for each
-        await super().shutdown(sockets)
-        # All that was acknowledged is on the disk
-        end = threading.Timer(GRACEFUL, os._exit, [128 + signal.SIGTERM])
+        for one in self.server_state.connections:
+            asyncio.get_running_loop().call_later(GRACEFUL - 1, one.transport.abort)
+        await super().shutdown(sockets)  # logs a traceback for each who is left; then all is on the disk
+        end = threading.Timer(GRACEFUL, os._exit, [143])
         end.daemon = True
         end.start()
-
-    def _hang_up(self) -> None:
-        for one in [*self.server_state.connections]:
-            one.transport.abort()
 
 
 def server_config(app: FastAPI, seconds: float) -> uvicorn.Config:

@@ -12,15 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from eyespot.search.nearest import recall_of
 from eyespot.types import EyespotError, NothingFound
-from eyespot.web._items import (
-    cursor_of,
-    existing_row,
-    item_of,
-    items_by_id,
-    items_of,
-    read_cursor,
-    with_probability,
-)
+from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
 from eyespot.web._judging import PROMPT, judge_key_of, judge_of, verdicts_on
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -36,18 +37,16 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _HIDDEN = ("live", "roots")  # the gallery's own bookkeeping
+_FLOATS = ("FLOAT", "DOUBLE")
 _SCALARS = """
     BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT FLOAT DOUBLE DECIMAL VARCHAR
     DATE TIME TIMESTAMP TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS
 """.split()  # noqa: SIM905
 
 
-_FLOATS = ("FLOAT", "DOUBLE")
-
-
 @dataclass(frozen=True)
 class Condition:
-    """A condition that was checked: SQL made by this package, the columns it asks for, and what has to hold of some."""
+    """A condition that was checked: SQL made by this package, its columns, and what must hold of some by itself."""
 
     sql: str
     columns: tuple[str, ...]
@@ -126,10 +125,8 @@ def all_of(*conditions: Condition) -> Condition:
 
 def _moment(date: str) -> str:
     if re.fullmatch(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?)?)?", date):
-        try:
+        with suppress(ValueError):  # the form is right and the day does not exist
             return datetime.fromisoformat(date + "0000-01-01T00:00:00"[len(date) :]).isoformat(" ")
-        except ValueError:
-            pass  # the form is right and the day does not exist
     raise UsageError(
         f"{date!r} is not a date; write 2021, 2021-05, 2021-05-31 or 2021-05-31T18:02, in the camera's local time"
     )
@@ -194,7 +191,6 @@ def file_masks(
     numbered = {*_NUMBERS}.isdisjoint(map(str.casefold, kinds))
     with sealed(names) as connection:
         rows = _table(files, kinds, different=len({columns for _, columns in shapes}) > 1, numbered=numbered)
-        # Statistics say nothing of what is made of a column
         bounds = [sql for column, sql in condition.bounds if column in sources and sources[column][0] in _FLOATS]
 
         def find() -> Mask:

@@ -67,10 +67,7 @@ _MAY = "a filter is made of columns, values, comparisons, AND, OR, NOT, IN, BETW
 
 
 def rewritten(expression: str, columns: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The condition as SQL made here, the columns in it, and its bounds: columns and SQL.
-
-    UsageError in one sentence for what is not allowed.
-    """
+    """The condition as SQL made here, its columns, and its bounds (column, SQL); UsageError for what is not allowed."""
     if len(expression) > _LONGEST:
         raise UsageError(f"the filter has {len(expression)} characters; at most {_LONGEST} are allowed")
     if "\0" in expression or any("\ud800" <= letter <= "\udfff" for letter in expression):

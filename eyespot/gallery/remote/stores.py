@@ -48,10 +48,7 @@ def address_of(place: Path | str) -> str | None:
 
 
 def store_at(url: str, *, patient: bool = True) -> Store:
-    """The files below an address; `UsageError` for one that fsspec does not know.
-
-    patient: S3 is tried several times, which takes ten seconds where nobody answers.
-    """
+    """The files below an address, in S3 tried several times if `patient`; `UsageError` for one unknown to fsspec."""
     url = url.rstrip("/")
     once = {} if patient or url.partition(":")[0] not in S3 else {"config_kwargs": {"retries": {"max_attempts": 0}}}
     if url.partition(":")[0] in WEB:
@@ -162,7 +159,10 @@ class Store:
         from fsspec.asyn import sync
 
         with _explain_errors(self.url, name):
-            at, limit = self._at(self._plain(name)), self._limit(min(stop - start, PIECE))
+            # A device or a pipe may have no end, or no beginning
+            if self.folder is not None and not S_ISREG((self.folder / name).stat().st_mode):
+                raise EyespotError(f"{self.shown}/{name} is not a plain file; {mended(self.shown)}")
+            at, limit = self._at(name), self._limit(min(stop - start, PIECE))
             if stop <= start:
                 return b""
             if self.compares:
@@ -182,12 +182,6 @@ class Store:
     def _limit(self, size: int = 0) -> dict[str, float]:
         """The seconds that so many bytes may take, where fsspec waits for them."""
         return {"timeout": web.START + size / web.SLOWEST} if self.fs.async_impl else {}
-
-    def _plain(self, name: str) -> str:
-        """The name, of a folder if it is a file: a device or a pipe may have no end, or no beginning."""
-        if self.folder is not None and not S_ISREG((self.folder / name).stat().st_mode):
-            raise EyespotError(f"{self.shown}/{name} is not a plain file; {mended(self.shown)}")
-        return name
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -74,8 +74,7 @@ class ListChange(Photos):
 
 @router.get("")
 def lists(
-    state: State,
-    part: Annotated[Name, Query(description="Only those with this in name or words.")] = None,
+    state: State, part: Annotated[Name, Query(description="Only those with this in name or words.")] = None
 ) -> Response:
     """All lists, the latest first."""
     found = state.ledger.readable.lists.all(part or "")

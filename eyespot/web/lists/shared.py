@@ -92,12 +92,7 @@ def shared_zip(request: Request, state: State, token: Token) -> Response:
     items, _, _ = stretch_of(state, one.id, 0, MOST)
     names = (PurePath(file_of(item["path"] or "")).name for item in items)
     photos = [{"id": item["id"], "path": name} | _facts(item, terms) for item, name in zip(items, names, strict=True)]
-    how: dict[str, Any] = {
-        "kind": "zip",
-        "name": file_name(one.name),
-        "heading": one.name,
-        "head": request.headers,
-    }
+    how: dict[str, Any] = {"kind": "zip", "name": file_name(one.name), "heading": one.name, "head": request.headers}
     return photos_response(state, state.snapshots.current(), photos, NOBODY, **how)
 
 
