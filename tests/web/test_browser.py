@@ -52,7 +52,7 @@ def test_words_are_typed_and_photos_come_without_an_end(page: Any) -> None:
     assert page.get_by_text("by pictures and labels").first.is_visible()
 
 
-@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, PHONE])
+@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, {"width": 1600, "height": 1000}, PHONE])
 def test_the_first_page_with_real_photos_weighs_less_than_600_kb(
     browser: Any, tmp_path: Path, size: dict[str, int]
 ) -> None:
