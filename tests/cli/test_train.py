@@ -265,7 +265,7 @@ def test_files_that_make_no_pairs_are_told_and_the_code_is_3(tmp_path: Path) -> 
     ran = done("build", "pairs", "coco", *files, "--images", tmp_path, "--out", tmp_path / "out", code=3)
 
     assert "bad.json: is not COCO JSON" in ran.stderr
-    assert ran.stdout.splitlines()[0] == "1 files (0 before)  1 rows of pictures.parquet  1 rows of captions.parquet"
+    assert ran.stdout.splitlines()[0] == "1 file (0 before)  1 row of pictures.parquet  1 row of captions.parquet"
 
 
 def test_a_linear_adapter_of_the_same_pairs(pairs: Path, tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def shares(page: Any) -> list[float]:
 def test_a_judge_looks_once_its_cost_was_seen(browser: Any, judging_place: str) -> None:
     with opened(browser, judging_place) as page:
         page.goto("/?q=red+stripes")
-        page.get_by_text("Re-rank", exact=True).click()
+        page.get_by_text("Sort with a model", exact=True).click()
         page.get_by_text("0 of the first 10").wait_for()
         page.get_by_role("button", name="Sort with it").click()
         page.get_by_text("10 of the first 10").wait_for()

@@ -59,7 +59,9 @@ def unzipped(answer: Any) -> dict[str, bytes]:
 
 
 def test_originals_with_a_yes_come_whole_under_safe_names(here: TestClient, run: str, world: ServerSettings) -> None:
-    files = unzipped(here.get(f"/v1/runs/{run}", params={"format": "originals", "verdict": "yes"}))
+    answer = here.get(f"/v1/runs/{run}", params={"format": "originals", "verdict": "yes"})
+    files = unzipped(answer)
+    assert answer.headers["content-disposition"].endswith('-originals.zip"')  # beside the zip of small pictures
     photos = {name: data for name, data in files.items() if name.startswith("photos/")}
     on_disk = {file.read_bytes() for file in (world.gallery.parent / "photos").iterdir()}
 
