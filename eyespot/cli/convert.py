@@ -130,7 +130,8 @@ def fuse(
     counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
     learning = {"measure": measure, "value": value, "alone": alone} if learn else None
     used = ", ".join(f"{weight:g}" for weight in fused.header["weights"])
-    how = f"{len(fused):,} queries, {len(fused.codes):,} hits, by {fused.header['fused']} with weights {used}"
+    how = f"{quantity(len(fused), 'query')}, {quantity(len(fused.codes), 'hit')}"
+    how = f"{how}, by {fused.header['fused']} with weights {used}"
     lines = [f"{escaped(str(out))}: {how}"]
     if learn:
         each = ", ".join(f"{one:.4f}" for one in alone)

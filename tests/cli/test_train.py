@@ -351,7 +351,7 @@ def test_pairs_that_are_held_out_are_not_trained_on(forty: Path, tmp_path: Path)
         np.save(tmp_path / name, array[:10].astype(np.float16))
     ran = done("train", "quari", forty, "--out", tmp_path / "out", *TINY, "--held-out", tmp_path, "--dry-run")
 
-    assert "30 pairs, 10 held out" in ran.stderr and "10 pairs share an image or a text" in ran.stderr
+    assert "30 pairs, 10 held out" in ran.stderr and "10 pairs with an image or a text" in ran.stderr
     with raises(UsageError):
         read_pairs(forty).without(read_pairs(forty))
 

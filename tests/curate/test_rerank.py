@@ -98,7 +98,7 @@ def test_ties_at_the_cut_short_lists_missing_judgements_and_nothing_but_relevant
     limits = settings_of(depth=1, judged_only=True)
 
     for made, counts in (
-        (select(tied, judged, settings_of(depth=2)), ["1 of 1 query"]),
+        (select(tied, judged, settings_of(depth=2)), ["1 of 1 queries"]),
         (select(RUN, without_columns(), LIMITS), ["1 of 2 queries", "1 of 4 candidates"]),
         (select(RUN, without_columns(Qrels({"2": {"a": 1}})), limits), [""]),
     ):
