@@ -342,6 +342,7 @@ def test_a_link_behind_a_password_opens_with_a_map(browser: Any, page: Any, serv
     page.goto(made["page"])
     page.locator("summary", has_text="Link").click()
     page.get_by_label("where they were taken").check()
+    page.get_by_label("a download").check()
     page.get_by_label("Password").fill("secret")
     page.get_by_role("button", name="Make a link").click()
     link = page.get_by_label("The link").input_value()
@@ -350,6 +351,8 @@ def test_a_link_behind_a_password_opens_with_a_map(browser: Any, page: Any, serv
         colleague.get_by_label("Password").fill("secret")
         colleague.get_by_role("button", name="Open").click()
         expect(colleague.locator(".tile")).to_have_count(6)
+        beside = [colleague.get_by_text(name).bounding_box()["y"] for name in ("Download (zip)", "When and where")]
+        assert abs(beside[0] - beside[1]) < 3
         colleague.get_by_text("When and where").click()
         expect(colleague.locator(".names-of-land").first).to_contain_text("Switzerland")
 
