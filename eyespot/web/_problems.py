@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from http import HTTPStatus
+from http.client import responses
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Response
@@ -68,10 +68,7 @@ def problem_json(problem: Problem) -> Response:
 
 def phrase(status: int) -> str:
     """The name of a status."""
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"
+    return responses.get(status, "Error")
 
 
 def wants_page(headers: Mapping[str, str], path: str) -> bool:

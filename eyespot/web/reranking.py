@@ -107,9 +107,8 @@ def _rounds(plain: RankedResult, judges: Judges, allowed: AllowedJudge, stage: J
             judge_result = stage.ask([query], run, ranks)
         if judge_result.stopped:
             calls, money = judges.budget.calls, judges.budget.money
-            limits = [f"{quantity(calls or 0, 'call')}"] * (calls is not None) + (
-                [] if money is None else [f"${money:g}"]
-            )
+            limits = [] if calls is None else [quantity(calls, "call")]
+            limits += [] if money is None else [f"${money:g}"]
             spent = f"the budget of {' or '.join(limits)} is spent; the owner can start the server with a larger one"
             yield Note(BUDGET_SPENT, spent)
         yield from (Note(NO_VERDICT, failure) for failure in judge_result.failures)

@@ -23,7 +23,6 @@ from eyespot.llms.settings import unpriced
 from eyespot.pipelines import Provenance, Recipe, Spent, Step, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.outcomes import line_of
-from eyespot.types import quantity
 
 INSTEAD = {"temperature": "model's own was used", "response_format": "the form was asked for in words alone"}
 UNPRICED = "no price"
@@ -65,7 +64,7 @@ def licence_check(licences: Sequence[str | None]) -> QualityCheck:
         count = sum(re.search(words, licence) is not None for licence in named)
         parts += [f"{count:,} are {what}"] if count else []
     level: Level = "green" if len(named) == len(licences) else "amber"
-    counts = "; ".join([f"{len(named):,} of {quantity(len(licences), 'photo')} have a licence", *parts])
+    counts = "; ".join([f"{len(named):,} of {len(licences):,} photos have a licence", *parts])
     return QualityCheck("Licences", level, f"{counts}{rest}.")
 
 
@@ -166,8 +165,8 @@ class Card:
     def standing(self) -> str:
         """How many records there are, and how many questions of the datasheet nobody answered."""
         unanswered = sum(not one.answer for one in self.datasheet)
-        rest = f"{unanswered} of the datasheet's {quantity(len(self.datasheet), 'question')} are open"
-        return f"{quantity(self.records, 'record')}; {rest if unanswered else 'the datasheet is complete'}."
+        rest = f"{unanswered} of the datasheet's {len(self.datasheet)} questions are open"
+        return f"{self.records:,} records; {rest if unanswered else 'the datasheet is complete'}."
 
     @property
     def verdict(self) -> str:
