@@ -72,7 +72,7 @@ def index(
     from eyespot.gallery import disk
     from eyespot.gallery.indexing import index
     from eyespot.photos.sources import roots_of
-    from eyespot.types import UsageError, refusing
+    from eyespot.types import UsageError, quantity, refusing
 
     with refusing("photos are a folder, or a list of them", photos):
         folders = [photos] if isinstance(photos, str | Path) else list(photos)
@@ -82,8 +82,8 @@ def index(
     place, waiting = Path(gallery).expanduser(), list[str]()
     encoders = chosen(encoder, disk.growing_encoders(place), waiting.append)
     summary, name = index(place, places, encoders), encoders[0].space.encoder
-    failed = [f"{len(summary.failures):,} files cannot be read"] if summary.failures else []
-    counts = f"{summary.pictures:,} pictures in {place}, {summary.embedded:,} of them new to {name}"
+    failed = [f"{quantity(len(summary.failures), 'file')} cannot be read"] if summary.failures else []
+    counts = f"{quantity(summary.pictures, 'picture')} in {place}, {summary.embedded:,} of them new to {name}"
     print("; ".join([counts, *failed, *waiting]))  # noqa: T201 - a person or a notebook reads it
     return open(place, None if encoder in (None, "auto") else name)
 

@@ -77,7 +77,7 @@ WORKS = {
         print(eyespot.load_index([[1.0, 0.0], [0.0, 1.0]]).search(np.eye(2, dtype="f4"), 1).rows.tolist())
         print(eyespot.Qrels({"q": {"a": 1.0, "b": 0.4}}).relevant("q"), eyespot.Run({"q": {"a": 0.5, "b": 0.6}}))
         """,
-        "5 (3, 512) ccd2b4202e0af11b23e1e3bc8bbbc8f1\n[[0], [1]]\n{'a'} <Run of 1 queries and 2 images; q: b, a, …>",
+        "5 (3, 512) ccd2b4202e0af11b23e1e3bc8bbbc8f1\n[[0], [1]]\n{'a'} <Run of 1 query and 2 images; q: b, a, …>",
     ),
     "evaluate dicts, by a function and a measure of one's own": (
         """
@@ -116,7 +116,7 @@ WORKS = {
         run = eyespot.Chain(Nearest.of(collection, k=20), turned, TopK(3))([eyespot.Query.words("a windmill", id="w")])
         print(len(run["w"]), run)
         """,
-        "3 <Run of 1 queries and 3 images; w: ",
+        "3 <Run of 1 query and 3 images; w: ",
     ),
     "save and read": (
         """
@@ -137,7 +137,7 @@ WORKS = {
         "<collection gallery: 208 pictures, 512 numbers each by starter, searched by exact>\n"
         "<gallery gallery: 208 pictures, vectors of starter>\n"
         "<encoder starter: 512 numbers a vector, on cpu, licence Apache-2.0 (networks), WordNet-3.0 (words)>\n"
-        "1 hits for 'a windmill' by starter\nrank   score  title ",
+        "1 hit for 'a windmill' by starter\nrank   score  title ",
     ),
 }  # fmt: skip
 SAYS = {

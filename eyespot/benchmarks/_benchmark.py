@@ -15,7 +15,7 @@ from eyespot.runs.judged import JudgedQueries
 from eyespot.search.matching import ListedRows, listed_rows, stems_of
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.text_files import holds_something
-from eyespot.types import Note, Run, UsageError
+from eyespot.types import Note, Run, UsageError, quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class ImageList:
 
     def sentence(self, found: ListedRows) -> str:
         """How many of its images a gallery lacks."""
-        lacking = f"{found.total - found.there:,} of {found.total:,} images of {self.title}"
+        lacking = f"{found.total - found.there:,} of {quantity(found.total, 'image')} of {self.title}"
         return f"{lacking} are not in the gallery (such as {found.lacking!r})"
 
     def outside(self, images: Iterable[str]) -> int:

@@ -283,7 +283,7 @@ class Jury:
         result = scored(task, run, second, pool)
         result.run.header |= self.stage.header(judged)
         unasked = len(ranked) - len(judged.judgements)
-        silent = [f"{unasked} queries ask with a picture that is not here; their hits were not judged"] * bool(unasked)
+        silent = [f"queries whose picture is not here, so that their hits were not judged: {unasked}"] * bool(unasked)
         judge_notes = [f"{self.stage.judge.name}: {judged.stats}", *silent, *self.stage.notes(run, judged)]
         # The judge's own notes count the hits without a score, with the reason
         return replace(result, notes=[*without_code(list(result.notes), UNSCORED), *judge_notes])

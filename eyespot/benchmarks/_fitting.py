@@ -12,7 +12,7 @@ import numpy as np
 from eyespot.benchmarks._benchmark import Task
 from eyespot.runs import read_run
 from eyespot.search.rescored import below
-from eyespot.types import NothingFound, RankedImage, Run, UsageError
+from eyespot.types import NothingFound, RankedImage, Run, UsageError, quantity
 
 
 def runs_of(tasks: Sequence[Task], given: Sequence[str], format: str | None = None) -> dict[str, Run]:
@@ -137,7 +137,7 @@ def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
         if not inside.any():
             raise NothingFound(_strange(task, "pool", ours.images.tolist(), list(task.pool)))
         count = int((~inside).sum())
-        outside = [f"{count} hits are not in the benchmark's pool; they count as not relevant"] if count else []
+        outside = [f"not relevant, for the benchmark's pool lacks them: {quantity(count, 'hit')}"] if count else []
     return ours, outside
 
 
@@ -171,8 +171,8 @@ def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
             made[query], absent = [*survivors, *rest], absent + len(rest)
     if not made:
         raise NothingFound(_strange(task, "candidates", run.images.tolist(), candidates.images.tolist()))
-    notes = [f"{strange} hits that are not candidates of their query were left out"] if strange else []
-    notes += [f"{absent} candidates that the run does not rank go last, as equals"] if absent else []
+    notes = [f"left out: {quantity(strange, 'hit')} beside the candidates of the query"] if strange else []
+    notes += [f"last, as equals: {quantity(absent, 'candidate')} that the run does not rank"] if absent else []
     return run.reranked(made), notes
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from eyespot.benchmarks._benchmark import Printed
 from eyespot.benchmarks._evaluating import Evaluation, Result
-from eyespot.types import Note
+from eyespot.types import Note, quantity
 
 CLOSE = 0.02  # of the images: some cannot be fetched any more, or are one file under several names
 
@@ -72,7 +72,7 @@ def _differences(evaluation: Evaluation, result: Result, row: Printed, about: li
         yield Note("split", text)
         return
     if lacking := len(result.scores.missing):
-        yield Note("queries", f"{lacking:,} of {len(result.task.judged.qrels):,} queries without a ranking")
+        yield Note("queries", f"{lacking:,} of {quantity(len(result.task.judged.qrels), 'query')} without a ranking")
     official = evaluation.benchmark.official.get((split, result.task.name))
     if official is None:
         return
@@ -134,7 +134,7 @@ def reasons_of(
 
 def grounds_of(result: Result, rows: Sequence[Printed], official: bool) -> list[Note]:
     """In what a result is known to agree with these rows: queries, images, ties and cut; and how pictures were seen."""
-    queries = f"{len(result.scores.queries):,} queries"
+    queries = f"{quantity(len(result.scores.queries), 'query')}"
     if result.task.verified:
         queries += f" (SHA-256 of {', '.join(result.task.verified)})"
     elif official:

@@ -35,7 +35,7 @@ from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
 from eyespot.search.query_rewriting import Reworded
 from eyespot.search.rescored import Rescored
 from eyespot.settings.search import RankingSettings
-from eyespot.types import IdColumn, Index, NothingFound, Query, RankedImage, Run, UsageError, Vectors
+from eyespot.types import IdColumn, Index, NothingFound, Query, RankedImage, Run, UsageError, Vectors, quantity
 
 DEPTH, LEAST = 1000, 100
 Rank: TypeAlias = Callable[[list[str], Vectors], Run]  # queries by their vectors (queries, dim) to their rankings
@@ -155,7 +155,7 @@ class GallerySearcher:
         made.notes = [*run.notes, *ranked.notes]
         if without:
             made.notes.append(
-                f"{without} of the first {depth} hits are not in the gallery; they go behind those that are"
+                f"{without} of the first {quantity(depth, 'hit')} are not in the gallery; they go behind those that are"
             )
         return made
 
@@ -257,7 +257,7 @@ class GallerySearcher:
         lacking = [name for name in matching.unmatched if name in needed]
         if not lacking:
             return doubted
-        message = f"{len(lacking)} of {len(needed)} images of the benchmark are not in the gallery"
+        message = f"{len(lacking)} of {quantity(len(needed), 'image')} of the benchmark are not in the gallery"
         message += f" (such as {lacking[0]!r})"
         if not self.allow_missing:
             raise UsageError(
@@ -275,7 +275,7 @@ class GallerySearcher:
         if not lost:
             return there, [*cut]
         where = f"neither in the gallery nor in {self.data} (such as that of {lost[0]!r})"
-        message = f"the pictures of {len(lost)} of {len(found)} queries are {where}"
+        message = f"the pictures of {len(lost)} of {quantity(len(found), 'query')} are {where}"
         if not self.allow_missing or not there:
             raise UsageError(f"{message}; add them, or go on without such queries with --allow-missing")
         return there, [f"{message}; these queries are not asked", *cut]

@@ -21,7 +21,7 @@ from eyespot.cli.console import (
 )
 from eyespot.cli.settings import json_option
 from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.curate.recos.pipeline import RecosPipeline
@@ -128,7 +128,7 @@ def _tell_preview(work: Path, settings: RecipeSettings, json: bool) -> None:
     page = work.parent / "preview.html"
     _tell_transcripts(work, first_prompted(work)[: settings.preview], page, json, spent=spent)
     cost = "an unknown price" if spent["money"] is None else f"${spent['money']:.2f}"
-    warn(f"{spent['calls']:,} calls and {cost} so far count against the budget; a run in this folder asks none again")
+    warn(f"{quantity(spent['calls'], 'call')} and {cost} so far count against the budget; a run here repeats none")
     print_summary(f"the page is {page}")
 
 
@@ -171,16 +171,16 @@ def _tell_planned(pipe: RmirPipeline | RecosPipeline, options: RunOptions, json:
     lines, planned = [], plan(pipe.steps, pipe.work, options)
     for step in planned:
         if step.finished:
-            outlook = f"finished, {step.records:,} records"
+            outlook = f"finished, {quantity(step.records or 0, 'record')}"
         elif not step.records:
             outlook = "to run on records that are not known yet"
         else:
             spent = step.spent
             likely = f"likely {spent.dollars}" if spent.money else "free"
             likely = f"no price is known for {', '.join(step.unpriced)}" if step.unpriced else likely
-            likely += f", {step.waiting:,} requests at work in batches" if step.waiting else ""
-            price = f"; at most {spent.calls:,} calls, {likely}" if spent.calls else ""
-            outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
+            likely += f", {quantity(step.waiting, 'request')} at work in batches" if step.waiting else ""
+            price = f"; at most {quantity(spent.calls, 'call')}, {likely}" if spent.calls else ""
+            outlook = f"to run on at most {quantity(step.records, 'record')}, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
     costs = [{**step.spent._asdict()} | ({"money": None} if step.unpriced else {}) for step in planned]
     steps = [{**step._asdict(), "spent": cost} for step, cost in zip(planned, costs, strict=True)]
@@ -207,7 +207,7 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
         lines.append(f"{result.step.name:<16} {line}")
     print_result({"steps": steps, **more}, lines, json)
     if failed := sum(result.counts.failed for result in done):
-        warn(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
+        warn(f"{quantity(failed, 'record')} failed; what was dropped says why, --retry-failed tries them again")
     exit_if_failed(failed)
 
 

@@ -14,7 +14,7 @@ from eyespot.cli.settings import gallery_here
 from eyespot.search.parts import judge_options, judge_stage, ledger_of, rewriter
 from eyespot.settings import DEPTH
 from eyespot.settings.judge import OF_A_JUDGE
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, GallerySearcher, Jury, Result, Task
@@ -99,7 +99,7 @@ class EvalInputs:
         from eyespot.search.query_rewriting import Reworded
 
         if isinstance(reword := searcher.reword, Reworded):
-            warn(f"{reword.worded} of {reword.queries} queries have further wordings by {options.expand}")
+            warn(f"{reword.worded} of {quantity(reword.queries, 'query')} have further wordings by {options.expand}")
         return made, searcher
 
     def searcher(self) -> GallerySearcher:
@@ -170,7 +170,7 @@ class EvalInputs:
                 task = found.tasks(data, options.blend_from, options.ids)[0]
                 runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: searcher(task)}
                 jury = jury.learned(task, runs[task.name])
-                queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"
+                queries = f"{quantity(len(task.judged.qrels), 'query')} of {options.blend_from}"
                 warn(f"the judge counts {jury.stage.blend:g}, learned on the {queries} by {task.measures[0]}")
             yield jury
 

@@ -17,7 +17,7 @@ from eyespot.cli.settings import gallery_here, json_option
 from eyespot.search.parts import condition_of, filter_notes
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
 from eyespot.settings.search import FilterSettings
-from eyespot.types import NothingFound, Qrels, UsageError
+from eyespot.types import NothingFound, Qrels, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.gallery.view import View
@@ -98,16 +98,16 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
     if done.left_out:
         warn(f"left out: {', '.join(done.left_out)} (where and whose; --all-columns writes them)")
     if view.pending:
-        warn(f"{view.pending} rows have no {view.space.encoder} vectors and are not in it")
+        warn(f"left out: {quantity(view.pending, 'row')} without {view.space.encoder} vectors")
     if done.converted:
-        warn(f"{done.converted} pictures of formats that few programs read are JPEG now")
+        warn(f"JPEG now: {quantity(done.converted, 'picture')} of formats that few programs read")
     warn_all(done.notes)
     lost = [f"not exported: {failure.path or failure.id} ({failure.reason})" for failure in done.failed]
     warn_first(lost, lambda count: f"and {count} more; --json lists them all")
     failed = [vars(failure) for failure in done.failed]
     payload = {"rows": done.rows, "left_out": done.left_out, "converted": done.converted, "failed": failed}
     print_result({"out": str(out), **payload}, (), json)
-    print_summary(f"{done.rows} pictures written to {out}")
+    print_summary(f"{quantity(done.rows, 'picture')} written to {out}")
     exit_if_failed(done.failed)
 
 

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from eyespot.cli.console import SHOWN, escaped, warn, warn_all, warn_first
 from eyespot.settings.fields import Settings, setting
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.formats.albums import AlbumReport
@@ -49,7 +49,7 @@ class FilesOut(Settings):
         if self.album is not None:
             failed += _report(link_hits(hits, self.album, dry_run), f"linked in {self.album}", dry_run)
         if self.csv is not None and dry_run:
-            warn(f"{self.csv} would get a table of {len(hits)} pictures")
+            warn(f"{self.csv} would get a table of {quantity(len(hits), 'picture')}")
         elif self.csv is not None and (left_out := write_table(hits, self.csv, self.all_columns)):
             warn(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
         if self.copy_to or self.album:
@@ -121,8 +121,8 @@ def _name_times(hits: Sequence[dict[str, Any]]) -> None:
 
 def _report(report: AlbumReport, what: str, dry_run: bool) -> int:
     known, new = len(report.known), [file for file in report.files if file not in report.known]
-    pictures = f"{len(new)} {'picture' if len(new) == 1 else 'pictures'}"
     files = f", as {', '.join(str(file) for file in new[:3])}{', …' * (len(new) > 3)}" if dry_run and new else ""
+    pictures = quantity(len(new), "picture")
     warn(f"{pictures} {'would be ' * dry_run}{what}{files}" + (f"; {known} were already" if known else ""))
     left_out = [f"left out: {failure.path or failure.id} ({failure.reason})" for failure in report.failed]
     warn_first(left_out, lambda count: f"and {count} more")

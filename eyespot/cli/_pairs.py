@@ -10,6 +10,7 @@ import typer
 from eyespot.cli.console import escaped, exit_if_failed, print_result, print_summary, progress_bar, warn_all
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.build import LabelledSettings, PairSetSettings
+from eyespot.types import quantity
 
 if TYPE_CHECKING:
     from eyespot.curate.pair_set import PairSource, PairsResult
@@ -94,8 +95,8 @@ def _tell(made: PairsResult, out: Path, json: bool, summary: str, **more: Any) -
     failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
     rows = {name.removesuffix(".parquet"): count for name, count in made.rows.items()}
     fields = {"out": str(out), "files": made.parts, "files_before": made.before, **rows}
-    counts = [f"{made.parts} files ({made.before} before)", *(f"{n} rows of {table}" for table, n in made.rows.items())]
-    lines = ["  ".join(counts)]
+    counts = [f"{quantity(n, 'row')} of {table}" for table, n in made.rows.items()]
+    lines = ["  ".join([f"{quantity(made.parts, 'file')} ({made.before} before)", *counts])]
     for why, count in made.left_out.items():
         lines.append(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
     print_result({**fields, "left_out": dict(made.left_out), "failures": failures, **more}, lines, json)

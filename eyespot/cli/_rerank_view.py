@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings import FEW
-from eyespot.types import RankedImage, Run, without_code
+from eyespot.types import RankedImage, Run, quantity, without_code
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
@@ -90,7 +90,7 @@ class RerankView:
         count, accuracy = made.count, made.curve.accuracy
         sentences = [
             f"{count.expected:.1f} relevant pictures are expected among the first {made.curve.hits:,} (95% interval "
-            f"{count.low:,} to {count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
+            f"{count.low:,} to {count.high:,}), by {quantity(len(made.curve.sample.ranks), 'verdict')}"
             + ("" if accuracy.exact else f" of {made.judge}, if it is right as often as --accuracy says")
         ]
         if (model := made.covariate) is not None and model.helped:
@@ -131,8 +131,8 @@ def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, 
         print_json({**fields, **cost})
         return
     known = f"{plan.pairs - plan.to_ask:,} in the ledger, {plan.to_ask:,} to ask"
-    lacking = f"; {plan.pictureless:,} hits have no picture here" if plan.pictureless else ""
-    print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{cost_text}{lacking}")
+    lacking = f"; {quantity(plan.pictureless, 'hit has', 'hits have')} no picture here" if plan.pictureless else ""
+    print_line(f"{stage.judge.name}: {quantity(plan.pairs, 'pair')}, {known}{cost_text}{lacking}")
 
 
 def _first(run: Run, k: int) -> Run:

@@ -30,7 +30,7 @@ from eyespot.cli.console import (
 )
 from eyespot.search import parts
 from eyespot.settings import DEPTH, FEW, option
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.cli._hits_out import HitsOut
@@ -200,7 +200,7 @@ def _show(
     elif output.paths or output.print0:
         paths = [item["path"] for item in items if item["path"]]
         if len(paths) < len(items):
-            warn(f"{len(items) - len(paths)} pictures have no path; --json shows their ids")
+            warn(f"{quantity(len(items) - len(paths), 'picture has', 'pictures have')} no path; --json shows their ids")
         for path in paths:
             print_raw(path, b"\n" if output.paths else b"\0")
     else:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from eyespot.cli.console import warn
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, UsageError, quantity
 
 AT_ONCE = 1 << 16  # rows checked at once
 
@@ -54,7 +54,7 @@ def run(
     # ids and scores (queries, k), and the queries as the adapter has them
     arrays: dict[str, Any] = {"ids": found.rows, "scores": found.scores, "refined_query": seen}
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
-    warn(f"{len(matrix)} queries, the best {found.rows.shape[1]} of {len(images)} images each, in {out}")
+    warn(f"{quantity(len(matrix), 'query')}, the best {found.rows.shape[1]} of {len(images)} each, in {out}")
 
 
 def _vectors(path: Path) -> Any:

@@ -11,7 +11,7 @@ import typer
 
 from eyespot.cli.console import escaped, print_result, print_summary, warn, warn_all
 from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, group, json_option
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.curate.annotate.annotation_store import AnnotationStore
@@ -109,7 +109,7 @@ def listed(
             new = candidates.list_labelled(store, id, _collection(gallery, encoder), wanted)
         every = len(store.candidates(id))
     if lacking:
-        warn(f"{len(lacking)} photos of the ranking are not in the gallery, such as {lacking[0]}, and are left out")
+        warn(f"left out: {quantity(len(lacking), 'photo')} that the gallery lacks, such as {lacking[0]}")
     fields = {"query": id, "new": new, "listed": every, "unknown": len(lacking)}
     more = "; the same line adds those that come next" if nearest and new else ""
     print_result(fields, [f"{new} new photos on the list, {every} in all{more}"], json)
@@ -157,7 +157,7 @@ def mark(
     if several := len(given) - len(marks):
         warn(f"{several} lines name a photo that a later line marks; the last mark of each photo counts")
     fields = {"query": id, "changed": changed, "given": len(marks)}
-    print_result(fields, [f"{changed} marks changed, {len(marks) - changed} were so already"], json)
+    print_result(fields, [f"{quantity(changed, 'mark')} changed, {len(marks) - changed} were so already"], json)
     if not json and (empty := sum(mark is None for mark in marks.values())):
         warn(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
 
@@ -186,7 +186,7 @@ def audit(
     fields = {"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even}
     fields["open"] = [one.image for one in waiting]
     near = "" if even is None else f", {len(drawn.photos) - even} near the labelled depth"
-    line = f"{len(drawn.photos)} of {drawn.rest} photos drawn{near}; {len(waiting)} are open"
+    line = f"{len(drawn.photos)} of {quantity(drawn.rest, 'photo')} drawn{near}; {len(waiting)} are open"
     way = "mark the open ones on the pages of eyespot serve, or with eyespot annotate mark; --join lists them again"
     print_result(fields, [line, *(escaped(f"  {one.path or one.image}") for one in waiting)], json)
     print_summary(way)
@@ -247,10 +247,10 @@ def agreement(id: str = ONE, gallery: Path = GALLERY, json: bool = json_option()
         rows = [{**pair._asdict(), "photos": pair.photos, "agreed": pair.agreed} for pair in every]
         fields[query] = {"pairs": rows, **beyond}
         for pair in every:
-            lines.append(f"{query}  {pair.first}, {pair.second}: {pair.agreed:.1%} of {pair.photos} photos")
+            lines.append(f"{query}  {pair.first}, {pair.second}: {pair.agreed:.1%} of {quantity(pair.photos, 'photo')}")
         for name, value in beyond.items():
             text = f"{value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})"
-            alike = f"cannot be computed, because all {value['ratings']} marks are the same"
+            alike = f"cannot be computed, because all {quantity(value['ratings'], 'mark')} are the same"
             lines.append(f"{query}  {name}: {text if value['value'] == value['value'] else alike}")
     print_result(fields, map(escaped, lines), json)
 

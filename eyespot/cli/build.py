@@ -25,7 +25,7 @@ from eyespot.llms.budget import Budget
 from eyespot.search.parts import ledger_of
 from eyespot.settings.build import InatSettings, RerankSetSettings
 from eyespot.settings.judge import BudgetSettings, LedgerSetting
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.curate.captions import Captioner
@@ -60,7 +60,7 @@ def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
     counts = counted(made, column)
     splits = counts["splits"].items()
     lines = [f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in split.items()) for name, split in splits]
-    lines += [f"{'out':<6} {count} queries: {reason}" for reason, count in counts["dropped"].items()]
+    lines += [f"{'out':<6} {quantity(count, 'query')}: {reason}" for reason, count in counts["dropped"].items()]
     print_result({"out": str(given.out), **counts, "notes": made.notes}, lines, json)
     print_summary("nothing was written" if given.dry_run else f"written to {given.out}")
 
@@ -84,7 +84,7 @@ def review(
     lines = ["  ".join(f"{count} {what}" for what, count in counts.items())]
     if agreement["cases"]:
         values = [f"{name} {agreement[name]:.2f}" for name in ("kappa", "alpha") if agreement[name] is not None]
-        numbers = f"{agreement['cases']} cases decided by several people, {agreement['disputed']} of them disputed"
+        numbers = f"{quantity(agreement['cases'], 'case')} decided by several people, {agreement['disputed']} disputed"
         lines.append("; ".join(filter(None, [numbers, *values, agreement["why"]])))
     fields = {"queue": str(queue), "decisions": str(opened.decided), **counts, "agreement": agreement}
     print_result(fields, lines, json)
@@ -163,11 +163,11 @@ def inat(given: InatSettings, json: bool = json_option()) -> None:
     if photos is None:
         warn(f"no --photos: {out / 'download.csv'} lists what to fetch; run the line again with the folder")
     if done.waiting:
-        waiting = f"{done.waiting:,} pictures wait for a person"
+        waiting = f"{quantity(done.waiting, 'picture waits', 'pictures wait')} for a person"
         warn(f"{waiting}: eyespot build review {out / 'review.jsonl'}, then run again")
-    print_summary(f"{done.pictures:,} pictures in {out}")
+    print_summary(f"{quantity(done.pictures, 'picture')} in {out}")
     if done.failed:
-        warn(f"{done.failed:,} pictures are missing or do not decode; {out / 'card.md'} counts them")
+        warn(f"missing or damaged: {quantity(done.failed, 'picture')}; {out / 'card.md'} counts them")
     exit_if_failed(done.failed)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from eyespot.cli.console import escaped, print_json, print_result, print_summary, warn, warn_all
 from eyespot.cli.settings import RUN_FORMAT, flag, json_option
-from eyespot.types import Qrels, UsageError
+from eyespot.types import Qrels, UsageError, quantity
 
 BEIR = "beir"
 
@@ -41,14 +41,14 @@ def run(
         write_run(run, out, to)
         back = read_run(out, to)
         if lost := len(run) - len(back):
-            warn(f"{lost} queries have no results, which this format cannot say; .parquet and .json keep them")
+            warn(f"{quantity(lost, 'query')} without results: this format cannot say so; .parquet and .json keep them")
         if cut := len(run.score) - len(back.score):
             warn(f"{cut} results below the depth of this format are left out")
         written = len(back), len(back.score)
     if json:
         holds = "qrels" if qrels else "run"
         print_json({"out": str(out), "holds": holds, "queries": written[0], "rows": written[1]})
-    print_summary(f"{written[1]:,} rows of {written[0]:,} queries written to {out}")
+    print_summary(f"{quantity(written[1], 'row')} of {quantity(written[0], 'query')} written to {out}")
 
 
 def _looks_like_judgements(source: Path, format: str | None) -> bool:
@@ -83,7 +83,7 @@ def _write_qrels(source: Path, out: Path, format: str | None, to: str | None, qu
     silent = [query for query, facts in named.items() if not facts.get("text")]
     named |= {query: named[query] | {"text": query} for query in silent}
     if silent:
-        warn(f"{len(silent)} queries have no text, so their ids stand for it; name a table with --queries")
+        warn(f"{quantity(len(silent), 'query')} without a text: the id stands for it; name a table with --queries")
     with whole_folder(out) as folder:
         beir.write(JudgedQueries(named, judged.qrels, judged.images), folder)
     return judged.qrels
@@ -130,7 +130,8 @@ def fuse(
     counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
     learning = {"measure": measure, "value": value, "alone": alone} if learn else None
     used = ", ".join(f"{weight:g}" for weight in fused.header["weights"])
-    how = f"{len(fused):,} queries, {len(fused.codes):,} hits, by {fused.header['fused']} with weights {used}"
+    how = f"{quantity(len(fused), 'query')}, {quantity(len(fused.codes), 'hit')}"
+    how = f"{how}, by {fused.header['fused']} with weights {used}"
     lines = [f"{escaped(str(out))}: {how}"]
     if learn:
         each = ", ".join(f"{one:.4f}" for one in alone)

@@ -13,7 +13,7 @@ import typer
 
 from eyespot.cli.console import GATE_FAILED, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, quantity
 
 if TYPE_CHECKING:
     from eyespot.gallery.integrity import Fault
@@ -169,7 +169,7 @@ def _lines(report: dict[str, Any], where: str) -> Iterator[str]:
     for space in report["spaces"]:
         other = ": the encoder's vectors have another length" if space["status"] == "differs" else ""
         difference = other if space["difference"] is None else f", largest difference {space['difference']:.1e}"
-        yield f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}"
+        yield f"space {space['space']}: {quantity(space['rows'], 'row')}, {space['status']}{difference}"
     yield from (str(Fault(**fault)) for fault in report["damaged"])
     yield f"next: {_next(report, where)}"
 

@@ -11,7 +11,7 @@ import typer
 
 from eyespot.cli.console import escaped, print_result, warn
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.types import NothingFound
+from eyespot.types import NothingFound, quantity
 
 if TYPE_CHECKING:
     from eyespot.gallery.groups.listing import FileGroup
@@ -35,7 +35,7 @@ def run(
     without = sum(items_table.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
-        warn(f"{without} pictures have no perceptual hashes, so copies of them are missed; make them with: {line}")
+        warn(f"copies of {quantity(without, 'picture')} without perceptual hashes are missed; make them with: {line}")
     totals = {kind: _total([group for group in groups if group.kind == kind]) for kind in GROUP_KINDS}
     if html:
         _write_sheet(html, groups)
@@ -54,8 +54,8 @@ def run(
             lines.append(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
     for kind, total in totals.items():
         if total["groups"]:
-            noun = "group" if total["groups"] == 1 else "groups"
-            lines.append(f"{total['groups']:,} {noun} of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
+            count = quantity(total["groups"], "group")
+            lines.append(f"{count} of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
     print_result({"groups": fields, "totals": totals}, lines, json)
 
 

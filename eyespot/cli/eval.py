@@ -17,7 +17,7 @@ from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH
 from eyespot.settings.gallery import ClusterSettings
 from eyespot.settings.measure import EvalSettings
 from eyespot.storage.atomic import make_folder
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Evaluation, GallerySearcher, Task
@@ -116,7 +116,7 @@ def _evaluate(inputs: EvalInputs, json: bool, earlier: dict[str, str]) -> None:
             raise NothingFound(what + way)
         run = ranked.runs[task.name].only(task.judged.queries)
         if lacking := len(task.judged.queries) - len(run):
-            warn(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
+            warn(f"{lacking} of {quantity(len(task.judged.queries), 'query')} have no ranking; the server may want all")
         place = options.out.expanduser() / "submission.json"
         make_folder(place.parent)
         write_run(run, place, benchmark.submission)
@@ -184,7 +184,7 @@ def _write(
     examples = Examples(groups, _pictures(inputs, tasks, wanted, searched) if wanted else {}, page)
 
     written = write(evaluation, out, beside, examples)
-    warn(f"{len(written)} files in {out}; look at {out / 'report.html'}")
+    warn(f"{quantity(len(written), 'file')} in {out}; look at {out / 'report.html'}")
 
 
 def _pictures(

@@ -20,7 +20,7 @@ from eyespot.cli.console import (
 from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import ReadSettings
 from eyespot.storage.systems import usable_cores
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 FEWEST = 1_000  # rows of a segment
 
@@ -48,9 +48,8 @@ def compact(
     warn_all(merged.notes)
     there = len(disk.shard_paths(place))
     verb = "would be merged" if dry_run else "merged"
-    segments_made = "1 segment" if made == 1 else f"{made} segments"
-    done = f"{merged.shards} shards {verb} into {segments_made}" if made else "nothing to merge"
-    holds = f"the gallery is in {'1 part' if there == 1 else f'{there} parts'}"
+    done = f"{quantity(merged.shards, 'shard')} {verb} into {quantity(made, 'segment')}" if made else "nothing to merge"
+    holds = f"the gallery is in {quantity(there, 'part')}"
     facts = {"segments": made, "merged": merged.shards, "rows": merged.rows, "notes": merged.notes}
     facts |= {"shards": there, "dry_run": dry_run}
     print_result(facts, [f"{done}{'; ' if made else ': '}{holds}"], json)
@@ -85,7 +84,7 @@ def describe(
     report = {"gallery": str(place), "extractor": made_by.name, "pictures": summary.pictures}
     lines = (f"{escaped(failure.path)}\t{escaped(failure.reason)}" for failure in summary.failures)
     print_result({**report, "described": summary.described, "failures": failures}, lines, json)
-    print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {made_by.name}")
+    print_summary(f"{quantity(summary.pictures, 'picture')} in {place}, {summary.described} new with {made_by.name}")
     if summary.failures:
         warn(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
     exit_if_failed(failures)
@@ -102,7 +101,7 @@ def _ranked(gallery: Path, file: Path, depth: int) -> set[str | None]:
     if not found:
         raise NothingFound(f"{gallery} has no picture that {file} ranks; choose the gallery of the run with -g")
     if lacking := len(images) - len(found):
-        warn(f"{lacking:,} pictures of the run are not in the gallery, and stay without local descriptors")
+        warn(f"without local descriptors: {quantity(lacking, 'picture')} of the run that the gallery lacks")
     return {picture.id for picture in found.values()}
 
 
@@ -159,7 +158,7 @@ def lay_out(
         "seed": layout.notes.seed,
     }
     line = (
-        f"{photos:,} photos on the map: {computed:,} computed, {photos - computed:,} placed by their"
+        f"{quantity(photos, 'photo')} on the map: {computed:,} computed, {photos - computed:,} placed by their"
         f" neighbours; {made['clusters']} clusters"
     )
     if layout.notes.trust is not None:
@@ -196,7 +195,7 @@ def names(
     failed = sum(summary.failed for summary in summaries)
     failures = [failure._asdict() for summary in summaries for failure in summary.failures]
     fields = {"files": [file._asdict() for file in there], "failed": failed, "failures": failures}
-    print_result(fields, (f"{known.name}: {known.names:,} names of {known.taxa:,} taxa" for known in there), json)
+    print_result(fields, (f"{one.name}: {quantity(one.names, 'name')} of {one.taxa:,} taxa" for one in there), json)
     if not there:
         conclude("the gallery has no names; give it some with: eyespot names FILE")
     for summary in summaries:
@@ -222,6 +221,6 @@ def publish(
 
     with progress_bar("bytes") as progress:
         done = publish(place, url, progress=progress, check=check)
-    files = "1 file" if done.sent == 1 else f"{done.sent} files"
+    files = quantity(done.sent, "file")
     line = f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
     print_result({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known}, [line], json)

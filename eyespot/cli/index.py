@@ -19,7 +19,7 @@ from eyespot.cli.console import conclude, exit_if_failed, print_json, print_resu
 from eyespot.cli.settings import GALLERY, gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import IndexSettings
 from eyespot.storage.systems import usable_cores
-from eyespot.types import EyespotError, UsageError, codes_of
+from eyespot.types import EyespotError, UsageError, codes_of, quantity
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
@@ -169,7 +169,7 @@ def pictures_here() -> str:
 
     files = chain.from_iterable(scan_counting(root, SkippedFiles()) for root in roots_of("."))
     count = sum(isinstance(one, Seen) for one in islice(files, MANY))
-    return f"{count:,}{' or more' * (count == MANY)} picture{'s' * (count != 1)}" if count else ""
+    return quantity(count, "picture", f"{'or more ' * (count == MANY)}pictures") if count else ""
 
 
 def start_here() -> None:
@@ -207,9 +207,9 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
             warn(f"{root.place} is missing or empty (an unplugged disk?)")
     counts = survey(gallery, [root for root in roots if is_there(root)])
     parts = [
-        f"{counts.pictures} pictures ({counts.bytes / 1e6:.1f} MB), {counts.new} of them new and "
+        f"{quantity(counts.pictures, 'picture')} ({counts.bytes / 1e6:.1f} MB), {counts.new} of them new and "
         f"{counts.changed} changed",
-        f"{counts.unreadable} files, folders or rows of labels cannot be read",
+        f"{quantity(counts.unreadable, 'file')}, folders or rows of labels cannot be read",
         *_skipped_texts(counts.skipped),
     ]
     files = counts.pictures + counts.unreadable + counts.skipped.files
@@ -223,18 +223,18 @@ def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: 
     found, texts = summary.found, summary.texts
     if json:
         print_json({"gallery": str(gallery), **_fields(summary)})
-    conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
+    conclude(f"{_account(summary)}; {gallery} holds {quantity(summary.pictures, 'picture')}")
     for sentence in _lacking(summary, encoders):
         conclude(sentence)
     if found.searchable < found.pictorial:
-        share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
+        share = f"{found.searchable:,} of {quantity(found.pictorial, 'photo')}, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]
         warn(f"{share} ({found.searchable / found.pictorial:.0%}) can be searched{''.join(more)}")
     if texts:
-        read_now = f"text was read in {_counted(texts.read, 'picture')} now"
+        read_now = f"text was read in {quantity(texts.read, 'picture')} now"
         conclude(f"{read_now}; {texts.with_text:,} of the gallery have text")
         if texts.away:
-            warn(f"{_counted(texts.away, 'picture')} out of reach wait to be read; run the same line again")
+            warn(f"{quantity(texts.away, 'picture')} out of reach wait to be read; run the same line again")
         if count := len(texts.failures):
             warn(f"the text of {count} could not be read; see them with: eyespot failures -g {gallery}")
     warn_all(f"still damaged: {fault}" for fault in summary.damaged)
@@ -272,7 +272,7 @@ def _lacking(summary: Summary, encoders: Sequence[Encoder]) -> Iterator[str]:
         (found.unsourced, "picture", "with a date of an unknown source; eyespot index --repair reads them again"),
         (found.more_pages, "page", "after the first of a TIFF file, not searched; save each as a file"),
     )
-    yield from (f"{_counted(count, noun)} {fact}" for count, noun, fact in lacking if count)
+    yield from (f"{quantity(count, noun)} {fact}" for count, noun, fact in lacking if count)
     yield from [BEYOND_STARTER] * (first and [one.space.encoder for one in encoders] == ["starter"])
 
 
@@ -282,13 +282,13 @@ def _account(summary: Summary) -> str:
     parts = [
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
         f"{found.relabelled:,} with changed labels or sidecars" if found.relabelled else "",
-        f"{found.copies:,} exact {'copy' if found.copies == 1 else 'copies'}" if found.copies else "",
+        quantity(found.copies, "exact copy") if found.copies else "",
         *_skipped_texts(found.skipped),
         f"{found.failures:,} failed" if found.failures else "",
     ]
     videos = found.videos
-    frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
-    account = f"{_counted(found.pictures, 'picture')}{frames} from {_counted(found.files, 'file')}"
+    frames = f" and {quantity(videos.frames, 'frame')} of {quantity(videos.videos, 'video')}" if videos.videos else ""
+    account = f"{quantity(found.pictures, 'picture')}{frames} from {quantity(found.files, 'file')}"
     return account + (f": {', '.join(filter(None, parts))}" if any(parts) else "")
 
 
@@ -297,10 +297,6 @@ def _account(summary: Summary) -> str:
 
 def _skipped_texts(skipped: SkippedFiles) -> list[str]:
     return [*filter(None, [str(skipped)]), *skipped.left_out_texts()]
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _other_files(skipped: SkippedFiles) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli.console import print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.gallery import ClusterSettings
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.adapters.quari.mining import NeighbourSearch
@@ -52,8 +52,8 @@ def semipositives(
     alone = int(np.all(found.rows < 0, axis=1).sum())
     print_result({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone}, (), json)
     if alone:
-        warn(f"{alone} images have no semi-positive")
-    print_summary(f"semi-positives of {len(found.rows)} images in {out}")
+        warn(f"{quantity(alone, 'image has', 'images have')} no semi-positive")
+    print_summary(f"semi-positives of {quantity(len(found.rows), 'image')} in {out}")
 
 
 def searching(index: str, how: Any, backend: SearchBackend | None = None) -> NeighbourSearch:

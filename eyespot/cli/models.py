@@ -12,7 +12,7 @@ import typer
 
 from eyespot.cli.console import GATE_FAILED, print_line, print_result, progress_bar, warn
 from eyespot.cli.settings import GALLERY, flag, group, json_option
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.models.installed import Installed
@@ -128,7 +128,7 @@ def check(name: str = NAME, variant: str = VARIANT, json: bool = json_option()) 
     compared = not damaged and encoders.try_out(found)
     lines = [f"{one} is not what was installed; get it again: eyespot models get {name}" for one in damaged]
     works = "its vectors are those of the table" if compared else "it works"
-    lines = lines or [f"{name}: {len(found.files)} files, whole; {works}"]
+    lines = lines or [f"{name}: {quantity(len(found.files), 'file')}, whole; {works}"]
     print_result(_row(found) | {"damaged": damaged, "compared": compared}, lines, json)
     if damaged:
         raise typer.Exit(GATE_FAILED)

@@ -11,7 +11,7 @@ import typer
 
 from eyespot.cli.console import print_result, warn
 from eyespot.cli.settings import encoder_option, json_option
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.search.plan import BuildCost, SearchCost
@@ -64,7 +64,7 @@ def run(
     first = costs()["other"]["first"]
     rest = {"first": first, "choice": choice.way if choice else None}
     fields = {"asked": asked, "measured_on": costs()["machine"], **rows, **rest}
-    lines = [f"{count:,} images of {encoder}, {size} numbers each; an answer within {seconds:g} s"]
+    lines = [f"{quantity(count, 'image')} of {encoder}, {size} numbers each; an answer within {seconds:g} s"]
     lines += [f"machines: {machines_ram:g} GiB, else like the one measured: {costs()['machine']}", ""]
     print_result(fields, [*lines, *_lines(ways, steps, first)], json)
     if json:
@@ -72,7 +72,7 @@ def run(
     if choice is None:
         warn(f"no exact way answers within {seconds:g} s however many machines; allow more with --latency")
     else:
-        machines = "1 machine" if choice.machines == 1 else f"{choice.machines:,} machines"
+        machines = quantity(choice.machines or 1, "machine")
         warn(f"exact answers take least with {choice.way}: {machines}, {choice.seconds:.3f} s")
     warn("an approximate index may take less: see docs/how/approximate.md")
     if count >= _MANY:

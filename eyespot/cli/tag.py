@@ -17,7 +17,7 @@ from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_opt
 from eyespot.cli.transfer import index_list
 from eyespot.settings.judge import JudgeSettings, LedgerSetting
 from eyespot.settings.search import FilterSettings
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.search.collection import Collection
@@ -83,7 +83,7 @@ def run(
     print_result(fields, (f"{counts[name]:>8,}  {name}" for name in names), json)
     warn_all(f"not labelled: {path} ({reason})" for path, reason in failed[:SHOWN])
     if failed:
-        warn(f"{len(failed)} pictures could not be labelled")
+        warn(f"{quantity(len(failed), 'picture')} could not be labelled")
     exit_if_failed(failed)
 
 

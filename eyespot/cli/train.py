@@ -13,7 +13,7 @@ from eyespot.cli.console import GATE_FAILED, print_result, print_summary, progre
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.train import MOST_HELD_OUT, BackboneSettings, LinearSettings, PairSettings, QuariSettings
 from eyespot.storage.atomic import make_folder
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.adapters.quari import FrozenComparison
@@ -128,7 +128,7 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
 
     collection, material = _pictured(given)
     model = encoders.trainable(collection.encoder)
-    warn(f"{len(material.texts)} pairs, {steps(len(material.texts), given)} steps of {given.batch}")
+    warn(f"{quantity(len(material.texts), 'pair')}, {steps(len(material.texts), given)} steps of {given.batch}")
     if given.dry_run:
         return
     encoders.refuse_if_lost(model)
@@ -194,7 +194,7 @@ def _material(data: Data, given: QuariSettings, seed: int) -> TrainingData:
         return TrainingData(rest, apart, test=paired_gain, crops=_crops(data, apart))
     rest = data.pairs.without(apart)
     if shared := len(data.pairs) - len(rest):
-        warn(f"{shared} pairs share an image or a text with those held out, and are not trained on")
+        warn(f"not trained on: {quantity(shared, 'pair')} with an image or a text of those held out")
     return TrainingData(rest, apart, test=paired_gain, crops=_crops(data, apart))
 
 
@@ -274,7 +274,7 @@ def read(source: PairSettings) -> Data:
         found = Data(read_pairs(source.pairs, warn), source.encoder)
     good = found.pairs.with_direction()
     if len(good) < len(found.pairs):
-        warn(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
+        warn(f"left out: {quantity(len(found.pairs) - len(good), 'pair')} with a vector that is 0 or not finite")
     return replace(found, pairs=good)
 
 
@@ -357,7 +357,7 @@ def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:
             f"--held-out-share, or train on more pairs ({NEW_FOLDER})"
         )
     elif not found.spread:
-        yield f"the model changed the rank of none of the {found.queries} texts of the test"
+        yield f"the model changed the rank of none of the {quantity(found.queries, 'text')} of the test"
     elif found.needed is not None and found.difference >= VISIBLE:
         needed = float(f"{found.needed / max(1, found.images) * pairs:.2g}")  # to two digits, as an estimate has
         yield (
@@ -367,5 +367,5 @@ def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:
     else:
         yield (
             f"an estimate from this spread: {found.images} held-out images show a lead of {found.smallest:.3f} in 80 % "
-            f"of the cases; a model learns one from more than these {pairs} pairs, if at all"
+            f"of the cases; a model learns one from more than these {quantity(pairs, 'pair')}, if at all"
         )

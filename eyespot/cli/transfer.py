@@ -15,7 +15,7 @@ from eyespot.cli.console import exit_if_failed, print_result, print_summary, pro
 from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
 from eyespot.settings.fields import GALLERY, Settings, setting
 from eyespot.storage.digests import text_digest
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.formats.imports.photo_facts import PhotoFacts
@@ -63,7 +63,7 @@ def _vectors(name: str, what: str) -> Any:
         warn_all(done.notes)
         fields = {"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards}
         print_result(fields, (), json)
-        print_summary(f"{done.added} of {done.rows} rows imported now into {place}")
+        print_summary(f"{done.added} of {quantity(done.rows, 'row')} imported now into {place}")
 
     return run
 
@@ -100,9 +100,9 @@ def import_inquire_cache(
     run, other = inquire_cache.read(cache, prompts, names)
     write_run(run, to)
     if other:
-        warn(f"{other:,} scores are of other queries or prompts and are left out")
+        warn(f"left out: {quantity(other, 'score')} of other queries or prompts")
     print_result({"run": str(to), "queries": len(run), "scores": len(run.codes), "left_out": other}, (), json)
-    print_summary(f"{len(run.codes):,} scores of {len(run):,} queries written to {to}")
+    print_summary(f"{quantity(len(run.codes), 'score')} of {quantity(len(run), 'query')} written to {to}")
 
 
 @importing.command("label-studio")
@@ -125,7 +125,7 @@ def import_label_studio(
     fields = {"gallery": str(view.gallery.path), **done, "failed": _warn_failed(found.failed, "task")}
     print_result(fields, (), json)
     older = f"; {done['older']} are older than marks that are there, which stay" if done["older"] else ""
-    print_summary(f"{done['marks']} marks of {done['tasks']} tasks are new in {view.gallery.path}{older}")
+    print_summary(f"{done['marks']} marks of {quantity(done['tasks'], 'task')} are new in {view.gallery.path}{older}")
     exit_if_failed(found.failed)
 
 
@@ -183,14 +183,14 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
         )
     done.failed += [] if done.path is None else index_list(gallery, done.path)
     if done.unknown:
-        warn(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
+        warn(f"{quantity(len(done.unknown), 'photo is', 'photos are')} not in the gallery, such as {done.unknown[0]}")
     for name, path in done.respelled[:1]:
-        warn(f"{len(done.respelled)} names match by another spelling, such as {name} for {path}")
+        warn(f"matched by another spelling: {quantity(len(done.respelled), 'name')}, such as {name} for {path}")
     failed = _warn_failed(done.failed, "file")
     counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
     counts["respelled"] = [{"name": name, "path": path} for name, path in done.respelled]
     print_result({"gallery": str(gallery), **counts, "list": done.path and str(done.path)}, (), json)
-    print_summary(f"facts of {done.known} of {done.photos} photos are in {gallery}")
+    print_summary(f"facts of {done.known} of {quantity(done.photos, 'photo')} are in {gallery}")
     exit_if_failed(done.failed)
 
 

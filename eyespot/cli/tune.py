@@ -10,7 +10,7 @@ import typer
 
 from eyespot.cli.console import print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.search.collection import Collection
@@ -45,14 +45,14 @@ def run(
         lines = (f"{one.name:<32} about {one.bytes / 1e6:,.1f} MB on the disk" for one in kinds)
         print_result({"rows": rows, "builds": builds}, lines, json)
         if not json:
-            print_summary(f"{rows} pictures would be searched; nothing was built")
+            print_summary(f"{quantity(rows, 'picture')} would be searched; nothing was built")
         return
     with progress_bar("settings") as progress:
         tuned = Tuning(view, recall, _tuning_queries(collection, queries), progress).run(kinds)
     _print(tuned, recall, json)
     shares = ", ".join(f"{100 * share:.1f} % by {source}" for source, share in tuned.measured.shares.items())
     measured, index = tuned.measured, tuned.chosen.candidate.index
-    warn(f"measured on {measured.queries} queries that chose nothing: of the true 50 it found {shares}")
+    warn(f"measured on {quantity(measured.queries, 'query')} that chose nothing: of the true 50 it found {shares}")
     if measured.exact:
         warn(f"{measured.exact:.0%} of them were answered exactly, because their own estimate was too low")
     if tuned.seconds >= tuned.exact_seconds:

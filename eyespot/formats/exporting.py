@@ -23,7 +23,7 @@ from eyespot.photos.names import shown_name, stored_name
 from eyespot.photos.provenance import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.atomic import trouble, whole_folder
-from eyespot.types import EyespotError, Mask, NothingFound, Progress, Qrels, UsageError, no_progress
+from eyespot.types import EyespotError, Mask, NothingFound, Progress, Qrels, UsageError, no_progress, quantity
 
 _BATCH = 1 << 14  # rows
 # Compared in lower case without separators: Darwin Core, EXIF, Flickr, iNaturalist and img2dataset spell them so.
@@ -230,7 +230,7 @@ class ExportRows:
         if not judgements:
             raise NothingFound("no judgement is about a picture that is exported; judge some, or widen the filter")
         if lost := len(given.qrels.grade) - sum(map(len, judgements.values())):
-            self.notes.append(f"{lost} judgements are about pictures that are not exported, and are left out")
+            self.notes.append(f"left out: {quantity(lost, 'judgement')} about pictures that are not exported")
         return JudgedQueries({query: given.queries.get(query, {}) for query in judgements}, Qrels(judgements))
 
     def column(self, name: str) -> str:

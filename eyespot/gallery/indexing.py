@@ -38,7 +38,7 @@ from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
 from eyespot.storage.systems import usable_cores
-from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, Vectors, no_progress
+from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, Vectors, no_progress, quantity
 
 if TYPE_CHECKING:  # a run that finds nothing new reads no picture
     from eyespot.photos.decode_workers import Reader
@@ -140,7 +140,7 @@ class _IndexJob:
         for number in dict.fromkeys(one for path in self.options.remove for one in numbers_of(path, roots_before)):
             alone = self.index.remove_root(number)
             place = roots_before[number].place
-            self.summary.notes.append(f"{place} was taken out, and {alone} pictures that lay only there")
+            self.summary.notes.append(f"{place} was taken out, and {quantity(alone, 'picture')} that lay only there")
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
         self._embed_planned()  # what a killed run left
@@ -198,7 +198,7 @@ class _IndexJob:
             self.summary.found.relabelled += comparison.relabelled
         if respelled := self.summary.found.respelled:
             name, path = map(shown_name, respelled[0])
-            count = f"{len(respelled)} labels and sidecars match by another spelling"
+            count = f"{quantity(len(respelled), 'label')} and sidecars match by another spelling"
             why = "accents, upper and lower case, a name cut short"
             self.summary.notes.append(f"{count} ({why}), such as {name} for {path}; --json lists them")
         return visited
@@ -210,7 +210,7 @@ class _IndexJob:
 
     def _note_moved(self, root: Root, moved: int, advice: str = "") -> None:
         if moved:
-            count = "1 file" if moved == 1 else f"{moved:,} files"
+            count = quantity(moved, "file")
             note = f"the pictures of {count} that {root.place} had lie elsewhere (moved, or copies); nothing is"
             self.summary.notes.append(f"{note} embedded again, and vectors, judgements and lists stay{advice}")
 
@@ -224,11 +224,11 @@ class _IndexJob:
             self._note_moved(root, not_seen - lost)
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.index.forget_gone(number)
-                self.summary.notes += [f"{lost} pictures are gone from {root.place}"] if lost else []
+                gone = quantity(lost, "picture is", "pictures are")
+                self.summary.notes += [f"{gone} gone from {root.place}"] if lost else []
             elif not_seen:
-                self.summary.notes.append(
-                    f"{lost} of {known} pictures are gone from {root.place}; they are kept until you run with --forget"
-                )
+                gone = f"{lost} of {quantity(known, 'picture')} are gone from {root.place}"
+                self.summary.notes.append(f"{gone}; they are kept until you run with --forget")
 
     def _write_header(self) -> None:
         """Put `gallery.toml` in place if it says something new."""

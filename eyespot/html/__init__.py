@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -42,7 +42,7 @@ def environment(folder: Path = Path(__file__).parent / "templates") -> Environme
         # A path may hold halves of characters and marks that turn text around; plain text keeps its spaces
         finalize=lambda one: tidy(one) if type(one) is str and not (one.isascii() and one.isprintable()) else one,
     )
-    made.globals["img"], made.filters["lines"] = img, _lines
+    made.globals["img"], made.filters["lines"], made.filters["quantity"] = img, _lines, quantity
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.llms.errors import ServerDown
 from eyespot.llms.unsupported_fields import left_out
-from eyespot.types import Answer, AnswerStream, Judge, Judgement, Pair, Query, Spent
+from eyespot.types import Answer, AnswerStream, Judge, Judgement, Pair, Query, Spent, quantity
 
 ENDED = "the run ended before its answer was whole"
 
@@ -28,11 +28,11 @@ class JudgeStats(NamedTuple):
     priced: bool = True  # False: no table has the price of the model
 
     def __str__(self) -> str:
-        parts = [f"{self.known:,} verdicts from the ledger, {self.answers:,} asked"]
+        parts = [f"{quantity(self.known, 'verdict')} from the ledger, {self.answers:,} asked"]
         parts += [f"{count:,} {what}" for count, what in ((self.refused, "refused"), (self.failed, "failed")) if count]
         if self.spent.calls:
             money = self.spent.dollars if self.priced else "no price is known"
-            parts.append(f"{self.spent.calls:,} calls, {self.spent.tokens:,} tokens, {money}")
+            parts.append(f"{quantity(self.spent.calls, 'call')}, {self.spent.tokens:,} tokens, {money}")
         return ", ".join(parts)
 
     def and_then(self, more: JudgeStats) -> JudgeStats:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._relevant import Reals
 from eyespot.metrics._scores import CHUNK, Scores, mean_of
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 EXACT = 20  # this many differing queries have a million assignments of signs: all of them are counted
 TINY = 1e-9  # two ways to sum the same fractions differ by less, two values of a measure by more
@@ -190,7 +190,7 @@ def compare(scores: Mapping[str, Scores], how: Resampling = USUAL, correction: s
         if not rows:
             raise UsageError(f"{baseline} and {name} have no query in common; score both by the same judgements")
         if len(rows) < max(len(first.queries), len(other.queries)):
-            notes.append(f"{name}: compared on the {len(rows)} queries that {baseline} has values for, too")
+            notes.append(f"{name}: compared on the {quantity(len(rows), 'query')} that {baseline} has values for, too")
         of_first, of_other = zip(*rows, strict=True)
         pairs += _compared(name, first.take(of_first), other.take(of_other), how)
     ps = corrected([pair.flips.p for pair in pairs], correction)

@@ -97,12 +97,9 @@ def secrets(*sent: str, least: int = 1) -> re.Pattern[str]:
             found |= set() if "://" in one else {one.removeprefix("Bearer ")}
     found |= {change(one) for one in found for change in (unquote, quote, lambda text: quote(text, safe=""))}
     spelled = sorted((one for one in found if len(one) >= least), key=len, reverse=True)
-    return re.compile("|".join("".join(map(_escaped, one)) for one in spelled) or "(?!)")
-
-
-def _escaped(character: str) -> str:
-    plain = re.escape(character)
-    return rf"(?:\\(?:u(?i:{ord(character):04x})|{plain})|{plain})"
+    forms = [[(re.escape(char), ord(char)) for char in one] for one in spelled]  # each also escaped, as in JSON
+    either = ("".join(rf"(?:\\(?:u(?i:{code:04x})|{char})|{char})" for char, code in one) for one in forms)
+    return re.compile("|".join(either) or "(?!)")
 
 
 def redacted(text: str, *sent: str) -> str:

@@ -119,7 +119,7 @@ def thumbnail(data: bytes, side: int, quality: int = 85) -> bytes:
     jpeg = BytesIO()
     with picture_in_memory(data, min_side=side) as opened:
         opened.image.thumbnail((side, side), Image.Resampling.LANCZOS)
-        opened.image.save(jpeg, "JPEG", quality=quality)
+        opened.image.save(jpeg, "JPEG", quality=quality, optimize=True)
         opened.image.close()  # here, while its memory is counted
     return jpeg.getvalue()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from eyespot.photos.names import NamedFiles, real_name, stored_name
 from eyespot.photos.videos.addresses import FRAGMENT, file_of, frame_at, frame_of, is_video
 from eyespot.storage.parquet_bytes import read_row
-from eyespot.types import Note, UsageError
+from eyespot.types import Note, UsageError, quantity
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -146,7 +146,7 @@ def absent_notes(places: Sequence[str | None], gallery: Path) -> list[Note]:
     if not absent:
         return []
     line = f"index the new place: eyespot index PHOTOS -g {quote(str(gallery))}"
-    count = f"{len(absent)} of {len(places)} photos are not where they were, such as {absent[0]}"
+    count = f"{len(absent)} of {quantity(len(places), 'photo')} are not where they were, such as {absent[0]}"
     return [Note("absent", f"{count}; if you moved them, {line}; or is a disk not mounted?")]
 
 

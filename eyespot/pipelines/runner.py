@@ -33,7 +33,7 @@ from eyespot.pipelines.step_folder import (
 from eyespot.pipelines.work_db import FILE, Origin, ReservedBudget, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, Progress, Spent, UsageError, no_progress
+from eyespot.types import EyespotError, Progress, Spent, UsageError, no_progress, quantity
 
 Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
 """Puts a prompt to a model and gives its answer, each request counted by the meter; `NoAnswer` if there is none."""
@@ -218,7 +218,7 @@ class _Turn:
         if self.step.always:
             return "it runs every time"
         failed = found.counts.failed if self.how.retry_failed else 0
-        return f"{failed} records failed and are tried again" if failed else ""
+        return f"tried again: {quantity(failed, 'record')} that failed" if failed else ""
 
     def _done(self, found: CachedResult, ran: bool) -> StepResult:
         cost, origins = self.memory.cost(self.mark), self.memory.origins(self.mark)

@@ -18,7 +18,7 @@ from eyespot.metrics import evaluate
 from eyespot.reports.moved import Picture, RunPair, Section, linked, shown_images, shown_pictures
 from eyespot.reports.tables import format_mean
 from eyespot.runs.trec import trec_order
-from eyespot.types import Qrels, RankedImage, Run
+from eyespot.types import Qrels, RankedImage, Run, quantity
 
 DEPTH = 10  # images of a strip
 NEAREST = 5  # images in each of two pools
@@ -80,7 +80,7 @@ def _in_two_pools(result: Result) -> list[ExampleGroup]:
     run = _ordered(result, run.only([query for query in judged if not small.isdisjoint(qrels.relevant(query))]))
     runs = {
         f"{first}, {len(small):,} pictures": Run({q: [hit for hit in run[q] if hit.image in small] for q in run}),
-        f"{last}, {len(versions):,} pictures": run,
+        f"{last}, {quantity(len(versions), 'picture')}": run,
     }
     places = {query: [_place(each[query], qrels.relevant(query)) for each in runs.values()] for query in run}
     fallen = sorted(places, key=lambda query: (places[query][0], -places[query][1]))

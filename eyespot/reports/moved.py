@@ -21,7 +21,7 @@ from urllib.parse import urlencode, urlsplit
 from eyespot.html import img, photo_address, render
 from eyespot.metrics import Compared
 from eyespot.search.contact_sheet import NOTHING, thumbnail_of
-from eyespot.types import Qrels, Run, UsageError
+from eyespot.types import Qrels, Run, UsageError, quantity
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -98,7 +98,7 @@ def summary(compared: Compared) -> str:
     return (
         f"{compared.measure} of {compared.run}: {before:.4f} → {after:.4f} ({_signed(compared.difference)}, "
         f"{spread}, corrected p = {compared.corrected_p:.2g}); "
-        f"{compared.wins} queries won, {compared.losses} lost, {compared.ties} tied"
+        f"{quantity(compared.wins, 'query')} won, {compared.losses} lost, {compared.ties} tied"
     )
 
 

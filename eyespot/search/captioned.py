@@ -22,7 +22,7 @@ from eyespot.search.matching import RowMatching, matched
 from eyespot.storage.systems import usable_cores, with_slashes
 from eyespot.storage.tables import rows_of
 from eyespot.storage.text_files import refuse, required
-from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
+from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors, quantity
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -151,7 +151,7 @@ def of_file(view: View, path: Path) -> CaptionRows:
     count, pairs = len(pairs), [pair for pair in pairs if not pair[2] or pair[2] in asked_with]
     asking = [asked_with.get(other, -1) for *_, other in pairs]
     if lost := count - len(pairs):
-        notes.append(f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone")
+        notes.append(f"texts of {path} that ask with a picture that is not in the gallery, or not one alone: {lost}")
     return CaptionRows([clear[name] for name, *_ in pairs], [text for _, text, _ in pairs], asking, notes)
 
 
@@ -182,9 +182,9 @@ def _match_text(path: Path, count: int, matches: int, matching: RowMatching) -> 
     if not count:
         return f"{path} has no captions"
     lacking = matching.unmatched
-    text = f"{matches} of {count} captions of {path} are of a picture of the gallery, by {matching.way}"
+    text = f"{matches} of {quantity(count, 'caption')} of {path} are of a picture of the gallery, by {matching.way}"
     if lacking:
-        text += f"; {len(lacking)} pictures are not there, {lacking[0]!r} for one"
+        text += f"; {quantity(len(lacking), 'picture is', 'pictures are')} not there, {lacking[0]!r} for one"
     if matching.ambiguous:
         more = f" (and so for {len(matching.ambiguous) - 1} other names)" if len(matching.ambiguous) > 1 else ""
         text += f"; several pictures have the name {matching.ambiguous[0]!r}, so none is meant{more}"
@@ -234,7 +234,7 @@ def labels_of(view: View, spec: str) -> tuple[list[str | None], list[str]]:
     if files is not None:
         labels, count = _labels_in(view, files)
         found = sum(one is not None for one in labels)
-        notes = [f"{found} of {count} labels of {Path(spec).expanduser()} are of a picture of the gallery"]
+        notes = [f"{found} of {quantity(count, 'label')} of {Path(spec).expanduser()} are of a picture of the gallery"]
     else:
         labels = ["" if cell is None else str(cell).strip() for cell in cells_of(view, spec)]
     there = [(one or None) if live else None for one, live in zip(labels, view.live.tolist(), strict=True)]

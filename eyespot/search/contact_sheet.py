@@ -48,7 +48,7 @@ def as_html(title: str, panels: Sequence[SheetPanel]) -> str:
 
 def html_pieces(title: str, tiles: Iterable[Tile]) -> Iterator[str]:
     """The page of one ranking in pieces, as its tiles are made: for those who cannot wait for all."""
-    content = {"title": title, "panels": [SheetPanel(title, tiles=tiles)], **WORDS}
+    content = {"title": title, "panels": [SheetPanel("", tiles=tiles)], **WORDS}
     made = environment().get_template("contact_sheet.html").generate(content)
     while piece := "".join(islice(made, PARTS)):
         yield piece

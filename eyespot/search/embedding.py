@@ -12,7 +12,7 @@ import numpy as np
 
 from eyespot.encoders import upright_picture
 from eyespot.search.query_language import refuse_halves
-from eyespot.types import Composer, Encoder, Note, Pixels, Query, TextLimited, UsageError, Vectors
+from eyespot.types import Composer, Encoder, Note, Pixels, Query, TextLimited, UsageError, Vectors, quantity
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def cut_notes(queries: Sequence[Query], encoder: Encoder) -> list[Note]:
         return []
     texts = ([term.text for term in query.terms if term.text is not None] for query in queries)
     cut = [found[0] for one in texts if (found := [said for text in one if (said := encoder.cut(text))])]
-    return [Note("cut", f"{len(cut)} of {len(queries)} queries are cut: {cut[0]}")] if cut else []
+    return [Note("cut", f"{len(cut)} of {quantity(len(queries), 'query')} are cut: {cut[0]}")] if cut else []
 
 
 def _is_composed(query: Query) -> bool:

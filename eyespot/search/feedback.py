@@ -23,7 +23,7 @@ from eyespot.search.chain import chain_of
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.label_learning import Contrast, mixed
 from eyespot.search.named import NameReader, rewording_notes
-from eyespot.types import Judgement, Mask, Note, NothingFound, Query, Run, UsageError, Vectors
+from eyespot.types import Judgement, Mask, Note, NothingFound, Query, Run, UsageError, Vectors, quantity
 
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
@@ -63,8 +63,8 @@ class Moved(NamedTuple):
         """What the user should know, under the code `moved`."""
         whose = f" of {self.by}" if self.by else ""
         lost = ((self.missing, "not in this space"), (self.disputed, "a yes and a no at once"))
-        photos = {count: "1 judged photo is" if count == 1 else f"{count:,} judged photos are" for count, _ in lost}
-        tail = "".join(f"; {photos[count]} {why}" for count, why in lost if count)
+        are = ("judged photo is", "judged photos are")
+        tail = "".join(f"; {quantity(count, *are)} {why}" for count, why in lost if count)
         if self.yes or self.no:
             return Note("moved", f"moved by {len(self.yes):,} yes and {len(self.no):,} no{whose}{tail}")
         what = f"no judged photo{whose} counts" if tail else f"there is no verdict{whose} for this query"

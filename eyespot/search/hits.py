@@ -18,7 +18,7 @@ from eyespot.photos.videos.addresses import title_of
 from eyespot.rooms import needs
 from eyespot.search.contact_sheet import NOTHING, WORDS, SheetPanel, Tile, as_html, thumbnail_of
 from eyespot.storage.atomic import write_whole
-from eyespot.types import EyespotError, Run, UsageError, kind_text, refusing
+from eyespot.types import EyespotError, Run, UsageError, kind_text, quantity, refusing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -138,7 +138,7 @@ class Hits(Sequence[SearchHit]):
         return pandas.DataFrame(self.to_dicts())
 
     def __repr__(self) -> str:
-        head = f"{len(self)} hits for {tidy(self.query)!r} by {self.run.header.get('encoder', 'a run')}"
+        head = f"{quantity(len(self), 'hit')} for {tidy(self.query)!r} by {self.run.header.get('encoder', 'a run')}"
         lines = ["rank   score  title                                     path"] if self else [NOTHING]
         for hit in self[:ROWS]:
             score = "–" if hit.score is None else f"{hit.score:z.3f}"

@@ -43,6 +43,7 @@ from eyespot.types import (
     Vectors,
     Verdict,
     kind_text,
+    quantity,
     refusing,
 )
 
@@ -217,7 +218,7 @@ class JudgeRerank:
             matches = [one.prompt == prompt for one in every if one.verdict is not None and not one.refused]
             lacking = "gives no token probabilities"
             if not all(matches):
-                lacking = f"gave no token probabilities for {sum(matches)} of {len(matches)} pictures"
+                lacking = f"gave no token probabilities for {sum(matches)} of {quantity(len(matches), 'picture')}"
             if matches:
                 yield Note(STAND_IN, f"{self.judge.name} {lacking}; {sentence}")
 
@@ -254,8 +255,8 @@ def points(verdict: Verdict) -> float:
 
 def notes_of(result: JudgeResult, unsaid: str = BEHIND) -> list[str]:
     """Why hits have no verdict; `unsaid` is what becomes of them."""
-    lacking = f"{result.pictureless} hits have no picture here and were not judged; {unsaid}"
-    failed = f"{result.stats.failed} hits have no verdict ({'; '.join(result.failures[:2])}); {unsaid}"
+    lacking = f"not judged: {quantity(result.pictureless, 'hit')} without a picture here; {unsaid}"
+    failed = f"{quantity(result.stats.failed, 'hit')} without a verdict ({'; '.join(result.failures[:2])}); {unsaid}"
     notes = {
         NO_PICTURE: (result.pictureless, lacking),
         NO_VERDICT: (result.stats.failed, failed),

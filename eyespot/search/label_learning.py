@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.types import Vectors
+from eyespot.types import Vectors, quantity
 
 MOST = 256  # labelled photos that are looked at
 EVEN = 0.5  # the share of the gallery above which any photo is placed on average
@@ -46,7 +46,7 @@ class Teaching(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the user should know."""
-        they, them = ("1 photo has", "it") if self.photos == 1 else (f"{self.photos:,} photos have", "them")
+        they, them = quantity(self.photos, "photo has", "photos have"), "it" if self.photos == 1 else "them"
         return f"{they} these words in a label or name, and photos that look like {them} move up"
 
 

@@ -15,7 +15,7 @@ from eyespot.gallery.taxonomy.name_index import NamedTaxon
 from eyespot.gallery.taxonomy.name_tables import folded, forms, name_words
 from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
 from eyespot.search.word_matches import STOP_WORDS, label_words
-from eyespot.types import Encoder, Note, Query, Term, Vectors
+from eyespot.types import Encoder, Note, Query, Term, Vectors, quantity
 
 MOST = 8  # names that the encoder reads
 SHOWN = 3  # names of a sentence
@@ -49,7 +49,7 @@ class NamedPhrase:
             text = " = ".join(self.names[: SHOWN + 1])
         known = {form for name in self.names for form in forms(name_words(name))}
         below = sum(name not in known for name in self.borne)
-        more = f"; {below:,} {'name' if below == 1 else 'names'} of what belongs to it count too" if below else ""
+        more = f"; {quantity(below, 'name')} of what belongs to it count too" if below else ""
         return f"{text}, by {files}{more}"
 
     @property

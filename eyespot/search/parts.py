@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.settings import DEPTH, EVERYBODY, SettingsConflict
-from eyespot.types import Note, UsageError
+from eyespot.types import Note, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
@@ -75,11 +75,12 @@ def filter_notes(settings: FilterSettings | Condition, mask_of: Callable[[Condit
     else:
         dated, placed = bool(settings.after or settings.before), bool(settings.near)
     if dated and (count := int(mask_of(undated()).sum())):
-        text = f"{count:,} photos have no date, and the filter by date leaves them out; --undated lists them"
-        notes.append(Note("undated", text))
+        have = quantity(count, "photo has", "photos have")
+        notes.append(Note("undated", f"{have} no date, which the filter by date needs; see --undated"))
     unplaced = Condition('"latitude" IS NULL', ("latitude",))
     if placed and (count := int(mask_of(unplaced).sum())):
-        notes.append(Note("unplaced", f"{count:,} photos have no position, and the filter by place leaves them out"))
+        have = quantity(count, "photo has", "photos have")
+        notes.append(Note("unplaced", f"{have} no position, which the filter by place needs"))
     return notes
 
 

@@ -23,7 +23,7 @@ from eyespot.gallery.view import View
 from eyespot.search.embedding import embed
 from eyespot.search.index_choice import EXACT, Measured, building, open_index, store_index, stored_of
 from eyespot.search.nearest import K
-from eyespot.types import Encoder, Index, NothingFound, Query, UsageError, Vectors
+from eyespot.types import Encoder, Index, NothingFound, Query, UsageError, Vectors, quantity
 
 KINDS = ("auto", "pq", "ivf", "rabitq", "hnsw")
 DEPTHS = (100, 140, 200, 280, 400, 560, 800, 1100, 1600, 2200, 3200, 4500, 6400)
@@ -107,7 +107,7 @@ def words(encoder: Encoder, count: int = QUERIES) -> TuningQueries:
 def refuse_few(rows: int) -> None:
     """`NothingFound` for a gallery that exact search is through with before any index is."""
     if rows < LEAST_ROWS:
-        reason = f"the gallery has {rows} pictures to search"
+        reason = f"the gallery has {quantity(rows, 'picture')} to search"
         raise NothingFound(f"{reason}; below {LEAST_ROWS} exact search is the fastest, so there is nothing to tune")
 
 

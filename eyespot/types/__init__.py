@@ -22,7 +22,7 @@ else:
         "judging": "Answer AnswerStream Judge Judgement Pair SequentialAnswers Verdict",
         "language_models": "Adjustment BudgetMeter Exchange LanguageModel Message Price Reply Spent Token Tokens",
         "messages": """EyespotError Note NothingFound Progress UsageError codes_of kind_text no_progress prefixed
-            refusing without_code""",
+            quantity refusing without_code""",
         "rankings": "IdColumn Qrels RankedImage Run",
         "search": "AdaptedQuery Adapter BatchSearch Index NearestRows Query ScanRequest Stage Term",
     }

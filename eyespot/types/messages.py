@@ -34,6 +34,12 @@ def kind_text(value: object) -> str:
     return f"{reprlib.repr(value)} ({type(value).__name__})"
 
 
+def quantity(count: int, noun: str, plural: str = "") -> str:
+    """A count with its noun, as in "1 query" and "1,200 queries"; `plural` where no "s" or "ies" makes it."""
+    several = plural or (f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s")
+    return f"{count:,} {noun if count == 1 else several}"
+
+
 class NothingFound(EyespotError):
     """The request was fine and there is nothing to give."""
 

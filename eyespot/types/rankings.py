@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from eyespot.types.messages import UsageError, refusing
+from eyespot.types.messages import UsageError, quantity, refusing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +66,8 @@ class _Ragged:
     def __repr__(self) -> str:
         firsts = ((query, self.images[self.codes[self._rows(query)][:3]].tolist()) for query in self.queries[:3])
         shown = "".join(f"; {query}: {', '.join(map(str, some))}, …" for query, some in firsts)
-        return f"<{type(self).__name__} of {len(self.queries):,} queries and {len(self.codes):,} images{shown}>"
+        queries, images = quantity(len(self.queries), "query"), quantity(len(self.codes), "image")
+        return f"<{type(self).__name__} of {queries} and {images}{shown}>"
 
     @cached_property
     def images(self) -> NDArray[np.object_]:

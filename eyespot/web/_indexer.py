@@ -101,8 +101,7 @@ class Indexer:
             self._progress.notes += [note for note in notes if note not in self._progress.notes]
 
     def _end(self, state: Literal["done", "stopped", "failed"], summary: Summary | None = None) -> None:
-        if summary is not None:
-            self._add_notes(summary.notes)
+        self._add_notes(summary.notes if summary else ())
         with self._lock:
             self._progress.new = summary.embedded if summary else 0
             self._progress.state = state

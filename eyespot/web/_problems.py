@@ -53,8 +53,10 @@ def is_full(error: BaseException | None) -> bool:
 
 def faults_text(faults: Iterable[Any]) -> str:
     """The first five of pydantic's faults, without what was given: that may be long, secret, or no text at all."""
-    placed = [(".".join(map(str, fault["loc"])) or "body", fault["msg"]) for fault in [*faults][:5]]
-    return "; ".join(f"{place}: {message}" for place, message in placed).encode("utf-8", "replace").decode()
+    long = {"string_too_long": "longer than {max_length:,} characters; shorten it"}
+    placed = [(".".join(map(str, fault["loc"])) or "body", fault) for fault in [*faults][:5]]
+    texts = [f"{place}: {long.get(one['type'], '{msg}').format(**one | one.get('ctx', {}))}" for place, one in placed]
+    return "; ".join(texts).encode("utf-8", "replace").decode()
 
 
 def problem_json(problem: Problem) -> Response:

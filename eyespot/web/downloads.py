@@ -157,6 +157,7 @@ def photos_response(
         "zip": lambda id, row: state.cache.thumbnails.jpeg(snapshot, id, SIDE, row=row),
     }
     files = partial(_files, items, rows.tolist(), readers[kind], "" if kind == "originals" else ".jpg")
+    name = f"{name}-originals" if kind == "originals" else name
     return _zip_response(state, files, tag=_tag(places, items, kind), head=head, name=name)
 
 

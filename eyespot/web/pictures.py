@@ -29,7 +29,7 @@ from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.snapshot import PicturePlace, Snapshot
 
 SIZES = (128, 200, 320, 640, 1600)  # pixels of the longer side
-SMALL, SMALL_QUALITY = 320, 72  # up to this size they are for grids, of which a page has sixty and more
+SMALL, SMALL_QUALITY = 320, 65  # up to this size they are for grids, of which a page has sixty and more
 GONE = "the picture is gone, or has changed since it was indexed; bring the gallery up to date"
 ZIPS = 64  # whose lengths are remembered
 AT_ONCE = 4  # pictures being decoded; more would only fill the memory

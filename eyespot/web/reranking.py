@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, JudgeRerank, RerankEstimate
-from eyespot.types import Note, codes_of
+from eyespot.types import Note, codes_of, quantity
 from eyespot.web._judges import AllowedJudge, Job, Judges
 from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import page
@@ -108,7 +108,8 @@ def _rounds(plain: RankedResult, judges: Judges, allowed: AllowedJudge, stage: J
             judge_result = stage.ask([query], run, ranks)
         if judge_result.stopped:
             calls, money = judges.budget.calls, judges.budget.money
-            limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])
+            limits = [] if calls is None else [quantity(calls, "call")]
+            limits += [] if money is None else [f"${money:g}"]
             spent = f"the budget of {' or '.join(limits)} is spent; the owner can start the server with a larger one"
             yield Note(BUDGET_SPENT, spent)
         yield from (Note(NO_VERDICT, failure) for failure in judge_result.failures)

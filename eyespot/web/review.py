@@ -296,15 +296,10 @@ def case_question(served: ServedQueue, case: Case) -> str:
 
 def decision_fields(served: ServedQueue, stands: ReviewDecision, who: str) -> dict[str, Any]:
     """A decision that stands; what another said in an audit is left out, for it would lead whoever answers blind."""
-    by_reviewer = stands.who == who
-    hidden: dict[str, Any] = {"choice": None, "texts": {}, "note": ""}
-    content = {"choice": stands.choice, "texts": dict(stands.texts), "note": stands.note}
-    return {
-        "seen": stands.digest,
-        "who": stands.who,
-        "mine": by_reviewer,
-        **(hidden if served.panel is not None and not by_reviewer else content),
-    }
+    content: dict[str, Any] = {"choice": stands.choice, "texts": dict(stands.texts), "note": stands.note}
+    if served.panel is not None and stands.who != who:
+        content = {"choice": None, "texts": {}, "note": ""}
+    return {"seen": stands.digest, "who": stands.who, "mine": stands.who == who, **content}
 
 
 def counts(served: ServedQueue, standing: Mapping[str, ReviewDecision]) -> dict[str, int]:

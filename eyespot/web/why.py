@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 
 from eyespot.html import decoded
 from eyespot.search.why import Explanation, QueryParts
-from eyespot.types import Encoder, Heat, Localizer, Note, UsageError
+from eyespot.types import Encoder, Heat, Localizer, Note, UsageError, quantity
 from eyespot.web._items import existing_row, item_of
 from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import page
@@ -119,7 +119,7 @@ def _moved(state: AppState, given: SearchParams, person: User) -> list[Note]:
     verdicts = ((given.like, "like", "towards", "more like this"), (given.unlike, "unlike", "away from", "not this"))
     for photos, code, way, label in verdicts:
         if photos:
-            count = "1 photo" if len(photos) == 1 else f"{len(photos)} photos"
+            count = quantity(len(photos), "photo")
             notes.append(Note(code, f"the search is drawn {way} {count} of which somebody said “{label}”"))
     return notes
 

@@ -97,7 +97,7 @@ def test_rows_without_a_vector_are_left_out_and_told(tmp_path: Path) -> None:
 
     notes: list[str] = []
 
-    assert len(read_pairs(tmp_path / "pairs.parquet", notes.append)) == 4 and "1 rows" in notes[0]
+    assert len(read_pairs(tmp_path / "pairs.parquet", notes.append)) == 4 and "1 row" in notes[0]
 
 
 def broken(name: str, content: bytes) -> Callable[[Path], None]:

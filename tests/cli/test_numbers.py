@@ -221,7 +221,7 @@ def test_judgements_and_texts_become_a_beir_folder(place: Path) -> None:
     (place / "queries.csv").write_text("id,text\nq1,a heron\n")
     shown = done("convert", "qrels.txt", "set", "--to", "beir", "--queries", "queries.csv", cwd=place)
 
-    assert "1 queries have no text" in shown.stderr
+    assert "1 query without a text" in shown.stderr
     read = beir.read(place / "set")
     assert read.qrels.grades == read_qrels(place / "qrels.txt").grades
     assert {query: facts["text"] for query, facts in read.queries.items()} == {"q1": "a heron", "q2": "q2"}
@@ -235,7 +235,7 @@ def test_a_format_that_holds_less_says_what_is_lost(place: Path) -> None:
     lost = done("convert", "long.json", "lost.txt", cwd=place)
 
     assert "10 results below the depth of this format are left out" in cut.stderr
-    assert "1 queries have no results" in lost.stderr
+    assert "1 query without results" in lost.stderr
 
 
 def test_a_file_is_replaced_with_force(place: Path) -> None:
@@ -276,7 +276,7 @@ def test_lines_for_people_and_the_split_of_the_queries(world: Path) -> None:
     assert shown.stdout.splitlines() == [
         "val    3 queries  6 candidates  3 relevant  3 unjudged",
         "test   1 queries  2 candidates  1 relevant  1 unjudged",
-        "out    1 queries: none relevant among the candidates",
+        "out    1 query: none relevant among the candidates",
     ]
     assert sorted(reranking.read(world / "set", "val").queries) == ["q0", "q1", "q2"]
 

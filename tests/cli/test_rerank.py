@@ -109,7 +109,7 @@ def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> 
     found, shown = run_json(*words, code=3), run_eyespot(*words)
 
     assert [item["probability"] is None for item in found["items"]] == [False, False, True]
-    assert "1 hits have no verdict (cannot read the picture" in shown.stderr
+    assert "1 hit without a verdict (cannot read the picture" in shown.stderr
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_a_benchmark_shows_both_stages_and_the_bound_and_pays_once(few_gallery: 
     stages = ["first stage", "best possible of the first 3", "re-ranked"]
     assert [stage["stage"] for stage in task["stages"]] == stages and task["measures"] == other["measures"]
     assert (planned, run_json(*words, "--dry-run")["to_ask"]) == (3, 0)
-    assert "learned on the 1 queries of val by AP" in shown.stderr
+    assert "learned on the 1 query of val by AP" in shown.stderr
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_runs_are_fused_into_a_file(two: tuple[Path, Path], tmp_path: Path) -> N
     shown = run_eyespot("fuse", *two, "--out", tmp_path / "fused.parquet")
 
     fused = read_run(tmp_path / "fused.parquet")
-    assert "1 queries, 4 hits, by rrf with weights 1, 1" in shown.stdout
+    assert "1 query, 4 hits, by rrf with weights 1, 1" in shown.stdout
     assert [hit.image for hit in fused["q"]] == ["z", "y", "x", "w"] and fused.header["fused"] == "rrf"
 
 

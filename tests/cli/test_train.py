@@ -265,7 +265,7 @@ def test_files_that_make_no_pairs_are_told_and_the_code_is_3(tmp_path: Path) -> 
     ran = done("build", "pairs", "coco", *files, "--images", tmp_path, "--out", tmp_path / "out", code=3)
 
     assert "bad.json: is not COCO JSON" in ran.stderr
-    assert ran.stdout.splitlines()[0] == "1 files (0 before)  1 rows of pictures.parquet  1 rows of captions.parquet"
+    assert ran.stdout.splitlines()[0] == "1 file (0 before)  1 row of pictures.parquet  1 row of captions.parquet"
 
 
 def test_a_linear_adapter_of_the_same_pairs(pairs: Path, tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_pairs_that_are_held_out_are_not_trained_on(forty: Path, tmp_path: Path)
         np.save(tmp_path / name, array[:10].astype(np.float16))
     ran = done("train", "quari", forty, "--out", tmp_path / "out", *TINY, "--held-out", tmp_path, "--dry-run")
 
-    assert "30 pairs, 10 held out" in ran.stderr and "10 pairs share an image or a text" in ran.stderr
+    assert "30 pairs, 10 held out" in ran.stderr and "10 pairs with an image or a text" in ran.stderr
     with raises(UsageError):
         read_pairs(forty).without(read_pairs(forty))
 

@@ -350,7 +350,7 @@ def test_raw_photos_are_not_gone_without_the_extra(photo: Image.Image, tmp_path:
     line = [sys.executable, "-c", without, "index", "-g", str(tmp_path / "gallery")]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
 
-    assert "holds 7 pictures" in done.stderr and "1 pictures are gone" in done.stderr
+    assert "holds 7 pictures" in done.stderr and "1 picture is gone" in done.stderr
 
 
 @pytest.mark.parametrize("form", ["TIFF", "JPEG", "PNG"])

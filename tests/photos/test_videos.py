@@ -255,7 +255,7 @@ def test_deleted_videos_take_their_frames_along(folder: Path) -> None:
     (folder / "a.mp4").unlink()
     summary = indexed(folder)
 
-    assert [note for note in summary.notes if "1 pictures are gone" in note]
+    assert [note for note in summary.notes if "1 picture is gone" in note]
     assert {path.partition("#")[0] for path in paths(folder) if "#" in path} == {"b.mkv"}
 
 

@@ -106,7 +106,7 @@ def test_pictures_that_fail_are_asked_for_once_and_told(ledger: Judgements) -> N
     made = Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=60)(HERON, ranking())
 
     assert len({pair.image for pair in judge.asked}) == len(judge.asked)
-    assert "hits have no verdict" in made.run.notes[0] and made.probability["i1"] > 0.5
+    assert "without a verdict" in made.run.notes[0] and made.probability["i1"] > 0.5
 
 
 def test_what_a_plan_counts_is_never_less_than_what_is_asked(ledger: Judgements) -> None:

@@ -67,7 +67,7 @@ def test_hits_without_a_picture_are_counted_and_not_asked_for(ledger: Judgements
     made = JudgeRerank(judge, ledger, 2)([HERON], run)
 
     assert [pair.image for pair in judge.asked] == ["a"] and order(made) == "abc"
-    assert made.notes[0].startswith("1 hits")
+    assert made.notes[0].startswith("not judged: 1 hit ")
 
 
 def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgements) -> None:

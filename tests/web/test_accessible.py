@@ -162,7 +162,7 @@ def unfolded(page: Any) -> None:
 
 
 def offered(page: Any) -> None:
-    page.get_by_text("Re-rank", exact=True).click()
+    page.get_by_text("Sort with a model", exact=True).click()
     page.get_by_text("judged already").wait_for()
 
 

@@ -113,7 +113,7 @@ def test_a_mark_that_is_refused_holds_no_other_up(browser: Any, team: Team) -> N
         again = page.context.new_page()  # what the first one has not sent is sent by the second
         again.goto(page.url)
         saved(again)
-        assert "1 marks from before" in text_of(again, "wrong")
+        assert "1 mark from before" in text_of(again, "wrong")
         assert (team.marks("toad", "Ada"), again.evaluate("localStorage.length")) == (["y", "n"], 0)
 
 

@@ -52,7 +52,7 @@ def test_words_are_typed_and_photos_come_without_an_end(page: Any) -> None:
     assert page.get_by_text("by pictures and labels").first.is_visible()
 
 
-@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, PHONE])
+@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, {"width": 1600, "height": 1000}, PHONE])
 def test_the_first_page_with_real_photos_weighs_less_than_600_kb(
     browser: Any, tmp_path: Path, size: dict[str, int]
 ) -> None:
@@ -205,7 +205,7 @@ def shares(page: Any) -> list[float]:
 def test_a_judge_looks_once_its_cost_was_seen(browser: Any, judging_place: str) -> None:
     with opened(browser, judging_place) as page:
         page.goto("/?q=red+stripes")
-        page.get_by_text("Re-rank", exact=True).click()
+        page.get_by_text("Sort with a model", exact=True).click()
         page.get_by_text("0 of the first 10").wait_for()
         page.get_by_role("button", name="Sort with it").click()
         page.get_by_text("10 of the first 10").wait_for()
@@ -342,6 +342,7 @@ def test_a_link_behind_a_password_opens_with_a_map(browser: Any, page: Any, serv
     page.goto(made["page"])
     page.locator("summary", has_text="Link").click()
     page.get_by_label("where they were taken").check()
+    page.get_by_label("a download").check()
     page.get_by_label("Password").fill("secret")
     page.get_by_role("button", name="Make a link").click()
     link = page.get_by_label("The link").input_value()
@@ -350,6 +351,8 @@ def test_a_link_behind_a_password_opens_with_a_map(browser: Any, page: Any, serv
         colleague.get_by_label("Password").fill("secret")
         colleague.get_by_role("button", name="Open").click()
         expect(colleague.locator(".tile")).to_have_count(6)
+        beside = [colleague.get_by_text(name).bounding_box()["y"] for name in ("Download (zip)", "When and where")]
+        assert abs(beside[0] - beside[1]) < 3
         colleague.get_by_text("When and where").click()
         expect(colleague.locator(".names-of-land").first).to_contain_text("Switzerland")
 

@@ -73,7 +73,7 @@ def test_every_photo_has_a_point_and_the_page_says_how_many(on_map: TestClient, 
     assert len(points) == about["photos"] == PHOTOS
     assert len({tuple(point) for point in points.tolist()}) > PHOTOS // 2
     page = on_map.get("/map").text
-    assert "72 photos by look" in page and about["version"] in page
+    assert "72 photos by what they look like" in page and about["version"] in page
 
 
 def test_colours_are_places_in_the_legend(on_map: TestClient, about: Any) -> None:

@@ -152,7 +152,7 @@ def test_a_query_that_cannot_be_searched_fails_alone(client: TestClient) -> None
     first, *others = answer["results"]
     assert len(first["hits"]) == 2 and "error" not in first
     assert [(one["hits"], "error" in one) for one in others] == [([], True)] * 8
-    assert others[4]["error"] == "q: String should have at most 1000 characters"
+    assert others[4]["error"] == "q: longer than 1,000 characters; shorten it"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -44,43 +47,133 @@ def test_the_large_photo_says_why_unless_it_is_labelled_blind(browser: Any, team
         saved(page)
 
 
-def test_three_people_label_three_queries_to_their_end_with_a_lost_network_each(browser: Any, team: Team) -> None:
-    """Ten planted herons of 160: each finds them all; what was pressed offline is saved once online.
+class Desk:
+    """Somebody who labels by the calls of the page: yes to what is planted, no to the rest."""
 
-    One key a photo, and three steps more: `n` to begin, a click to the audit, `q` to the next query.
+    def __init__(self, page: Any, address: str, planted: set[str]) -> None:
+        self.request, self.headers, self.planted = page.context.request, {"Origin": address}, planted
+        self.at = f"{address}/annotate"
+
+    def photos(self, query: str, what: str) -> list[str]:
+        address = f"{self.at}/photos?query={query}&what={what}&count=500&unmarked=true"
+        return [photo["image"] for photo in self.request.get(address).json()["photos"]]
+
+    def post(self, call: str, query: str, **data: Any) -> Any:
+        answer = self.request.post(f"{self.at}/{call}query={query}", headers=self.headers, data=data or None)
+        assert answer.ok, answer.text()
+        return answer.json()
+
+    def say(self, query: str, what: str, images: list[str]) -> Any:
+        marks = {image: "y" if image in self.planted else "n" for image in images}
+        return self.post("marks?", query, marks=marks, what=what)
+
+    def handed(self, query: str, what: str) -> list[str]:
+        self.post(f"grow?what={what}&", query)
+        return self.photos(query, what)
+
+    def down(self, query: str, what: str, most: int = 500) -> Any:
+        """All that is handed out, at most so many; how the query stands then."""
+        return self.say(query, what, self.handed(query, what)[:most])
+
+
+def ended(query: str, size: int, *desks: Desk) -> None:
+    """The audit of all that is left, to its end: nothing was missed."""
+    for _ in range(3):
+        audits = [desk.down(query, "audit")["audit"] for desk in desks]
+    for audit in audits:
+        assert (audit["size"], audit["done"], audit["relevant"], audit["left"]["text"]) == (size, size, 0, "none")
+
+
+def with_keys(page: Any, query: str) -> None:
+    """One key a photo, and three steps more: `n` to begin, a click to the audit, `q` to the next query."""
+    page.goto("/annotate")
+    with page.expect_navigation(url=f"**/annotate/label?query={query}"):
+        press(page, "n")
+    page.wait_for_selector(".shot.here")
+    page.context.set_offline(True)
+    press(page, "yyyyy")
+    expect(page.locator("#saving")).to_have_text("5 not saved yet")
+    page.context.set_offline(False)
+    saved(page)
+    press(page, "y" * 5 + "n" * 100)
+    expect(page.locator("#stop")).to_have_text("Stopped at 110")
+    saved(page)
+    assert (page.text_content("#relevant"), page.text_content("#labelled")) == ("10", "110")
+    assert (page.input_value("#size"), page.get_attribute("#size", "max")) == ("50", "50")
+    with page.expect_navigation():
+        page.locator("#audit").click()
+    page.wait_for_selector(".shot.here")
+    press(page, "n" * 50)
+    expect(page.locator("#over")).to_be_visible()
+    expect(page.locator("#interval")).to_have_text("(the audit found 0 of 50)")  # all that is left: no interval
+    saved(page)
+    with page.expect_navigation(url="**/annotate/label?query=ten-3*"):
+        press(page, "q")
+
+
+def test_three_people_end_ten_queries_from_empty_lists_to_the_published_set(browser: Any, team: Team) -> None:
+    """Ten planted herons of 160 under each: one query with keys and a lost network, the others by the page's calls.
+
+    The last is a list that all three share, with a dispute that the lead settles and an audit that one joins.
     """
-    people, ids = ("Gil", "Hana", "Ivo"), [f"three-{at}" for at in range(3)]
-    team.take_in(*((id, f"a heron, {id}") for id in ids), photos=160)
-    planted = {photo.image for photo in team.store.candidates(ids[0])[:10]}
-    team.take_in(*((f"{id}-next", f"another heron, {id}") for id in ids), photos=60)
-    for who, id in zip(people, ids, strict=True):
-        team.store.team.assign([id, f"{id}-next"], who, "Lea")
-        with opened(browser, team.address, who, viewport={"width": 1100, "height": 800}) as page:
-            page.goto("/annotate")
-            with page.expect_navigation(url=f"**/annotate/label?query={id}"):
-                press(page, "n")
-            page.wait_for_selector(".shot.here")
-            page.context.set_offline(True)
-            press(page, "yyyyy")
-            expect(page.locator("#saving")).to_have_text("5 not saved yet")
-            page.context.set_offline(False)
-            saved(page)
-            press(page, "y" * 5 + "n" * 100)
-            expect(page.locator("#stop")).to_have_text("Stopped at 110")
-            saved(page)
-            assert (page.text_content("#relevant"), page.text_content("#labelled")) == ("10", "110")
-            assert (page.input_value("#size"), page.get_attribute("#size", "max")) == ("50", "50")
-            with page.expect_navigation():
-                page.locator("#audit").click()
-            page.wait_for_selector(".shot.here")
-            press(page, "n" * 50)
-            expect(page.locator("#over")).to_be_visible()
-            expect(page.locator("#interval")).to_have_text("(the audit found 0 of 50)")  # all that is left: no interval
-            saved(page)
-            with page.expect_navigation(url=f"**/annotate/label?query={id}-next"):
-                press(page, "q")
-        marks = team.store.last_judgements(id, who)
-        assert {image for image, one in marks.items() if mark_of(one) == "y"} == planted and len(marks) == TEAM_PHOTOS
+    people, ids = ("Gil", "Hana", "Ivo"), [f"ten-{at}" for at in range(10)]
+    team.take_in(*((id, f"a heron, {id}") for id in ids))
+    with ExitStack() as stack:
+        lead, *pages = (
+            stack.enter_context(opened(browser, team.address, who, viewport={"width": 1100, "height": 800}))
+            for who in ("Lea", *people)
+        )
+        lead.goto("/annotate?q=ten-")
+        lead.locator("#every").check()
+        lead.get_by_role("button", name="List their photos").click()
+        did = lead.locator(".note[role=status]")
+        expect(did).to_have_text("10 queries with their photos listed.")
+        expect(lead.locator("td[data-name=listed]")).to_have_text([str(TEAM_PHOTOS)] * 10)
+        new = lead.get_by_role("button", name="It is a new person")
+        for at, who in enumerate(people):
+            for id in ids[at::3]:
+                lead.locator(f"input[value={id}]").check()
+            lead.locator("#give").fill(who)
+            lead.get_by_role("button", name="Assign", exact=True).click()
+            if lead.url.endswith("/assign"):  # a name that nobody has is asked about
+                new.click()
+            expect(did).to_have_text(f"{len(ids[at::3])} queries assigned to {who}.")
+
+        planted = {photo.image for photo in team.store.candidates(ids[0])[:10]}
+        with_keys(pages[0], ids[0])
+        gil, hana, ivo = desks = [Desk(page, team.address, planted) for page in pages]
+        for at, id in enumerate(ids[1:9], 1):
+            stands = desks[at % 3].down(id, "list", 110)
+            assert [stands[name] for name in ("relevant", "labelled", "rest")] == [10, 110, 50]
+            assert stands["descent"] == {"depth": 110, "in_a_row": 100, "stopped_at": 110}
+            assert desks[at % 3].post("audit?size=50&", id) == {"drawn": 50, "rest": 50}
+            ended(id, 50, desks[at % 3])
+
+        id, seen = ids[9], set[str]()
+        for desk in (gil, hana, ivo, gil, hana, ivo):  # until a hundred in a row are not
+            handed = desk.handed(id, "team")
+            stands = desk.say(id, "team", handed)
+            seen |= {*handed}
+        wrong = next(image for image, one in team.store.last_judgements(id, "Gil").items() if mark_of(one) == "n")
+        hana.post("marks?", id, marks={wrong: "y"}, what="team")
+        assert stands["stopped"] and (stands["relevant"], stands["labelled"]) == (10, len(seen))
+        lead.goto("/annotate?q=ten-9")
+        expect(lead.locator("td[data-name=disputed]")).to_have_text("1 disputed of a heron, ten-9")
+        lead.goto(f"/annotate/disputes?query={id}")
+        press(lead, "n")
+        left(lead, 0)
+        rest = TEAM_PHOTOS - len(seen)
+        assert gil.post(f"audit?size={rest}&", id) == ivo.post("audit/join?", id) == {"drawn": rest, "rest": rest}
+        ended(id, rest, gil, ivo)
+
+        lead.goto("/annotate?q=ten-")
+        expect(lead.locator("td[data-name=yes]")).to_have_text(["10"] * 10)
+        expect(lead.locator("td[data-name=labelled]")).to_have_text([str(TEAM_PHOTOS)] * 10)
+        archive = zipfile.ZipFile(BytesIO(lead.request.get("/annotate/set.zip").body()))
+    qrels = {id: grades for id, grades in json.loads(archive.read("labelled/qrels.json")).items() if id in ids}
+    assert {id: {image for image, grade in grades.items() if grade} for id, grades in qrels.items()} == dict.fromkeys(
+        ids, planted
+    )
     with opened(browser, team.address, people[0]) as page:
         page.goto(f"/?q=a heron, {ids[0]}")
         page.locator("#share summary").click()

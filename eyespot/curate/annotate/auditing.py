@@ -27,7 +27,7 @@ from eyespot.curate.annotate.audit_bounds import (
 )
 from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
 from eyespot.search.collection import Collection
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 SIZE = 300  # photos
 AT_ONCE = 24  # photos that are handed to somebody
@@ -87,7 +87,7 @@ def draw(
     team = list(dict.fromkeys([who, *others]))
     running = under_way(store, id) or standing(store, id, who)
     if running is not None and (left := running.size - running.done) > 0:
-        still = f"{left} photos of the audit are still to be labelled"
+        still = f"{quantity(left, 'photo')} of the audit still to be labelled"
         raise UsageError(f"{still}; finish it, or join it, before you draw another")
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
     seen = dict.fromkeys(image for judgements in store.said_by(id, team).values() for image in judgements)

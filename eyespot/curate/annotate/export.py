@@ -30,7 +30,7 @@ from eyespot.pipelines.data_card.markdown import table
 from eyespot.runs import write_qrels, write_run
 from eyespot.storage.atomic import whole_folder, write_whole
 from eyespot.storage.tables import write_csv
-from eyespot.types import NothingFound, Qrels, Run
+from eyespot.types import NothingFound, Qrels, Run, quantity
 
 
 def datasheet(entries: Sequence[Labelled]) -> str:
@@ -46,7 +46,7 @@ def datasheet(entries: Sequence[Labelled]) -> str:
         ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
         ("annotators", f"{len(people)} ({', '.join(people)})"),
         ("time", f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour"),
-        ("labelled twice", f"{shared} pairs, agreement {agreed:.1%}" if shared else "none"),
+        ("labelled twice", f"{quantity(shared, 'pair')}, agreement {agreed:.1%}" if shared else "none"),
     ]
     rows = []
     for one in entries:

@@ -41,7 +41,7 @@ from eyespot.pipelines.step import digests_of
 from eyespot.settings.build import InatSettings
 from eyespot.storage.locks import locked
 from eyespot.storage.tables import write_csv
-from eyespot.types import Progress, UsageError
+from eyespot.types import Progress, UsageError, quantity
 
 UNSEEN = "The pictures were missing and nobody checked them; fetch what download.csv lists and run again."
 
@@ -131,7 +131,7 @@ def _notes(done: Mapping[str, StepResult]) -> list[str]:
             notes.append(f"lines that are not rows, in {TITLES[name]}: {kinds}; line {lines['first']:,} the first")
     if shared := notes_of(done[LISTED])["ambiguous"]:
         name = f"keep each as {collection.DOWNLOAD} names it, by its id, or in its folder"
-        notes.append(f"{shared:,} photos share a file name with others; {name}")
+        notes.append(f"{quantity(shared, 'photo shares', 'photos share')} a file name with others; {name}")
     if unmapped := notes_of(done[ALIGNED])["unmapped"]:
         notes.append(f"{unmapped:,} species of the target list have no taxon; {collection.TAXONOMY} says why")
     return notes

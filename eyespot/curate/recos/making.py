@@ -48,7 +48,7 @@ from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.human_review import AWAITS, DROPPED
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import write_whole
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 # -- the set --------------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ def notes(made: RecosSteps) -> Iterator[str]:
     if unseen := [record for record in captions if not is_seen(record)]:
         waiting = sum(record.get("review") == UNDECIDED for record in unseen)
         rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were shown to nobody"
-        yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
+        yield f"No person has looked at {len(unseen):,} of {quantity(len(captions), 'caption')}: {rest}."
     for name, wanted, found, left, cause in shortfalls(made):
         yield f"Sub-task {name}: {left} of {wanted} pictures have captions, and {found} were found; {cause}."
     # Pictures whose captions were all dropped, and not because enough were there: the steps count captions only
@@ -298,7 +298,7 @@ def quality_checks(made: RecosSteps) -> Iterator[QualityCheck]:
     first = {record["image"] for record in made.records if record["version"] == VERSIONS[0]}
     every = list({record["image"]: record for record in made.records}.values())
     times = len(first) / K
-    text = f"{len(first):,} pictures of v0, {times:.1f} times K = {K} (at least 10)."
+    text = f"{quantity(len(first), 'picture')} of v0, {times:.1f} times K = {K} (at least 10)."
     yield QualityCheck("Size of the pool", level_of(times, 4, 10), text)
     of_subtask = Counter(dict.fromkeys(made.pipe.collecting.wanted(), 0))  # those that lost all of theirs, too
     of_subtask.update(record["subtask"] for record in made.captions(VERSIONS[0]))
@@ -309,7 +309,7 @@ def quality_checks(made: RecosSteps) -> Iterator[QualityCheck]:
     captions = made.captions()
     seen = sum(is_seen(record) for record in captions)
     share = seen / len(captions) if captions else 0.0
-    text = f"{len(captions) - seen:,} of {len(captions):,} captions are unseen by a person, {1 - share:.0%}."
+    text = f"{len(captions) - seen:,} of {quantity(len(captions), 'caption')} are unseen by a person, {1 - share:.0%}."
     yield QualityCheck("Captions that a person read", level_of(share, 0.2, 0.95), text)
     rights = made.pipe.sources.attributions(every)
     photos = [record["image"] for record in every if record["source"] != DRAWN]  # drawn ones are the set's own
@@ -352,8 +352,7 @@ def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
         pictures = [(f"v0: {twin['original'] if twin else chosen['text']}", place(chosen))]
         if twin is not None:
             pictures.append((f"v1: {twin['text']}", place(twin)))
-            words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
-            lines.append(f"v1 changes {words} ({twin['attribute']}).")
+            lines.append(f"v1 changes {quantity(twin['edits'], 'word')} ({twin['attribute']}).")
         like = [record for record in made.records if record["version"] == "v2" and record["of"] == chosen["image"]]
         pictures += [("v2, without captions", place(record)) for record in like[:LIKE]]
         yield SampleRecord(chosen["subtask"], pictures, lines)
@@ -370,7 +369,7 @@ def answers(made: RecosSteps) -> dict[str, dict[str, str]]:
     for number, version in enumerate(VERSIONS, 1):
         held = [record for record in made.records if record["version"] in VERSIONS[:number]]
         images, captions = {record["image"] for record in held}, sum("text" in record for record in held)
-        sizes.append(f"{version}: {len(images):,} pictures, {captions:,} captions")
+        sizes.append(f"{version}: {quantity(len(images), 'picture')}, {quantity(captions, 'caption')}")
     return datasheet(
         Path(__file__),
         **dict(zip(("first", "second", "third"), VERSIONS, strict=True)),

@@ -20,7 +20,7 @@ from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import expected
 from eyespot.pipelines.step import digest_of_json
 from eyespot.storage.text_files import json_of
-from eyespot.types import UsageError, Vectors
+from eyespot.types import UsageError, Vectors, quantity
 
 REVIEW, ROUND = "review", "round.json"  # a folder, and how far the rounds have come for what is wanted
 APART = "-apart"  # the end of the name of the step after `confuse`
@@ -224,7 +224,7 @@ def expand_step(pipe: RecosPipeline, declared: Declared) -> Step:
     """Adds the pictures most like each, without captions."""
     how = declared.fitted(Expanding)
     work = BatchStep(lambda records, context: confusing.expanded(records, context, pipe.sources, how))
-    about = f"Adds the {how.similar} pictures most like each, without captions."
+    about = f"Adds the {quantity(how.similar, 'picture')} most like each, without captions."
     # For the pictures of v0 and of v1
     more = {"inputs": pipe.sources.digests, "grows": lambda came: came + 2 * pipe.wanted[0] * how.similar}
     return declared.made(work, 2, needs=("render",), about=about, **more)

@@ -38,7 +38,7 @@ from eyespot.pipelines.data_card.content import LEVELS
 from eyespot.pipelines.human_review import Queue
 from eyespot.runs.agreement import Ratings, krippendorff_alpha
 from eyespot.search.embedding import embed
-from eyespot.types import Composer, Mask, Query, Vectors
+from eyespot.types import Composer, Mask, Query, Vectors, quantity
 
 CUTOFFS = (1, 10, 20, 50)
 K = 20  # the first places that Recall@20 looks at
@@ -177,7 +177,7 @@ class Estimate:
 def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path | None) -> Iterator[QualityCheck]:
     """All of them; `found` are the shortcuts, `audit` is the folder of a person's decisions."""
     times = len(made.pool) / K
-    text = f"{len(made.pool):,} photos, {times:.1f} times K = {K} (at least {LARGE})."
+    text = f"{quantity(len(made.pool), 'photo')}, {times:.1f} times K = {K} (at least {LARGE})."
     yield QualityCheck("Size of the pool", level_of(times, LARGE * 0.4, LARGE), text)
     counts = {kind: sum(one["kind"] == kind for one in made.in_split(TEST)) for kind in made.kinds}
     text = ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
@@ -343,7 +343,7 @@ def validity_check(
         levels.append("red" if low > MISSED else "amber" if value > MISSED else "green")
     if 2 * counts["open"] > counts["cases"] or REFUSED not in found:
         levels.append("amber")
-    text = f"{'; '.join(texts)}; {counts['open']:,} of {counts['cases']:,} cases are open."
+    text = f"{'; '.join(texts)}; {counts['open']:,} of {quantity(counts['cases'], 'case')} are open."
     return QualityCheck(AUDIT, max(levels, key=LEVELS.index), text[:1].upper() + text[1:])
 
 

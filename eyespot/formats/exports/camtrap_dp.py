@@ -20,7 +20,7 @@ from eyespot.formats.folders import FileNames
 from eyespot.photos.provenance import DATE_SOURCE, ROUGH
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import csv_bytes
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.formats.exporting import ExportRows
@@ -92,7 +92,7 @@ def write(rows: ExportRows, folder: Path) -> int:
     if not photos:
         raise NothingFound("no photo has both a time and a position, which Camtrap DP needs; choose another format")
     left_out = sum(one.reason.startswith("without a time") for one in rows.failed)
-    summary = f"{len(photos)} photos; {left_out} without a time or a position are left out."
+    summary = f"{quantity(len(photos), 'photo')}; {left_out} without a time or a position are left out."
     seen = {
         "deployments": list(_deployments(photos)),
         "media": [_medium(one) for one in photos],

@@ -40,7 +40,7 @@ from eyespot.storage.atomic import ELSEWHERE, new_folder, trouble
 from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import new_digested
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
+from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress, quantity
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class _Import:
     def _notes(self, lost: int) -> list[str]:
         notes = list(self.source.notes)
         if lost:
-            notes.append(f"{lost} rows hold no vector (zeros, or numbers that are not finite) and will not be found")
+            notes.append(f"never found: {quantity(lost, 'row')} without a vector (zeros, or not all finite)")
         columns = {name.lower() for name in (*self.labels, *self.source.layout.keys, *self.source.layout.paths, *MEANT)}
         names = [name for facts in self.facts.values() for name in (*facts.kinds, *facts.others)]
         left = [name for name in dict.fromkeys(names) if name and name.lower() not in columns]

@@ -13,7 +13,7 @@ from typing import Any
 import eyespot
 from eyespot.pipelines import StepResult
 from eyespot.storage.text_files import toml_of
-from eyespot.types import UsageError
+from eyespot.types import UsageError, quantity
 
 QUESTIONS: dict[str, dict[str, str]] = toml_of(Path(__file__).with_name("questions.toml"))
 
@@ -41,7 +41,7 @@ def datasheet_answers(done: Sequence[StepResult], answers: Mapping[str, Any]) ->
         lost = sum(sum(one.counts.dropped.values()) for one in done)
         facts["composition"] = {
             "count": f"{done[-1].counts.kept:,}.",
-            "sample": f"Of {entered:,} records that entered, {lost:,} were left out, each for a reason.",
+            "sample": f"Of {quantity(entered, 'record')} that entered, {lost:,} were left out, each for a reason.",
         }
         facts["preparation"] = {
             "steps": " ".join(f"{one.step.name}: {one.step.about}" for one in done if one.step.about),

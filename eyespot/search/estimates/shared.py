@@ -58,12 +58,6 @@ def shared_draws(
     return np.concatenate(found).T[:, :draws]
 
 
-def _normal(spreads: Reals) -> Reals:
-    """The log-probability of each offset under each standard deviation, (spreads, offsets)."""
-    logs = -0.5 * (OFFSETS[None] * _chain.STEP / spreads[:, None]) ** 2
-    return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)), np.float32)
-
-
 def _drawn(logs: Reals, rng: np.random.Generator) -> Ints:
     """A draw from each last axis, by its log-weights."""
     return _picked(_weights(logs), rng.random(logs.shape[:-1], np.float32))
@@ -109,7 +103,11 @@ class _Offsets:
     def __init__(self, acts: Ints, size: int, spreads: Reals, beliefs: Reals) -> None:
         self.acts, self.sums = acts, _Sums(acts)  # (n,) the offset of each judged place
         self.unseen = np.setdiff1d(np.arange(size), acts)
-        self.prior, self.beliefs = _normal(spreads), np.log(beliefs)  # (spreads, offsets), (spreads,)
+        logs = (
+            -0.5 * (OFFSETS[None] * _chain.STEP / spreads[:, None]) ** 2
+        )  # of each offset under each, (spreads, offsets)
+        self.prior: Reals = np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)), np.float32)
+        self.beliefs = np.log(beliefs)  # (spreads,)
         self.value = np.zeros((1, CHAINS, size), np.int64)  # (draws, chains, offsets), in steps
         self.spread = np.ones(CHAINS, np.int64)
 

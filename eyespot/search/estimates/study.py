@@ -39,7 +39,7 @@ from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
 from eyespot.search.query_language import format_query
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import rows_of, write_csv
-from eyespot.types import Judgement, Note, Query, RankedImage, Run, UsageError, Verdict, codes_of
+from eyespot.types import Judgement, Note, Query, RankedImage, Run, UsageError, Verdict, codes_of, quantity
 
 if TYPE_CHECKING:
     from eyespot.settings.estimate import EstimateSettings
@@ -325,7 +325,7 @@ def _rechecked(collection: Any, stage: JudgeRerank, query: Query, first: Mapping
             one = Judgement(given[0], answer.pair.image, judge.name, judge.prompt, answer.verdict, **how)
             ledger.record([one], RECHECKED)
     both, same = _agreed(first, ledger.known(*given, RECHECKED))
-    return f" A second look at {both} photos, blind, agreed with the first in {same}." if both else ""
+    return f" A second look at {quantity(both, 'photo')}, blind, agreed with the first in {same}." if both else ""
 
 
 def _overlap(ledger: Judgements, query: Query, judge: str, verdicts: Mapping[str, float]) -> str:
@@ -371,7 +371,7 @@ def _study(collection: Any, query: Query, settings: EstimateSettings, frame: Fra
 def _notes(collection: Any, frame: Frame) -> list[str]:
     notes = []
     if (now := int(collection.view.live.sum())) != frame.live:
-        grown = f"the gallery had {frame.live:,} photos when it was ranked ({frame.at}) and has {now:,} now"
+        grown = f"the gallery had {quantity(frame.live, 'photo')} when it was ranked ({frame.at}) and has {now:,} now"
         notes.append(f"{grown}; the answer is of those; --fresh ranks it anew")
     if frame.misdated:
         text = (

@@ -18,7 +18,7 @@ from eyespot.search.feedback import Feedback, Moved, moved, refuse_words, rows_o
 from eyespot.search.named import rewording_notes
 from eyespot.search.parts import condition_of, filter_notes
 from eyespot.search.query_language import logged
-from eyespot.types import Mask, NothingFound, Query, Run, UsageError, Vectors
+from eyespot.types import Mask, NothingFound, Query, Run, UsageError, Vectors, quantity
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.on_map import region_mask
@@ -209,7 +209,7 @@ class RankedResult:
         words = [self.params.q] if self.params.q else []
         words += ["a picture"] if self.params.picture else []
         for verdict, items in (("more like", self.params.like), ("not", self.params.unlike)):
-            words += [f"{verdict} 1 photo" if len(items) == 1 else f"{verdict} {len(items)} photos"] if items else []
+            words += [f"{verdict} {quantity(len(items), 'photo')}"] if items else []
         return ", ".join(words)
 
 

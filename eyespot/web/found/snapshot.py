@@ -36,7 +36,7 @@ from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection, no_match
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
-from eyespot.types import Encoder, Mask, Query, Run, Vectors
+from eyespot.types import Encoder, Mask, Query, Run, Vectors, quantity
 from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facts import Facts, ShardFacts
 from eyespot.web.found.masks import FactStore
@@ -250,7 +250,7 @@ class Snapshot:
             caveats.append(no_match(best, weakest))
         if without := self.view.without_vector:
             called = self.collection.gallery.called(self.view.stem)
-            caveats.append(f"{without} pictures have no vectors of {called} and were not searched")
+            caveats.append(f"not searched: {quantity(without, 'picture')} without vectors of {called}")
         means = self.collection.backend
         if self.why_missed:
             caveats.append(f"photos that were added since are not searched yet: {self.why_missed}")

@@ -258,10 +258,10 @@ async function goWhen(coming, none = "") {
 function refusal() {
   if (!unused) return "";
   const why = failed ? `The next photos do not come (${failed.status ? failed.message : "the server cannot be reached"})` : "There are no more photos for you here";
-  return `${why}: ${unused === 1 ? "one key was" : `${unused} keys were`} not used`;
+  return `${why}: ${quantity(unused, "key was", "keys were")} not used`;
 }
 
-const tellWaiting = () => notice(queued.length ? `${queued.length === 1 ? "One key waits" : `${queued.length} keys wait`} for the next photos` : "");
+const tellWaiting = () => notice(queued.length ? `${quantity(queued.length, "key waits", "keys wait")} for the next photos` : "");
 
 function enlarge(one) {
   const why = element("reasons").querySelector("a");
@@ -324,7 +324,7 @@ function put(some, value) {
   past.push(changed.map((one) => [one.image, one.mark, one.byGroup]));
   // Photos behind a tile get the mark of their group
   for (const one of changed) set(one, value, value !== null && photos[known.get(one.image)] !== one);
-  say(changed.length > 1 ? `${changed.length} photos ${WORDS[value] || "without a mark"}` : `${changed[0].number} ${WORDS[value] || "without a mark"}`);
+  say(changed.length > 1 ? `${quantity(changed.length, "photo")} ${WORDS[value] || "without a mark"}` : `${changed[0].number} ${WORDS[value] || "without a mark"}`);
   keep();
 }
 
@@ -340,7 +340,7 @@ function undo() {
   if (!batch) return notice("There is nothing to take back");
   for (const [image, before, byGroup] of batch) set(itemOf(image), before, byGroup);
   go(known.get(batch[0][0]));
-  say(batch.length > 1 ? `${batch.length} marks taken back` : "Taken back");
+  say(batch.length > 1 ? `${quantity(batch.length, "mark")} taken back` : "Taken back");
   keep();
 }
 
@@ -393,9 +393,9 @@ function confirmed(batch, told) {
 
 function tell(error) {
   const wrong = element("wrong");
-  const kept = unsaved.size ? `; ${unsaved.size} marks are kept in this browser and sent again` : "";
+  const kept = unsaved.size ? `; ${quantity(unsaved.size, "mark is", "marks are")} kept in this browser and sent again` : "";
   const failed = error ? `${error.status ? error.message : "The server cannot be reached"}${kept}. ` : "";
-  const refused = aside.length ? `${aside.length} marks from before were set aside, for the server refuses them: ${aside.at(-1)}.` : "";
+  const refused = aside.length ? `${quantity(aside.length, "mark")} from before set aside, which the server refuses: ${aside.at(-1)}.` : "";
   wrong.hidden = !failed && !refused;
   wrong.textContent = failed + refused;
 }
@@ -428,7 +428,7 @@ function standing(told) {
   const running = audit && audit.done < audit.size;
   const { joinable } = told;
   element("joining").hidden = !joinable;
-  if (joinable) element("joinable").textContent = `${joinable.people.join(", ")} audits the rest: ${joinable.done} of ${joinable.size} photos labelled.`;
+  if (joinable) element("joinable").textContent = `${joinable.people.join(", ")} audits the rest: ${joinable.done} of ${quantity(joinable.size, "photo")} labelled.`;
   element("size").max = Math.max(told.rest, 1);
   element("rest").textContent = `of ${told.rest} that ${what === "team" ? "nobody has" : "you have not"} labelled`;
   if (!sized && told.rest) element("size").value = Math.min(element("size").value, told.rest);
@@ -450,7 +450,7 @@ function due({ stopped, joinable, audit }, running) {
   element("go-audit").hidden = !mine;
   if (stopped && !audit && audits) onward("Labelled to its stop; the audit is due.");
   if (joinable) onward("The audit of this query is under way.");
-  if (mine) onward(`The audit is due: ${audit.done} of ${audit.size} photos.`);
+  if (mine) onward(`The audit is due: ${audit.done} of ${quantity(audit.size, "photo")}.`);
 }
 
 const later = ({ later: photos }) => (photos ? `; ${photos} came on the list after the draw, of which it says nothing` : "");
@@ -476,7 +476,7 @@ function found({ found_at_least: share, found_by_rank: byRank }) {
 
 function left({ audit, listed, descent, grows: more }) {
   if (audit?.left) return audit.left.text;
-  if (audit) return `the audit says, ${audit.done} of ${audit.size} photos done${audit.people.length ? ` by ${audit.people.length}` : ""}`;
+  if (audit) return `the audit says, ${audit.done} of ${quantity(audit.size, "photo")} done${audit.people.length ? ` by ${audit.people.length}` : ""}`;
   return !more && listed && descent.depth >= listed ? "none" : "not audited";
 }
 

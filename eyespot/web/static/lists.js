@@ -48,7 +48,7 @@
       place.readOnly = true;
       place.setAttribute("aria-label", "The link");
       about.href = one.page;
-      about.textContent = `${one.photos} photo${one.photos === 1 ? "" : "s"}, everybody’s verdicts`;
+      about.textContent = `${quantity(one.photos, "photo")}, everybody’s verdicts`;
       const copied = await copy(place.value);
       const file = Object.assign(document.createElement("a"), { href: `/v1/lists/${one.list}/download?format=sheet&verdict=yes`, textContent: "Download one HTML file to mail" });
       shown(place, copied ? "Copied. " : "Copy this link. ", about, ...(local ? [" It works on this computer alone. ", file] : []));
@@ -105,7 +105,7 @@
         const one = await putOn(find("input", dialog).value, { items, query: dialog.dataset.query || null });
         dialog.close();
         chooseNone();
-        say(`${items.length} photo${items.length === 1 ? " is" : "s are"} added to the list ${one.name} by ${one.by}.`);
+        say(`${quantity(items.length, "photo is", "photos are")} added to the list ${one.name} by ${one.by}.`);
         const note = find("#chosen-photos").nextElementSibling;
         if (note?.matches(".on-list")) { note.hidden = false; find("a", note).href = one.page; find("a", note).textContent = one.name; }
       } catch (error) {

@@ -189,7 +189,7 @@ async function choose() {
   const address = new URLSearchParams(about.address);
   address.set("region", region);
   const only = query({ region });
-  const heading = made("h2", { textContent: `${inside.length.toLocaleString("en")} photo${inside.length === 1 ? "" : "s"} chosen` });
+  const heading = made("h2", { textContent: `${quantity(inside.length, "photo")} chosen` });
   const links = made("p", {}, made("a", { className: "button main", href: `/?${only}`, textContent: "Show them" }));
   if (address.get("q") || address.get("picture") || address.get("like")) links.append(" ", made("a", { className: "button", href: `/?${address}`, textContent: "Search among them" }));
   links.append(" ", Object.assign(made("button", { type: "button", textContent: "Clear the selection" }), { onclick: () => { chosen.hidden = true; corners = null; $("#lasso").focus(); } }));
@@ -297,7 +297,7 @@ async function begin() {
   plot.replaceChildren();
   plot.tabIndex = 0;
   plot.role = "application";
-  plot.ariaLabel = `Map of ${picture.count.toLocaleString("en")} photos; the table of clusters says the same in words`;
+  plot.ariaLabel = `Map of ${quantity(picture.count, "photo")}; the table of clusters says the same in words`;
   paper = globalThis.mapDrawing.drawn(plot, picture, view, location.hash.slice(1));
   await paper.ready;
   nameClusters();

@@ -28,7 +28,7 @@ async function goTo(address, { push = true, place = false } = {}) {
   document.dispatchEvent(new CustomEvent(MOVED));
   if (place) await comeBack(true);
   else if (found.getBoundingClientRect().top < 0) found.scrollIntoView();
-  tell($("#total") ? `${$("#total").textContent} photo${$("#total").textContent === "1" ? "" : "s"}.` : $(".problem", found)?.textContent.trim() || "");
+  tell($("#total") ? `${quantity(Number($("#total").textContent.replaceAll(",", "")), "photo")}.` : $(".problem", found)?.textContent.trim() || "");
 }
 function lay(fresh) {
   if (large.open) leave();

@@ -202,7 +202,7 @@ function stall(last, why) {
   last.prepend(box);
   setTimeout(() => { if (box.isConnected) more(); }, 4000);
 }
-const end = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { rootMargin: "400px" });
+const end = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { rootMargin: "200px" });
 function watchTheEnd() {
   end.disconnect();
   const last = grid && $(".more", grid);

@@ -63,7 +63,7 @@ async function sendTogether(batch) {
 }
 function confirmed(batch) {
   for (const [key] of batch) for (const one of same(JSON.parse(key)[1])) one.classList.remove("unsaved");
-  const verdict = batch[0]?.[1].verdict, many = batch.length > 1 ? `${batch.length} photos ` : "";
+  const verdict = batch[0]?.[1].verdict, many = batch.length > 1 ? `${quantity(batch.length, "photo")} ` : "";
   if (!batch.length) return;
   if (batch.some(([, one]) => one.verdict !== verdict)) tell(`${many}changed.`);
   else tell(verdict ? `Kept: ${many}${verdict === "doubt" ? "unsure" : verdict}.` : many ? `${many}taken back.` : "Taken back.");
@@ -71,7 +71,7 @@ function confirmed(batch) {
 function failed(error) {
   const many = waiting.marks.size, old = $(".toast.waits");
   if (!error || !many) return old?.remove();
-  const words = `${many === 1 ? "One verdict waits" : `${many} verdicts wait`} in this browser and ${many === 1 ? "is" : "are"} sent again: ${error.message}.`;
+  const words = `${quantity(many, "verdict waits in this browser and is", "verdicts wait in this browser and are")} sent again: ${error.message}.`;
   if (old) { $("span", old).textContent = words; return null; }
   complain(words, () => waiting.hurry());
   return $(".toast")?.classList.add("waits");
@@ -187,12 +187,12 @@ function setChosen(several) {
 // Where photos are chosen with a finger, a tap on a photo chooses it, too.
 const choosesByTap = () => chosen.length > 0 && matchMedia("(pointer: coarse)").matches;
 function showChosen() {
-  const bar = $("#chosen-photos");
+  const bar = $("#chosen-photos"), many = `${quantity(chosen.length, "photo")} chosen`;
   if (bar) {
     bar.hidden = !chosen.length;
-    $(".many", bar).textContent = `${chosen.length} photo${chosen.length === 1 ? "" : "s"} chosen`;
+    $(".many", bar).textContent = many;
   }
-  if (chosen.length) tell(`${chosen.length} photo${chosen.length === 1 ? "" : "s"} chosen.`);
+  if (chosen.length) tell(`${many}.`);
 }
 // The chosen photos, or the current one; the choice ends with what is done to it.
 function takeChosen(current) {

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from eyespot.adapters.quari.files import arrays_in
 from eyespot.adapters.quari.training.data import Pairs
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 Tell: TypeAlias = Callable[[str], object]  # a warning
 
@@ -174,7 +174,7 @@ def _parquet(path: Path, tell: Tell) -> Pairs:
         raise UsageError(f"{path} cannot be read ({error}); write it again") from None
     whole = table.drop_null()
     if len(whole) < len(table):
-        tell(f"{path}: {table.num_rows - whole.num_rows} rows lack a vector")
+        tell(f"{path}: {quantity(table.num_rows - whole.num_rows, 'row lacks', 'rows lack')} a vector")
     ids = [str(one) for one in whole[IMAGE_ID].to_pylist()] if IMAGE_ID in names else None
     texts, images = (_listed(path, name, whole[name]) for name in (TEXTS, IMAGES))
     return _pairs(path, {"texts": texts, "images": images, "ids": ids})
