@@ -325,10 +325,10 @@ def plain_settings(words: Sequence[str]) -> tuple[PlainLine, list[str]] | None:
         elif word in VALUES:
             value, name = next(rest), {"e": "encoder"}.get(name, name)
             number = int(value) if value.isdecimal() and len(value) < 10 else 0
-            if not value or value.startswith("-") or (name == "k" and not number):
+            if not value or (value.startswith("-") and name != "near") or (name == "k" and not number):
                 return None
             setattr(found, name, (*found.label, value) if name == "label" else number if name == "k" else value)
-        elif word.startswith("-"):
+        elif word.startswith("-") and word[1:2].strip():
             return None
         else:
             query.append(word)
@@ -338,8 +338,7 @@ def plain_settings(words: Sequence[str]) -> tuple[PlainLine, list[str]] | None:
 
 def search_plainly(gallery: str, words: Sequence[str]) -> bool:
     """Search by a plain line; False, and nothing is done, where it is not plain enough."""
-    loaded = "eyespot.settings.search" in sys.modules  # then nothing is saved, and the models alone say what is usual
-    read = None if loaded else plain_settings(words)
+    read = plain_settings(words)
     if read is None or not os.path.isdir(gallery):
         return False
     plain: Any = read[0]
