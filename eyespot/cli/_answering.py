@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.cli._ask_server import identity, note_place, plain_line
+from eyespot.cli._ask_server import PATH, identity, note_place, plain_line
+from eyespot.cli._searching import OPENER, search_plainly
 from eyespot.cli.console import printed_to
 from eyespot.storage.flock import LOCKS_OPEN_FILES, lock_now
 
@@ -23,19 +23,7 @@ if TYPE_CHECKING:
 
     from eyespot.search.collection import Collection
 
-Opener = Callable[[Path, "str | None", str], "Collection"]
-_OPENER: ContextVar[Opener | None] = ContextVar("_OPENER", default=None)
 MOST_WORDS = 1000
-
-
-def open_collection(gallery: Path, encoder: str | None, index: str) -> Collection:
-    """The collection to search: of a server that runs this search, the one that it has open; else a new one."""
-    opener = _OPENER.get()
-    if opener is not None:
-        return opener(gallery, encoder, index)
-    import eyespot
-
-    return eyespot.open(gallery, encoder, index)
 
 
 def install(app: FastAPI) -> None:
@@ -48,8 +36,6 @@ def install(app: FastAPI) -> None:
     from fastapi import HTTPException
     from starlette.concurrency import run_in_threadpool
     from starlette.responses import Response
-
-    from eyespot.cli._ask_server import PATH
 
     state = app.state.eyespot
 
@@ -73,7 +59,6 @@ def install(app: FastAPI) -> None:
 
 def _run(state: Any, place: str, words: list[str]) -> tuple[bytes, bytes]:
     """Stdout and stderr of `eyespot search WORDS…`, over the gallery as the server has it open."""
-    from eyespot.cli._searching import search_plainly
     from eyespot.gallery.view import Gallery
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=how) for how in ("strict", "backslashreplace"))
@@ -88,13 +73,13 @@ def _run(state: Any, place: str, words: list[str]) -> tuple[bytes, bytes]:
     gallery = Gallery(state.settings.gallery)
     space = gallery.header.spaces[gallery.stem(named[-1] if named else None)]
     snapshot = state.snapshots.current(str(space.encoder))
-    token = _OPENER.set(opener)
+    token = OPENER.set(opener)
     try:
         with snapshot.alone(), printed_to(out, err):
             if not search_plainly(place, words):
                 raise LookupError(words)
     finally:
-        _OPENER.reset(token)
+        OPENER.reset(token)
     out.flush()
     err.flush()
     return out.buffer.getvalue(), err.buffer.getvalue()
