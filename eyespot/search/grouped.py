@@ -41,13 +41,17 @@ class Grouped:
                 counted = self.mask if self.holding is None else self.holding(queries)
                 shown = list(dict.fromkeys(hit.image for hits in best.values() for hit in hits[: self.k]))
                 rows = self.view.rows_by_id(shown)
-                originals = self.groups.best(rows, counted)
-                others = self.groups.others(rows, counted).tolist()
-                known, named, facts = self.view.facts(rows.tolist()), {}, {}
-                for id, old, new, more in zip(shown, known, self.view.facts(originals.tolist()), others, strict=True):
-                    found = {name: value for name, value in made.facts[id].items() if name not in old}
-                    named[id] = str(new["id"])
-                    facts[named[id]] = (made.facts[id] if new["id"] == old["id"] else new | found) | {OTHERS: more}
+                originals, others = self.groups.best(rows, counted), self.groups.others(rows, counted).tolist()
+                replaced = originals != rows
+                known, fresh = (iter(self.view.facts(some[replaced].tolist())) for some in (rows, originals))
+                named, facts = {}, {}
+                for id, is_replaced, more in zip(shown, replaced.tolist(), others, strict=True):
+                    about = made.facts[id]
+                    if is_replaced:
+                        old = next(known)
+                        about = next(fresh) | {name: value for name, value in about.items() if name not in old}
+                    named[id] = str(about["id"])
+                    facts[named[id]] = about | {OTHERS: more}
                 heads = {query: hits[: self.k] for query, hits in best.items()}
                 cut = {query: [hit._replace(image=named[hit.image]) for hit in hits] for query, hits in heads.items()}
                 made = made.reranked(cut)
