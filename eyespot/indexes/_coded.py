@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._batches import QueryBatch
-from eyespot.indexes._plain import PlainProducts
+from eyespot.indexes._plain import PlainProducts, Pools
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
 
@@ -22,6 +23,8 @@ _SINGLE = 4  # queries that are scanned one by one where a batch has no instruct
 _ROOM = 1 << 21  # places in all lists of a thread together, 24 bytes each
 _LIST = 1 << 14  # of one query at least: what overflows is scanned again alone, and texts have many near ties
 _SHARE = 1 << 26  # codes a thread takes at a time
+_SOON = 1 << 31  # codes that numpy scans sooner than kernels are loaded
+_WIDENED, _SAFE = 1 << 17, 2.0**100  # codes widened at once; how long a query may be in float32
 
 
 class CodedProducts:
@@ -37,9 +40,14 @@ class CodedProducts:
         # The number of each block's first row; blocks without codes may lie between them
         self._starts = np.cumsum([0, *(len(part.codes) for part in codes)]) if starts is None else starts
         self._threads_of: tuple[int, ThreadPoolExecutor] | None = None
+        self._scanned = 0
 
     def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
         """What may be among the best of each query, of which each has its own k and mask."""
+        self._scanned += sum(part.codes.size for part in self.codes)
+        loaded = self._scanned > _SOON or "numba" in sys.modules
+        if len(batch) == 1 and not loaded and float(np.abs(batch.queries).sum()) < _SAFE:
+            return self.widened_pass(batch)
         from eyespot.kernels import tiles
 
         return self.first_pass(batch, len(batch) <= (1 if tiles.fast() else _SINGLE))
@@ -59,6 +67,31 @@ class CodedProducts:
                 found[j] = self._scan(_few(one.queries), one)[0]
             shortlists += found
         return shortlists
+
+    def widened_pass(self, batch: QueryBatch) -> list[Shortlist]:
+        """The same of one query, shorter than 2¹⁰⁰, by numpy: f is 0, and what float32 rounds off p·a in its place."""
+        exact = batch.queries.astype(np.float64)
+        dim, lengths, query = exact.shape[1], np.linalg.norm(exact, axis=1) * (1 + 1e-9), _padded(exact, np.float32)[0]
+        width = len(query)
+        given = _QuantisedQueries(exact, query, np.ones(1), (width + 8) * 2.0**-23 * lengths, lengths)
+        pools, widened = Pools(batch.queries, int(batch.ks[0])), np.empty((_WIDENED // width + 1, width), np.float32)
+        for codes, first in zip(self.codes, self._starts.tolist(), strict=False):
+            offset, _, whole, left, spare = given.terms(codes)[:, 0].tolist()
+            for start, stop in chunks(codes.codes):
+                products = np.empty(stop - start, np.float32)
+                for at in range(start, stop, len(widened)):
+                    some = codes.codes[at : min(at + len(widened), stop)]
+                    np.copyto(widened[: len(some)], some)
+                    np.matmul(widened[: len(some)], query, out=products[at - start :][: len(some)])
+                scale, lost, long = codes.bounds[start:stop, :3].T.astype(np.float64)
+                middle = offset + scale * products
+                reach = lost * whole + long * left + scale * (dim * 2.0**-120) + spare
+                near = ~(middle + reach < pools.floors[0])
+                if batch.allowed.size:
+                    near &= batch.allowed[first + start : first + stop] != 0
+                at_rows, middle, reach = np.flatnonzero(near), middle[near], reach[near]
+                pools.add(0, Shortlist(at_rows + first + start, middle - reach, middle + reach))
+        return pools.lists()
 
     def _scan(self, quantised: _QuantisedQueries, batch: QueryBatch) -> list[Shortlist]:
         shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
