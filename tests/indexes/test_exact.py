@@ -174,17 +174,6 @@ def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[
         assert (shortlist.low <= true[shortlist.rows]).all() and (true[shortlist.rows] <= shortlist.high).all()
 
 
-def test_the_bound_holds_where_codes_lose_nothing_and_float32_rounds() -> None:
-    rng = np.random.default_rng(4)
-    half = rng.integers(-127, 128, (200, 300)).astype(np.float32)
-    half[:, 0] = 127
-    vectors, query = np.concatenate([half, -half]), unit(rng, 1, 300)
-    (found,) = CodedProducts([quantise(vectors)], 1).widened_pass(QueryBatch.of(query, 400, None))
-    true = every_score([vectors], query)[0][found.rows]
-    assert len(true) == 400 and (found.low <= true).all() and (true <= found.high).all()
-    assert float((found.high - found.low).max()) < 0.1
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(world=hostile())
 def test_codes_hold_what_they_promise(world: tuple[list[np.ndarray], np.ndarray]) -> None:
