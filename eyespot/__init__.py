@@ -149,9 +149,7 @@ def _as(kind: Any, value: Any) -> Any:
     from eyespot.types import Qrels
 
     if isinstance(value, str | os.PathLike):
-        from pathlib import Path
-
-        return (runs.read_qrels if kind is Qrels else runs.read_run)(Path(value).expanduser())
+        return (runs.read_qrels if kind is Qrels else runs.read_run)(os.path.expanduser(value))
     value = getattr(value, "run", value)
     return value if isinstance(value, kind) else kind(value)
 

@@ -42,20 +42,16 @@ class Grouped:
                 shown = list(dict.fromkeys(hit.image for hits in best.values() for hit in hits[: self.k]))
                 rows = self.view.rows_by_id(shown)
                 originals, others = self.groups.best(rows, counted), self.groups.others(rows, counted).tolist()
-                replaced = originals != rows
-                known, fresh = (iter(self.view.facts(some[replaced].tolist())) for some in (rows, originals))
-                named, facts = {}, {}
-                for id, is_replaced, more in zip(shown, replaced.tolist(), others, strict=True):
-                    about = made.facts[id]
-                    if is_replaced:
-                        old = next(known)
-                        about = next(fresh) | {name: value for name, value in about.items() if name not in old}
-                    named[id] = str(about["id"])
-                    facts[named[id]] = about | {OTHERS: more}
+                replaced = (originals != rows).nonzero()[0]
+                known, fresh = (self.view.facts(some[replaced].tolist()) for some in (rows, originals))
+                about = [made.facts[id] for id in shown]
+                for at, old, new in zip(replaced.tolist(), known, fresh, strict=True):
+                    about[at] = new | {name: value for name, value in about[at].items() if name not in old}
+                named = {id: str(one["id"]) for id, one in zip(shown, about, strict=True)}
                 heads = {query: hits[: self.k] for query, hits in best.items()}
                 cut = {query: [hit._replace(image=named[hit.image]) for hit in hits] for query, hits in heads.items()}
                 made = made.reranked(cut)
-                made.facts = facts
+                made.facts = {str(one["id"]): one | {OTHERS: more} for one, more in zip(about, others, strict=True)}
                 return made
             deep *= 4
 

@@ -105,12 +105,10 @@ class TextNetwork:
 
     def _parts_of(self, matrix: str, inner: int) -> NDArray[np.int8]:
         """The codes of some columns each, (parts, inner, columns)."""
-        if self._parts is not None and matrix in self._parts:
-            return self._parts[matrix]
         parts: NDArray[np.int8] = self._tensors[matrix].reshape(inner, -1, COLUMNS[inner]).transpose(1, 0, 2)
-        if self._parts is not None:
-            parts = self._parts[matrix] = np.ascontiguousarray(parts)
-        return parts
+        if self._parts is not None and matrix not in self._parts:
+            self._parts[matrix] = np.ascontiguousarray(parts)
+        return parts if self._parts is None else self._parts[matrix]
 
     def _normal(self, rows: Floats, name: str) -> Floats:
         """Layer normalisation (Ba et al. 2016) of the last axis."""
