@@ -42,7 +42,8 @@ PARTS = ("sys", "numpy", "pyarrow.parquet", "tokenizers")
 
 def printed(gallery: Path, query: str, *more: str) -> bytes:
     """What a line prints on stdout."""
-    line = [sys.executable, "-m", "eyespot.cli", "search", query, "-g", str(gallery), "-k", "20", *more]
+    start = "from eyespot.cli import main; main()"  # as the command `eyespot` does, without `runpy`
+    line = [sys.executable, "-c", start, "search", query, "-g", str(gallery), "-k", "20", *more]
     return subprocess.run(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
 
 

@@ -9,11 +9,13 @@ Everything here is imported when it is first used, so `import eyespot` costs not
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
 
+TYPE_CHECKING = False  # `typing` takes as long to import as Python to start
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any, TypeAlias
+
     from eyespot.metrics import Comparison, Measure, Resampling, Rules, Scores
     from eyespot.search import Chain, Collection, Hit, Hits
     from eyespot.types import Adapter, Encoder, EyespotError, Index, Judge, LanguageModel, Qrels, Query, Run, Vectors
@@ -68,6 +70,8 @@ def index(
     `encoder`: its own encoders for None and "auto"; of a new gallery "starter", or the best on this machine for "auto".
     Raises `UsageError` for paths that cannot be indexed; `eyespot.gallery.index` takes more options.
     """
+    from pathlib import Path
+
     from eyespot.encoders.model import chosen
     from eyespot.gallery import disk
     from eyespot.gallery.indexing import index
@@ -144,8 +148,8 @@ def _as(kind: Any, value: Any) -> Any:
     from eyespot import runs
     from eyespot.types import Qrels
 
-    if isinstance(value, str | Path):
-        return (runs.read_qrels if kind is Qrels else runs.read_run)(Path(value).expanduser())
+    if isinstance(value, str | os.PathLike):
+        return (runs.read_qrels if kind is Qrels else runs.read_run)(os.path.expanduser(value))
     value = getattr(value, "run", value)
     return value if isinstance(value, kind) else kind(value)
 

@@ -1,14 +1,20 @@
-"""The command line: each verb calls one room. Heavy imports happen inside the verbs, so that help is instant."""
+"""The command line: each verb calls one room. Heavy imports happen inside the verbs, so that help is instant.
+
+A search that a server answers imports nothing at all that Python has not loaded as it starts.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, NoReturn
+
+from eyespot.cli._ask_server import VALUES, answer, search_line
+
+TYPE_CHECKING = False  # `typing` takes as long to import as Python to start
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
 
 
 def __getattr__(name: str) -> Any:
@@ -29,11 +35,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     _open_streams()
     if argv is None:
         _name_files_in_utf8()
-        _end_by_signals()
-    words, code = list(sys.argv[1:] if argv is None else argv), None
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            code = _run(words)
+            if not answer(words):
+                if argv is None:
+                    _end_by_signals()
+                _run(words)
         finally:
             sys.stdout.flush()  # here, where an error can still be reported
     except BrokenPipeError:
@@ -48,23 +56,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
             traceback.print_exc()
         _explain(error)
-    sys.exit(code or 0)
+    sys.exit(0)
 
 
-def _run(words: list[str]) -> int | None:
-    """Run a line; the exit code of a plain search. Other lines end by `SystemExit`."""
+def _run(words: list[str]) -> None:
+    """Run a line: a plain search, or any other, which ends by `SystemExit`."""
     if words[:1] == ["search"]:
-        from eyespot.cli._ask_server import VALUES, answer, search_line
-
-        if (code := answer(words)) is not None:  # before anything is imported that takes time
-            return code
         pairs = zip(["", *words], words, strict=False)
         line = search_line([word for before, word in pairs if word != "--no-server" or before in VALUES])
         if line is not None:
             from eyespot.cli._searching import search_plainly
 
             if search_plainly(*line):
-                return 0
+                return
     from eyespot.cli._verbs import app
 
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # or it looks for some in all packages that are installed
@@ -74,7 +78,6 @@ def _run(words: list[str]) -> int | None:
 
         defaults = from_toml(app)
     app(words, prog_name="eyespot", default_map=defaults)
-    return None
 
 
 def _open_streams() -> None:
@@ -92,6 +95,8 @@ def _name_files_in_utf8() -> None:
 
 def _end_by_signals() -> None:
     """Let a closed terminal or `kill` end the process as an error does, which removes its temporary files."""
+    import signal
+
     for name in ("SIGHUP", "SIGTERM"):
         one = getattr(signal, name, None)  # Windows lacks the first
         if one and signal.getsignal(one) == signal.SIG_DFL:  # nohup ignores it
@@ -130,6 +135,8 @@ def _fail(sentence: str, code: int = 1) -> NoReturn:
 
 def _leave_stdout() -> None:
     """Discard what is still to be written, so that Python does not report it once more as it exits."""
+    from contextlib import suppress
+
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         return

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from contextvars import ContextVar
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.cli._ask_server import PATH, identity, note_place, plain_line
+from eyespot.cli._searching import OPENER, search_plainly
 from eyespot.cli.console import printed_to
+from eyespot.storage.flock import LOCKS_OPEN_FILES, lock_now
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
 
     from eyespot.search.collection import Collection
 
-Opener = Callable[[Path, "str | None", str], "Collection"]
-_OPENER: ContextVar[Opener | None] = ContextVar("_OPENER", default=None)
 MOST_WORDS = 1000
-
-
-def open_collection(gallery: Path, encoder: str | None, index: str) -> Collection:
-    """The collection to search: of a server that runs this search, the one that it has open; else a new one."""
-    opener = _OPENER.get()
-    if opener is not None:
-        return opener(gallery, encoder, index)
-    import eyespot
-
-    return eyespot.open(gallery, encoder, index)
 
 
 def install(app: FastAPI) -> None:
@@ -36,40 +31,34 @@ def install(app: FastAPI) -> None:
 
     Lines are limited here once more to those that write and read no file: whoever has the token may send any.
     """
-    from fastapi import HTTPException, Request
-    from pydantic import BaseModel
+    from asyncio import CancelledError
 
-    from eyespot.cli._ask_server import PATH, plain_line
+    from fastapi import HTTPException
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import Response
 
     state = app.state.eyespot
 
-    class CommandLine(BaseModel):
-        words: list[str]
-
-    def route(request: Request, line: CommandLine) -> dict[str, Any]:
-        words = line.words
+    async def route(request: Request) -> Response:
+        words = (await request.body()).decode("utf-8", "surrogateescape").split("\0")
         plain = plain_line(words[1:]) if words[:1] == ["search"] else None
         if not request.scope["person"].internal or plain is None:
             raise HTTPException(403, "this is for plain lines of eyespot search on the same machine")
         if not state.snapshots.ready or len(words) > MOST_WORDS:
             raise HTTPException(503, "not yet")
         try:
-            return _run(state, ["search", *plain[1], f"--gallery={plain[0]}"])
+            out, err = await run_in_threadpool(_run, state, *plain)
         except BaseException as error:  # whatever it is, the search itself says it best
-            if isinstance(error, KeyboardInterrupt | GeneratorExit):
+            if isinstance(error, KeyboardInterrupt | GeneratorExit | CancelledError):
                 raise
             raise HTTPException(409, "search without the server") from None
+        return Response(b"%d %d\n%b%b" % (len(err), len(out), err, out))
 
-    # Types are given here, for those of a nested function are not found by their names
-    route.__annotations__ = {"request": Request, "line": CommandLine, "return": dict[str, Any]}
-    app.post(PATH, include_in_schema=False)(route)
+    app.add_route(PATH, route, ["POST"], include_in_schema=False)
 
 
-def _run(state: Any, words: list[str]) -> dict[str, Any]:
-    """What `eyespot WORDS…` prints, over the gallery as the server has it open."""
-    import typer
-
-    from eyespot.cli._verbs import app
+def _run(state: Any, place: str, words: list[str]) -> tuple[bytes, bytes]:
+    """Stdout and stderr of `eyespot search WORDS…`, over the gallery as the server has it open."""
     from eyespot.gallery.view import Gallery
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=how) for how in ("strict", "backslashreplace"))
@@ -79,27 +68,21 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
             raise LookupError(path)
         return _under(path, encoder, snapshot.collection)
 
-    command = typer.main.get_command(app)
     # The encoder whose space this line searches: that of -e, else the gallery's own, whatever the server's
     named = [word for at, word in enumerate(words) if at and words[at - 1] in ("-e", "--encoder")]
-    named += [word.partition("=")[2] for word in words if word.startswith("--encoder=")]
     gallery = Gallery(state.settings.gallery)
     space = gallery.header.spaces[gallery.stem(named[-1] if named else None)]
     snapshot = state.snapshots.current(str(space.encoder))
-    token = _OPENER.set(opener)
+    token = OPENER.set(opener)
     try:
         with snapshot.alone(), printed_to(out, err):
-            code = command.main(args=words, prog_name="eyespot", standalone_mode=False)
+            if not search_plainly(place, words):
+                raise LookupError(words)
     finally:
-        _OPENER.reset(token)
+        OPENER.reset(token)
     out.flush()
     err.flush()
-    stdout, stderr = (stream.buffer.getvalue() for stream in (out, err))
-    return {
-        "code": code if isinstance(code, int) else 0,
-        "stdout": stdout.decode("utf-8", "surrogateescape"),
-        "stderr": stderr.decode(),
-    }
+    return out.buffer.getvalue(), err.buffer.getvalue()
 
 
 def _under(path: Path, encoder: str | None, collection: Collection) -> Collection:
@@ -113,3 +96,43 @@ def _under(path: Path, encoder: str | None, collection: Collection) -> Collectio
     made = copy(collection)
     made.gallery = gallery
     return made
+
+
+# -- the note -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
+    """A block during which searches on this machine find the server; False where they do not.
+
+    They do not where another server runs, settings in the environment would change it, or nothing may be written.
+    """
+    settings = {name for name in os.environ if name.startswith("EYESPOT_")} - {"EYESPOT_GALLERY"}
+    handle, place = None, ""
+    with suppress(OSError):
+        place = note_place(gallery)
+        if LOCKS_OPEN_FILES and not settings:
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    if handle is None:
+        yield False
+        return
+    # Only this user may read the file, locked as long as this process lives; a search sees whether the lock is free by
+    # holding it for a moment
+    attempt = 0
+    while not lock_now(handle):
+        attempt += 1
+        if attempt == 5:
+            os.close(handle)
+            yield False
+            return
+        time.sleep(0.02 * attempt)
+    try:
+        os.fchmod(handle, 0o600)
+        os.ftruncate(handle, 0)
+        os.write(handle, os.fsencode(f"{port}\n{token}\n{identity(gallery)}"))
+        yield True
+    finally:
+        with suppress(OSError):
+            os.unlink(place)
+        os.close(handle)

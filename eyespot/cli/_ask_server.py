@@ -1,57 +1,43 @@
 """`eyespot search` asks a server of the gallery that runs here, which has everything loaded: in a tenth of the time.
 
 Only what a server answers in the very same bytes is asked of it: plain options, no files. Its port and a token lie in a
-file that only this user may read, and that it locks while it lives. This module imports nothing that takes time.
+file that only this user may read, and that it locks while it lives. Modules that Python has not loaded as it starts are
+imported by none of this, for they would take longer than the answer.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, NamedTuple
 
 import eyespot
-from eyespot.storage.systems import LOCKS_OPEN_FILES, lock_now
+from eyespot.storage.flock import LOCKS_OPEN_FILES, lock_now
+
+TYPE_CHECKING = False  # `typing` takes as long to import as Python to start
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PATH = "/v1/command/search"
 ALIVE, WAIT = 1.5, 60  # seconds: for a sign of life, for an answer
-_LINE = 1 << 16  # bytes of a line of an answer's head
+MOST = 1 << 16  # bytes that are read at once
 VALUES = {"-k", "--by", "--where", "--after", "--before", "--near", "--label", "-e", "--encoder", "-g", "--gallery"}
 FLAGS = {"--teach", "--no-teach", "--grouped", "--ungrouped", "--json", "--paths", "--print0"}
-_FILE = re.compile(r"[/\\~]|\.[A-Za-z0-9]{2,5}(?![A-Za-z0-9])|^[A-Za-z]:")  # what might be the name of a picture
 _SETTINGS = "eyespot.toml"
 
 
-class ServerNote(NamedTuple):
-    """What a running server leaves for searches on this machine: where it listens, its token, and what it serves."""
-
-    port: int
-    token: str
-    gallery: tuple[int, int]  # device and number of its folder
-    version: str
-    machine: tuple[str, ...]  # on which it runs
-
-
-def answer(words: Sequence[str]) -> int | None:
-    """Print what a running server says to `eyespot WORDS…`; the exit code, or None if none can be asked."""
+def answer(words: Sequence[str]) -> bool:
+    """Print what a running server finds for `eyespot WORDS…`; False, and nothing is printed, if none can be asked."""
     plain = all((stream.encoding or "").lower() in ("utf-8", "utf8") for stream in (sys.stdout, sys.stderr))
     line = search_line(words) if LOCKS_OPEN_FILES and plain else None
-    found = line and note_of(line[0])
-    if not line or not found:
-        return None
-    reply = reply_of(found, ["search", *line[1], f"--gallery={line[0]}"])
+    found = line and server_of(line[0])
+    reply = reply_of(*found, ["search", *line[1], f"--gallery={line[0]}"]) if line and found else None
     if reply is None:
-        return None
-    sys.stderr.write(reply["stderr"])
+        return False
+    sys.stderr.write(reply[0].decode())
     sys.stderr.flush()
-    sys.stdout.buffer.write(reply["stdout"].encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.write(reply[1])
     sys.stdout.flush()
-    return int(reply["code"])
+    return True
 
 
 def search_line(words: Sequence[str]) -> tuple[str, list[str]] | None:
@@ -76,13 +62,22 @@ def plain_line(words: Sequence[str]) -> tuple[str, list[str]] | None:
             else:
                 rest += [name, value]
         elif word in FLAGS or not word.startswith("-") or word == "-" or word.startswith("- "):
-            if word not in FLAGS and _FILE.search(word):
+            if word not in FLAGS and _may_name_file(word):
                 return None
             rest.append(word)
         else:
             return None
     gallery = gallery or _nearest()
     return None if not gallery or gallery.startswith("~") or ":/" in gallery else (gallery, rest)
+
+
+def _may_name_file(word: str) -> bool:
+    """Whether this might be the name of a picture."""
+    if not {".", ":"} & {*word}:
+        return not {"/", "\\", "~"}.isdisjoint(word)
+    import re
+
+    return re.search(r"[/\\~]|\.[A-Za-z0-9]{2,5}(?![A-Za-z0-9])|^[A-Za-z]:", word) is not None
 
 
 def _nearest() -> str | None:
@@ -97,123 +92,76 @@ def _nearest() -> str | None:
         here = above
 
 
-def reply_of(found: ServerNote, words: list[str]) -> dict[str, Any] | None:
-    """What the server says; None where it cannot answer this in the same bytes, or not at all."""
-    import socket  # http.client takes as long to import as a server to search
+def reply_of(port: int, token: str, words: Sequence[str]) -> tuple[bytes, bytes] | None:
+    """Stderr and stdout of a line that found something; None where the server cannot answer it in the same bytes.
 
-    body = json.dumps({"words": words})
-    head = f"Host: 127.0.0.1:{found.port}\r\nContent-Length: {len(body)}\r\nContent-Type: application/json\r\n"
-    head += f"Authorization: Bearer {found.token}\r\n\r\n"
+    No word of a command line has a zero byte, so these part them. The answer begins with both lengths.
+    """
+    import _socket  # `socket` and `http.client` take as long to import as a server to search
+
+    body = "\0".join(words).encode("utf-8", "surrogateescape")
+    head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n"
+    connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
-        with (
-            socket.create_connection(("127.0.0.1", found.port), ALIVE) as connection,
-            connection.makefile("rb") as answers,
-        ):
-            # a server that is suspended or hangs takes requests and is silent
-            connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{found.port}\r\n\r\n".encode())
-            _read(answers)
-            connection.settimeout(WAIT)
-            connection.sendall(f"POST {PATH} HTTP/1.1\r\n{head}{body}".encode())
-            status, text = _read(answers)
-        reply = json.loads(text) if status == 200 else None
-    except (OSError, LookupError, ValueError):
+        connection.settimeout(ALIVE)
+        connection.connect(("127.0.0.1", port))
+        # A server that is suspended or hangs takes requests and is silent; another says at once that it is waiting
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode())
+        if not connection.recv(MOST).startswith(b"HTTP/1.1 100 "):
+            return None
+        connection.settimeout(WAIT)
+        connection.sendall(body)
+        status, _, text = b"".join(iter(lambda: connection.recv(MOST), b"")).partition(b"\r\n\r\n")
+        sizes, _, streams = text.partition(b"\n")
+        first, second = map(int, sizes.split())
+    except (OSError, ValueError):
         return None
-    return reply if isinstance(reply, dict) else None
+    finally:
+        connection.close()
+    whole = status.startswith(b"HTTP/1.1 200 ") and len(streams) == first + second
+    return (streams[:first], streams[first:]) if whole else None
 
 
-def _read(answers: BinaryIO) -> tuple[int, bytes]:
-    """The status of an answer and its body, whose length its head has."""
-    status, length = int(answers.readline(_LINE).split()[1]), 0
-    while (line := answers.readline(_LINE)).strip():
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            length = int(value)
-    return status, answers.read(length)
+# -- the note of a server -----------------------------------------------------------------------------------------
 
 
-# -- the note ---------------------------------------------------------------------------------------------------
-
-
-def _place(gallery: str) -> str:
+def note_place(gallery: str) -> str:
+    """Where a server of this gallery leaves its note."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "eyespot", "servers", "{:x}-{:x}".format(*_identity(gallery)))
-
-
-def _version() -> str:
-    """The version, and which copy of it: two checkouts of one version may differ."""
-    return f"{eyespot.__version__} {os.path.realpath(eyespot.__file__)}"
-
-
-def _identity(gallery: str) -> tuple[int, int]:
     status = os.stat(gallery)
-    return status.st_dev, status.st_ino
+    return os.path.join(state, "eyespot", "servers", f"{status.st_dev:x}-{status.st_ino:x}")
 
 
-def _machine() -> tuple[str, ...]:
-    """The boot, host and network of this process: a home may be shared with others, which have other ports."""
-    boot = network = ""  # where it is not Linux
-    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        boot = file.read().strip()
-    with suppress(OSError):
-        network = os.readlink("/proc/self/ns/net")
-    return os.uname().nodename, boot, network
+def identity(gallery: str) -> str:
+    """The folder of a gallery, this version, which copy of it, and the boot, host and network of this process.
 
-
-def note_of(gallery: str) -> ServerNote | None:
-    """The note of a server that runs now, is of this version and serves this gallery; nothing else is believed."""
+    Two checkouts of one version may differ, and a home may be shared with machines that have other ports.
+    """
+    status, boot, network = os.stat(gallery), "", ""
     try:
-        handle = os.open(_place(gallery), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+            boot = file.read().strip()
+        network = os.readlink("/proc/self/ns/net")
+    except OSError:  # where it is not Linux
+        pass
+    copy = os.path.realpath(eyespot.__file__)
+    named = (status.st_dev, status.st_ino, eyespot.__version__, copy, os.uname().nodename, boot, network)
+    return "\n".join(map(str, named))
+
+
+def server_of(gallery: str) -> tuple[int, str] | None:
+    """Port and token of a server that runs now, of this version and gallery; nothing else is believed."""
+    try:
+        handle = os.open(note_place(gallery), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
         status = os.fstat(handle)
-        if status.st_uid != os.getuid() or status.st_mode & 0o077:
-            return None
-        if not lock_now(handle, shared=True):  # the server holds it
-            port, token, served, version, machine = json.loads(os.read(handle, 10_000))
-            found = ServerNote(int(port), str(token), (served[0], served[1]), str(version), tuple(machine))
-            own = (_identity(gallery), _version(), _machine())
-            return found if (found.gallery, found.version, found.machine) == own else None
-        return None
-    except (OSError, ValueError, TypeError, LookupError):
+        if status.st_uid != os.getuid() or status.st_mode & 0o077 or lock_now(handle, shared=True):
+            return None  # the server holds the lock
+        port, token, rest = os.fsdecode(os.read(handle, 10_000)).split("\n", 2)
+        return (int(port), token) if rest == identity(gallery) else None
+    except (OSError, ValueError):
         return None
     finally:
-        os.close(handle)
-
-
-@contextmanager
-def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
-    """A block during which searches on this machine find the server; False where they do not.
-
-    They do not where another server runs, settings in the environment would change it, or nothing may be written.
-    """
-    settings = {name for name in os.environ if name.startswith("EYESPOT_")} - {"EYESPOT_GALLERY"}
-    handle, place = None, ""
-    with suppress(OSError):
-        place = _place(gallery)
-        if LOCKS_OPEN_FILES and not settings:
-            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    if handle is None:
-        yield False
-        return
-    # Only this user may read the file, locked as long as this process lives; a search sees whether the lock is free by
-    # holding it for a moment
-    attempt = 0
-    while not lock_now(handle):
-        attempt += 1
-        if attempt == 5:
-            os.close(handle)
-            yield False
-            return
-        time.sleep(0.02 * attempt)
-    try:
-        os.fchmod(handle, 0o600)
-        os.ftruncate(handle, 0)
-        note = ServerNote(port, token, _identity(gallery), _version(), _machine())
-        os.write(handle, json.dumps(note).encode())
-        yield True
-    finally:
-        with suppress(OSError):
-            os.unlink(place)
         os.close(handle)

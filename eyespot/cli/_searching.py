@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.cli._answering import open_collection
 from eyespot.cli._ask_server import FLAGS, VALUES
 from eyespot.cli._rerank_view import RerankView, SearchOutput
 from eyespot.cli.console import (
@@ -38,9 +38,21 @@ if TYPE_CHECKING:
     from eyespot.settings.search import SearchSettings
     from eyespot.types import Note, Query, Run
 
+# Of a server that runs this search: what gives the collection that it has open
+OPENER: ContextVar[Callable[[Path, str | None, str], Collection] | None] = ContextVar("OPENER", default=None)
 # Codes of reasons: in no line, and in a line of their own
 UNSAID, SHARES = ("look", "taught", "moved"), ("sum", "term", "word")
 _RANK = re.compile("[1-9][0-9]{0,5}")
+
+
+def open_collection(gallery: Path, encoder: str | None, index: str) -> Collection:
+    """The collection to search: of a server that runs this search, the one that it has open; else a new one."""
+    opener = OPENER.get()
+    if opener is not None:
+        return opener(gallery, encoder, index)
+    import eyespot
+
+    return eyespot.open(gallery, encoder, index)
 
 
 def search(
@@ -325,10 +337,10 @@ def plain_settings(words: Sequence[str]) -> tuple[PlainLine, list[str]] | None:
         elif word in VALUES:
             value, name = next(rest), {"e": "encoder"}.get(name, name)
             number = int(value) if value.isdecimal() and len(value) < 10 else 0
-            if not value or value.startswith("-") or (name == "k" and not number):
+            if not value or (value.startswith("-") and name != "near") or (name == "k" and not number):
                 return None
             setattr(found, name, (*found.label, value) if name == "label" else number if name == "k" else value)
-        elif word.startswith("-"):
+        elif word.startswith("-") and word[1:2].strip():
             return None
         else:
             query.append(word)
@@ -338,8 +350,7 @@ def plain_settings(words: Sequence[str]) -> tuple[PlainLine, list[str]] | None:
 
 def search_plainly(gallery: str, words: Sequence[str]) -> bool:
     """Search by a plain line; False, and nothing is done, where it is not plain enough."""
-    loaded = "eyespot.settings.search" in sys.modules  # then nothing is saved, and the models alone say what is usual
-    read = None if loaded else plain_settings(words)
+    read = plain_settings(words)
     if read is None or not os.path.isdir(gallery):
         return False
     plain: Any = read[0]

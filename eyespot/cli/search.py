@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._answering import open_collection
 from eyespot.cli._hits_out import OUTPUT, HitsOut
 from eyespot.cli._ray import backend_on, refuse_on_cluster
-from eyespot.cli._searching import minus_words, search
+from eyespot.cli._searching import minus_words, open_collection, search
 from eyespot.cli.settings import PanelCommand, flag, gallery_here, gallery_option
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH
 from eyespot.settings.search import BackendSettings, SearchSettings

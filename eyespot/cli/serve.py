@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eyespot.cli import _answering
-from eyespot.cli._ask_server import noted
 from eyespot.cli.console import warn, warn_all
 from eyespot.cli.settings import gallery_here
 from eyespot.rooms import needs
@@ -96,7 +95,7 @@ def _listen(settings: ServerSettings, host: str, port: int, *, internal: str, fr
         gc.freeze()  # modules stay: going through all of them again would hold up everybody's pages
         # The threads of BLAS keep a processor busy for a while after each of the small products that a search needs.
         with (
-            noted(str(settings.gallery), number, internal) if reached else nullcontext(),
+            _answering.noted(str(settings.gallery), number, internal) if reached else nullcontext(),
             threadpool_limits(1, user_api="blas"),
         ):
             Server(server_config(app, settings.seconds)).run(sockets=[listener])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._batches import QueryBatch
-from eyespot.indexes._plain import PlainProducts
+from eyespot.indexes._plain import PlainProducts, Pools
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
 
@@ -22,6 +23,8 @@ _SINGLE = 4  # queries that are scanned one by one where a batch has no instruct
 _ROOM = 1 << 21  # places in all lists of a thread together, 24 bytes each
 _LIST = 1 << 14  # of one query at least: what overflows is scanned again alone, and texts have many near ties
 _SHARE = 1 << 26  # codes a thread takes at a time
+_SOON = 1 << 30  # codes that numpy scans sooner than kernels are loaded: five times as many take as long
+_WIDENED, _SAFE = 1 << 17, 2.0**100  # codes widened at once; how long a query may be in float32
 
 
 class CodedProducts:
@@ -37,9 +40,15 @@ class CodedProducts:
         # The number of each block's first row; blocks without codes may lie between them
         self._starts = np.cumsum([0, *(len(part.codes) for part in codes)]) if starts is None else starts
         self._threads_of: tuple[int, ThreadPoolExecutor] | None = None
+        self._scanned, self._known = 0, (b"", list[NDArray[np.float32]]())  # the products of the last query
 
     def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
         """What may be among the best of each query, of which each has its own k and mask."""
+        if len(batch) == 1 and "numba" not in sys.modules and float(np.abs(batch.queries).sum()) < _SAFE:
+            known = batch.queries.tobytes() == self._known[0]
+            self._scanned += 0 if known else sum(part.codes.size for part in self.codes)
+            if known or self._scanned <= _SOON:
+                return self.widened_pass(batch)
         from eyespot.kernels import tiles
 
         return self.first_pass(batch, len(batch) <= (1 if tiles.fast() else _SINGLE))
@@ -59,6 +68,28 @@ class CodedProducts:
                 found[j] = self._scan(_few(one.queries), one)[0]
             shortlists += found
         return shortlists
+
+    def widened_pass(self, batch: QueryBatch) -> list[Shortlist]:
+        """The same of one query, shorter than 2¹⁰⁰, by numpy: f is 0, and what float32 rounds off p·a in its place."""
+        exact = batch.queries.astype(np.float64)
+        dim, lengths, query = exact.shape[1], np.linalg.norm(exact, axis=1) * (1 + 1e-9), _padded(exact, np.float32)[0]
+        given = _QuantisedQueries(exact, query, np.ones(1), (len(query) + 8) * 2.0**-23 * lengths, lengths)
+        pools, (known, products) = Pools(batch.queries, int(batch.ks[0])), self._known
+        if known != batch.queries.tobytes():  # a search in groups asks for more and more of one query's best
+            products = [_widened_products(np.asarray(codes.codes), query) for codes in self.codes]
+            self._known = batch.queries.tobytes(), products
+        for codes, first, every in zip(self.codes, self._starts.tolist(), products, strict=False):
+            offset, _, whole, left, spare = given.terms(codes)[:, 0].tolist()
+            for start, stop in chunks(codes.codes):
+                scale, lost, long = np.asarray(codes.bounds[start:stop, :3]).T.astype(np.float64)
+                middle = offset + scale * every[start:stop]
+                reach = lost * whole + long * left + scale * (dim * 2.0**-120) + spare
+                near = ~(middle + reach < pools.floors[0])
+                if batch.allowed.size:
+                    near &= batch.allowed[first + start : first + stop] != 0
+                at_rows, middle, reach = np.flatnonzero(near), middle[near], reach[near]
+                pools.add(0, Shortlist(at_rows + first + start, middle - reach, middle + reach))
+        return pools.lists()
 
     def _scan(self, quantised: _QuantisedQueries, batch: QueryBatch) -> list[Shortlist]:
         shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
@@ -155,6 +186,16 @@ def _padded(whole: Reals, kind: type) -> NDArray[Any]:
     wide: NDArray[Any] = np.zeros((len(whole), padded(whole.shape[1])), kind)
     wide[:, : whole.shape[1]] = whole
     return wide
+
+
+def _widened_products(codes: NDArray[np.int8], query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The products of rows (n, width) and a query (width,), (n,), of rows that a processor's cache holds at once."""
+    products, widened = np.empty(len(codes), np.float32), np.empty((_WIDENED // len(query) + 1, len(query)), np.float32)
+    for start in range(0, len(codes), len(widened)):
+        some = codes[start : start + len(widened)]
+        np.copyto(widened[: len(some)], some)
+        np.dot(widened[: len(some)], query, out=products[start : start + len(some)])
+    return products
 
 
 def _room(k: int) -> int:

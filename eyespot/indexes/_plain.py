@@ -39,7 +39,7 @@ class PlainProducts:
         return [found[at] for at in range(len(batch))]
 
     def _scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
-        pools = _Pools(queries, k)
+        pools = Pools(queries, k)
         for at in self._which:
             block, first = self._rows.blocks[at], int(self._rows.starts[at])
             allowed = None if mask is None else mask[first : first + len(block)]
@@ -55,22 +55,31 @@ class PlainProducts:
             for some in (rows[start : start + step] for start in range(0, len(rows), step)):
                 vectors = floats(block, some)
                 pools.offer(vectors, lengths(vectors), some + first)
-        return [pool.promising(k) for pool in pools.lists()]
+        return pools.lists()
 
 
-class _Pools:
+class Pools:
     """Per query the rows seen so far that may count, and the floor: k rows are surely at least this good."""
 
     def __init__(self, queries: NDArray[np.float32], k: int) -> None:
         self._queries, self._k = queries, k
         self._lengths = np.linalg.norm(queries.astype(np.float64), axis=1) * (1 + 1e-9)  # (m,)
-        self._floors = np.full(len(queries), -np.inf)
+        self.floors = np.full(len(queries), -np.inf)
         self._best: list[Reals] = [np.empty(0) for _ in queries]
         self._kept: list[list[Shortlist]] = [[] for _ in queries]
 
     def lists(self) -> list[Shortlist]:
         nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
-        return [joined([nothing, *pieces]) for pieces in self._kept]
+        return [joined([nothing, *pieces]).promising(self._k) for pieces in self._kept]
+
+    def add(self, j: int, seen: Shortlist) -> None:
+        promising = seen.promising(self._k)  # of a chunk in ascending order hardly a row is
+        self._kept[j].append(promising)
+        best = np.concatenate([self._best[j], promising.low])
+        if len(best) >= self._k:
+            best = np.partition(best, -self._k)[-self._k :]
+            self.floors[j] = best[0]
+        self._best[j] = best
 
     def offer(self, vectors: NDArray[np.float32], norms: Reals, numbers: Ids) -> None:
         longest = float(norms.max())
@@ -81,9 +90,9 @@ class _Pools:
         vanished = vectors.shape[1] * 2.0**-120  # products too small for float32
         slack = rounding * self._lengths  # (m,), per unit of a row's length
         most = slack * norms.max() + vanished  # (m,)
-        if np.isneginf(self._floors).any() and len(norms) >= self._k:
-            self._floors = np.maximum(self._floors, np.partition(scores, -self._k, axis=1)[:, -self._k] - most)
-        which, at = np.nonzero(scores >= (self._floors - most)[:, None])
+        if np.isneginf(self.floors).any() and len(norms) >= self._k:
+            self.floors = np.maximum(self.floors, np.partition(scores, -self._k, axis=1)[:, -self._k] - most)
+        which, at = np.nonzero(scores >= (self.floors - most)[:, None])
         middle, reach = scores[which, at].astype(np.float64), slack[which] * norms[at] + vanished
         seen = Shortlist(numbers[at], middle - reach, middle + reach)
         count = len(self._queries)
@@ -91,10 +100,4 @@ class _Pools:
         cuts = np.searchsorted(which, np.arange(count + 1))
         runs = ((j, slice(cuts[j], cuts[j + 1])) for j in range(count) if cuts[j] < cuts[j + 1])
         for j, part in runs:
-            promising = seen.only(part).promising(self._k)  # of a chunk in ascending order hardly a row is
-            self._kept[j].append(promising)
-            best = np.concatenate([self._best[j], promising.low])
-            if len(best) >= self._k:
-                best = np.partition(best, -self._k)[-self._k :]
-                self._floors[j] = best[0]
-            self._best[j] = best
+            self.add(j, seen.only(part))

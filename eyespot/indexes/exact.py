@@ -6,6 +6,7 @@ double precision. So the answer is that of a double-precision search over all ro
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
@@ -69,7 +70,6 @@ class Exact:
         small: int = SMALL,
     ) -> None:
         self._rows = RowBlocks([blocks] if isinstance(blocks, np.ndarray) else blocks)
-        self._inner = add_products
         self._coded: CodedProducts | MixedProducts | None = None
         self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
@@ -158,14 +158,15 @@ class Exact:
         if shortlists:
             self._rows.prefetch(distinct(np.concatenate([one.rows for one in shortlists])))
         found: dict[int, tuple[Ids, Reals]] = {}
+        inner: Any = getattr(sys.modules.get("eyespot.kernels.scans"), "inner", add_products)  # the same bits, sooner
 
         def score(at: int) -> None:
             exact, every, k = queries[at].astype(np.float64), shortlists[at], ks[at]
             order = np.argpartition(-every.high, k - 1) if 0 < k < len(every.rows) else np.arange(len(every.rows))
             likely, others = every.only(order[:k]), every.only(order[k:])
-            scores = self._rows.scores(likely.rows, exact, self._inner)
+            scores = self._rows.scores(likely.rows, exact, inner)
             rest = others.rows[~(others.high < scores.min(initial=np.inf))]
-            both = np.concatenate([scores, self._rows.scores(rest, exact, self._inner)])
+            both = np.concatenate([scores, self._rows.scores(rest, exact, inner)])
             if not np.isfinite(both).all():
                 raise NotFiniteVectors(NOT_FINITE)
             found[at] = rank(np.concatenate([likely.rows, rest]), both, k)
@@ -198,7 +199,6 @@ class Exact:
         there = [part for part in codes if part is not None]
         if self._codable and there:
             from eyespot.indexes._coded import CodedProducts, MixedProducts
-            from eyespot.kernels.scans import inner
 
             every = CodedProducts(there, self._threads) if len(there) == len(codes) else None
-            self._coded, self._inner = every or MixedProducts(self._rows, codes, self._threads), inner
+            self._coded = every or MixedProducts(self._rows, codes, self._threads)

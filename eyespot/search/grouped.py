@@ -41,17 +41,17 @@ class Grouped:
                 counted = self.mask if self.holding is None else self.holding(queries)
                 shown = list(dict.fromkeys(hit.image for hits in best.values() for hit in hits[: self.k]))
                 rows = self.view.rows_by_id(shown)
-                originals = self.groups.best(rows, counted)
-                others = self.groups.others(rows, counted).tolist()
-                known, named, facts = self.view.facts(rows.tolist()), {}, {}
-                for id, old, new, more in zip(shown, known, self.view.facts(originals.tolist()), others, strict=True):
-                    found = {name: value for name, value in made.facts[id].items() if name not in old}
-                    named[id] = str(new["id"])
-                    facts[named[id]] = (made.facts[id] if new["id"] == old["id"] else new | found) | {OTHERS: more}
+                originals, others = self.groups.best(rows, counted), self.groups.others(rows, counted).tolist()
+                replaced = (originals != rows).nonzero()[0]
+                known, fresh = (self.view.facts(some[replaced].tolist()) for some in (rows, originals))
+                about = [made.facts[id] for id in shown]
+                for at, old, new in zip(replaced.tolist(), known, fresh, strict=True):
+                    about[at] = new | {name: value for name, value in about[at].items() if name not in old}
+                named = {id: str(one["id"]) for id, one in zip(shown, about, strict=True)}
                 heads = {query: hits[: self.k] for query, hits in best.items()}
                 cut = {query: [hit._replace(image=named[hit.image]) for hit in hits] for query, hits in heads.items()}
                 made = made.reranked(cut)
-                made.facts = facts
+                made.facts = {str(one["id"]): one | {OTHERS: more} for one, more in zip(about, others, strict=True)}
                 return made
             deep *= 4
 

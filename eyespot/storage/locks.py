@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from eyespot.storage.atomic import make_folder
-from eyespot.storage.systems import LOCKS_OPEN_FILES, lock_now
+from eyespot.storage.flock import LOCKS_OPEN_FILES, lock_now
 from eyespot.types import EyespotError
 
 

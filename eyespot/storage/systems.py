@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO
 
 WINDOWS = "nt"
-LOCKS_OPEN_FILES = os.name != WINDOWS
 _PATIENCE = 2.0  # seconds for a reader, an indexer or a virus scanner to close a file
 
 
@@ -66,17 +65,6 @@ def allow_open_files(more: int, spare: int, least: int) -> bool:
     with suppress(OSError, ValueError):  # macOS names no limit and has one
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
     return more + least <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def lock_now(handle: int, shared: bool = False) -> bool:
-    """Lock an open file as long as it is open, without waiting; False where somebody else holds it."""
-    import fcntl
-
-    try:
-        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def physical_memory() -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import re
 import shutil
@@ -15,22 +14,23 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from eyespot.cli import _ask_server
+from eyespot.cli import _answering, _ask_server
 from eyespot.cli._hits_out import HitsOut
 from eyespot.cli._searching import PlainLine, plain_settings
 from eyespot.settings.search import FilterSettings, SearchSettings
-from eyespot.storage import systems
+from eyespot.storage.flock import LOCKS_OPEN_FILES
 from tests.cli.conftest import serving
 from tests.command import environment, run_eyespot
 from tests.lazy_import import requires
 from tests.worlds import copy_of_sample_gallery
 
-pytestmark = [requires("fastapi"), pytest.mark.skipif(not systems.LOCKS_OPEN_FILES, reason="needs POSIX locks")]
+pytestmark = [requires("fastapi"), pytest.mark.skipif(not LOCKS_OPEN_FILES, reason="needs POSIX locks")]
 
 LINES = [
     ["Brandenburg Gate"],
@@ -46,10 +46,13 @@ LINES = [
     ["a fish", "--where", "width > 300", "-k", "5"],
     ["a fish", "--label", "category=categorization/fishes"],
     ["--where", "width > 300", "-k", "5"],
+    ["- people", "--json", "-k", "4"],
     ["ein Hund im Wald", "-e", "starter"],
     ["gate zyzzyva", "--by", "both", "--json"],
     ["zyzzyva", "--by", "words"],
     ["gate", "--by", "smell"],
+    ["gate", "--near", "-33,-70,5"],
+    ["gate", "--near", "--json"],
     ["gate", "-k", "0"],
     ["gate", "-e", "nobody"],
     ["gate", "--where", "nonsense >"],
@@ -101,19 +104,20 @@ def test_the_server_says_the_same_bytes(gallery: Path, state: Path, server: int,
 def test_the_server_answers_plain(gallery: Path, state: Path, server: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     monkeypatch.setattr(_ask_server, "ALIVE", 60)  # a busy machine is no error
-    note = _ask_server.note_of(str(gallery))
-    assert note is not None
+    found = _ask_server.server_of(str(gallery))
+    assert found is not None
 
-    for line in LINES[:15]:
+    for line in LINES[:16]:
         plain = _ask_server.plain_line([*line, "-g", str(gallery)])
         assert plain is not None
-        reply = _ask_server.reply_of(note, ["search", *plain[1], f"--gallery={gallery}"])
-        assert reply is not None and reply["code"] == 0 and reply["stdout"], line
+        reply = _ask_server.reply_of(*found, ["search", *plain[1], f"--gallery={gallery}"])
+        assert reply is not None and reply[1], line
 
 
-def test_a_search_the_server_answers_imports_nothing_large(gallery: Path, state: Path, server: int) -> None:
-    code = "import sys; from eyespot.cli import _ask_server, main; _ask_server.ALIVE = 60\n"  # on a busy machine, too
-    code += "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+def test_a_search_the_server_answers_imports_next_to_nothing(gallery: Path, state: Path, server: int) -> None:
+    code = "import sys; python = {*sys.modules}; from eyespot.cli import _ask_server, main\n"
+    code += "_ask_server.ALIVE = 60\n"  # on a busy machine, too
+    code += "try: main()\nfinally: print(*{*sys.modules} - python, file=sys.stderr)"
     line = [sys.executable, "-c", code, "search", "gate", "-g", str(gallery)]
     env = environment(XDG_STATE_HOME=str(state), PYTHONIOENCODING="utf-8")
     served, alone = (
@@ -121,7 +125,8 @@ def test_a_search_the_server_answers_imports_nothing_large(gallery: Path, state:
     )
 
     assert served.returncode == 0 and b"Gate" in served.stdout and served.stdout == alone.stdout
-    assert not {b"numpy", b"typer", b"pydantic", b"pyarrow", b"onnxruntime"} & {*served.stderr.split()}
+    own = {"eyespot", "eyespot.cli", "eyespot.cli._ask_server", "eyespot.storage", "eyespot.storage.flock"}
+    assert {*served.stderr.decode().splitlines()[-1].split()} - own <= {"__future__", "gc", "fcntl", "_socket"}
     assert b"numpy" in alone.stderr.split()
     assert not {b"typer", b"pydantic", b"numpy.ma"} & {*alone.stderr.split()}
 
@@ -147,10 +152,10 @@ def test_a_lone_search_says_the_same_with_validators(gallery: Path, state: Path,
 
 
 @pytest.mark.parametrize(
-    "line", ["-k 0", "-k 10000000000", "-k x", "--by colour", "--json --paths", "--near -33,-70,5", "- heron"]
+    "line", ["-k 0", "-k 10000000000", "-k x", "--by colour", "--json --paths", "-heron", "--after -1"]
 )
 def test_other_lines_go_through_validators(line: str) -> None:
-    assert plain_settings(["- heron"] if line == "- heron" else line.split()) is None
+    assert plain_settings(line.split()) is None
 
 
 def note_of(state: Path) -> Path:
@@ -162,13 +167,13 @@ def test_the_note_is_for_its_user_alone_and_names_no_query(gallery: Path, state:
     note = note_of(state)
 
     assert note.stat().st_mode & 0o777 == 0o600 and note.parent.stat().st_mode & 0o777 == 0o700
-    assert json.loads(note.read_text())[0] == server
+    assert note.read_text().splitlines()[0] == str(server)
 
 
 def posted(port: int, token: str, *words: str) -> int:
     """The status of the answer to a line."""
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    body = json.dumps({"words": list(words)}).encode()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    body = "\0".join(words).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}{_ask_server.PATH}", body, headers)
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
@@ -179,7 +184,7 @@ def posted(port: int, token: str, *words: str) -> int:
 
 
 def test_the_server_refuses_lines_without_token(gallery: Path, state: Path, server: int, tmp_path: Path) -> None:
-    token, here = json.loads(note_of(state).read_text())[1], f"--gallery={gallery}"
+    token, here = note_of(state).read_text().splitlines()[1], f"--gallery={gallery}"
     lines = [["--html", str(tmp_path / "x.html")], [f"--csv={tmp_path / 'x.csv'}"], ["--copy", str(tmp_path / "x")]]
     lines += [["./pool.jpg"], ["--image", str(tmp_path)], ["--rerank", "encoder:starter"]]
 
@@ -194,7 +199,6 @@ def test_the_token_of_an_owner_and_one_from_elsewhere_run_no_line(gallery: Path,
     from fastapi.testclient import TestClient
 
     from eyespot import web
-    from eyespot.cli import _answering
 
     tokens = {"ada": "ada-0123456789-abcdef", "search": "search-0123456789-abcdef"}
     access = tuple(web.Access.by(tokens[name], name, web.Role.OWNER, name == "search") for name in tokens)
@@ -204,9 +208,9 @@ def test_the_token_of_an_owner_and_one_from_elsewhere_run_no_line(gallery: Path,
     for place in ("127.0.0.1", "192.0.2.7"):
         with TestClient(app, client=(place, 50000)) as client:
             for name, token in tokens.items():
-                line = {"words": ["search", "gate", f"--gallery={gallery}"]}
+                line = f"search\0gate\0--gallery={gallery}"
                 app.state.eyespot.snapshots.current()
-                answer = client.post(_ask_server.PATH, json=line, headers={"Authorization": f"Bearer {token}"})
+                answer = client.post(_ask_server.PATH, content=line, headers={"Authorization": f"Bearer {token}"})
                 found[place, name] = answer.status_code
 
     assert found.pop(("127.0.0.1", "search")) in (200, 503) and set(found.values()) == {403}, found
@@ -217,27 +221,25 @@ def test_only_a_fitting_living_server_answers(gallery: Path, tmp_path: Path, mon
     here = Path(shutil.copytree(gallery, tmp_path / "here"))
     other = shutil.copytree(gallery, tmp_path / "other")
 
-    with _ask_server.noted(str(here), 1234, "token") as is_noted, _ask_server.noted(str(here), 99, "second") as again:
-        found = _ask_server.note_of(str(here))
-        assert is_noted and not again and found is not None and found.port == 1234
-        assert _ask_server.note_of(str(other)) is None
+    with _answering.noted(str(here), 1234, "token") as is_noted, _answering.noted(str(here), 99, "second") as again:
+        assert is_noted and not again and _ask_server.server_of(str(here)) == (1234, "token")
+        assert _ask_server.server_of(str(other)) is None
         note = note_of(tmp_path)
         text = note.read_text()
-        port, token, served, version, machine = json.loads(text)
-        assert len(machine) == 3 and machine[0] == os.uname().nodename
-        others = [[*machine[:at], "another", *machine[at + 1 :]] for at in range(3)]  # of another boot, host, network
-        elsewhere = [json.dumps([port, token, served, version, one]) for one in others]
-        for changed in (text.replace('"0.', '"9.'), "no json", "[]", text.replace("1234", '"x"'), *elsewhere):
+        lines = text.split("\n")  # port and token; device and number of the folder, version, copy; host, boot, network
+        assert len(lines) == 9 and lines[6] == os.uname().nodename
+        others = ["\n".join([*lines[:at], "another", *lines[at + 1 :]]) for at in (0, *range(2, 9))]
+        for changed in (*others, "", "1234\ntoken", f"{text}\n"):
             note.write_text(changed)
-            assert _ask_server.note_of(str(here)) is None
+            assert _ask_server.server_of(str(here)) is None
         note.write_text(text)
         note.chmod(0o644)
-        assert _ask_server.note_of(str(here)) is None
+        assert _ask_server.server_of(str(here)) is None
         note.chmod(0o600)
-        assert _ask_server.note_of(str(here)) == found
+        assert _ask_server.server_of(str(here)) == (1234, "token")
         here.rename(tmp_path / "away")
         other.rename(here)
-        assert _ask_server.note_of(str(here)) is None  # another folder in its place
+        assert _ask_server.server_of(str(here)) is None  # another folder in its place
 
     assert not note.exists()
 
@@ -269,7 +271,7 @@ def test_a_suspended_server_is_not_waited_for(gallery: Path, alone: Path, monkey
     monkeypatch.setattr(_ask_server, "WAIT", 3600)  # who waits so long ends by pytest's own time-out
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
-        _ask_server.noted(str(gallery), silent.getsockname()[1], "token-0123456789") as noted,
+        _answering.noted(str(gallery), silent.getsockname()[1], "token-0123456789") as noted,
     ):
         assert noted
         asked = searched(gallery, alone, "gate", "-k", "2")
@@ -277,18 +279,44 @@ def test_a_suspended_server_is_not_waited_for(gallery: Path, alone: Path, monkey
     assert asked == searched(gallery, alone / "nobody", "gate", "-k", "2")
 
 
+CONTINUE, OK = b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"
+ANSWERS = [
+    (CONTINUE, OK + b"4 5\nnotehits\n", (b"note", b"hits\n")),
+    (CONTINUE, OK + b"0 5\nhits", None),  # the server was killed meanwhile
+    (CONTINUE, OK, None),
+    (CONTINUE, b"HTTP/1.1 409 Conflict\r\n\r\n0 0\n", None),
+    (CONTINUE, b"", None),
+    (b"HTTP/1.1 403 Forbidden\r\n\r\n0 0\n", b"", None),
+]
+
+
+@pytest.mark.parametrize(("sign", "answer", "read"), ANSWERS)
+def test_only_a_whole_answer_is_printed(sign: bytes, answer: bytes, read: object) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as fake, ThreadPoolExecutor(1) as other:
+        reply = other.submit(_ask_server.reply_of, fake.getsockname()[1], "token", ["search", "a b", "\udcff"])
+        with fake.accept()[0] as connection:
+            connection.settimeout(60)
+            assert connection.recv(4096).startswith(b"POST ")
+            connection.sendall(sign)
+            if sign == CONTINUE:
+                assert connection.recv(4096) == b"search\0a b\0\xff"
+            connection.sendall(answer)
+
+        assert reply.result() == read
+
+
 def test_ctrl_c_while_a_server_is_at_work_ends_silently(gallery: Path, alone: Path) -> None:
     line = [sys.executable, "-m", "eyespot.cli", "search", "gate", "-g", str(gallery)]
     with socket.create_server(("127.0.0.1", 0)) as slow:
         slow.settimeout(60)
-        with _ask_server.noted(str(gallery), slow.getsockname()[1], "token-0123456789") as noted:
+        with _answering.noted(str(gallery), slow.getsockname()[1], "token-0123456789") as noted:
             assert noted
             process = subprocess.Popen(line, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             with slow.accept()[0] as connection:
                 connection.settimeout(60)
-                assert connection.recv(4096).startswith(b"GET /healthz")
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")
-                assert connection.recv(4096).startswith(b"POST")
+                assert connection.recv(4096).endswith(b"Expect: 100-continue\r\n\r\n")
+                connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                assert connection.recv(4096).startswith(b"search\0gate\0")
                 process.send_signal(signal.SIGINT)
                 out, err = process.communicate(timeout=60)
 

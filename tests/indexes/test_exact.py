@@ -29,7 +29,22 @@ from tests.examples import examples
 from tests.processors import compiled_for
 from tests.wording import check_wording, raises
 
-PASSES = ("plain", "few", "many", "mixed")
+PASSES = ("plain", "few", "many", "mixed", "widened")
+
+
+class WithoutKernels(Exact):
+    """As in a process that has not loaded numba: codes are scanned for one query at a time by numpy."""
+
+    def search(self, queries: np.ndarray, k: int, mask: np.ndarray | None = None) -> NearestRows:
+        """Each query twice, the second time by the products of the first."""
+        if compiled():
+            import eyespot.kernels.scans  # noqa: F401 # which may be wanted while numba is hidden
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delitem(sys.modules, "numba", raising=False)
+            found = [super(WithoutKernels, self).search(query[None], k, mask) for query in queries for _ in range(2)]
+        for one, again in zip(found[::2], found[1::2], strict=True):
+            assert np.array_equal(one.rows, again.rows) and np.array_equal(one.scores, again.scores)
+        return NearestRows(*(np.concatenate([one[at] for one in found[::2]]) for at in range(2)))
 
 
 def opened(blocks: Any, how: str, **options: Any) -> Exact:
@@ -38,7 +53,8 @@ def opened(blocks: Any, how: str, **options: Any) -> Exact:
         blocks = np.array_split(blocks, 3) if isinstance(blocks, np.ndarray) else blocks
         codes = [None if at % 2 else quantise(block) for at, block in enumerate(blocks)]
         return Exact(blocks, codes, patience=math.inf, small=0, **options)
-    return Exact(blocks, patience=math.inf if how == "plain" else 0, small=0, **options)
+    kind = WithoutKernels if how == "widened" else Exact
+    return kind(blocks, patience=math.inf if how == "plain" else 0, small=0, **options)
 
 
 def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
@@ -143,12 +159,17 @@ def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[
     queries = np.tile(queries, (5, 1)) if how == "many" else queries[:4]
     rows, scores = sum(len(block) for block in blocks), every_score(blocks, queries)
     codes = [quantise(block) for block in blocks]
-    first: PlainProducts | CodedProducts | MixedProducts = CodedProducts(codes, 2)
+    batch, first = QueryBatch.of(queries, rows, None), CodedProducts(codes, 2)
+    shortlists = first.scan_each(batch)
     if how == "plain":
-        first = PlainProducts(RowBlocks(blocks))
+        shortlists = PlainProducts(RowBlocks(blocks)).scan_each(batch)
     if how == "mixed":
-        first = MixedProducts(RowBlocks(blocks), [None, *codes[1:]], 2)
-    for shortlist, true in zip(first.scan_each(QueryBatch.of(queries, rows, None)), scores, strict=True):
+        shortlists = MixedProducts(RowBlocks(blocks), [None, *codes[1:]], 2).scan_each(batch)
+    if how == "widened":
+        shortlists = [
+            found for at in range(len(queries)) for found in first.widened_pass(batch.part(slice(at, at + 1)))
+        ]
+    for shortlist, true in zip(shortlists, scores, strict=True):
         assert len(shortlist.rows) == rows  # nothing can be ruled out when all are wanted
         assert (shortlist.low <= true[shortlist.rows]).all() and (true[shortlist.rows] <= shortlist.high).all()
 

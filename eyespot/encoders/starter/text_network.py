@@ -19,6 +19,7 @@ WIDTH, HEADS, EPSILON = 384, 12, np.float32(1e-12)  # as config.json of the mode
 # BLAS shares a product among threads, and sums in another order, from 262,144 multiplications on. Each product here is
 # of a block of 8 rows and fewer columns than that: its bits are the same with any number of threads.
 ROWS, COLUMNS = 8, {384: 64, 1536: 16}
+TOGETHER = 6  # such parts of a matrix are widened at once: as floats they fit into a processor's cache, all do not
 LAYER = "bert.encoder.layer.{}."
 NAMES = (*(f"attention.self.{name}" for name in ("query", "key", "value")), "attention.output.dense")
 NAMES += ("intermediate.dense", "output.dense")
@@ -45,7 +46,7 @@ class TextNetwork:
         matrices = [name for name in self._tensors if name.startswith("onnx::MatMul") and name.endswith("_int8")]
         places = (LAYER.format(layer) + name for layer in range(len(matrices) // len(NAMES)) for name in NAMES)
         self._matrices = dict(zip(places, matrices, strict=True))
-        self._widened: dict[str, Floats] | None = None
+        self._parts: dict[str, NDArray[np.int8]] | None = None
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_truncation(LONGEST_TEXT)
         self.tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
@@ -70,8 +71,8 @@ class TextNetwork:
         states = self._normal(embedded.reshape(-1, ROWS, WIDTH), "bert.embeddings.LayerNorm")  # (blocks, 8, 384)
         for layer in range(len(self._matrices) // len(NAMES)):
             states = self._layer(states, LAYER.format(layer), len(ids))
-        if self._widened is None:  # a search of one text ends here; from now on, weights are at hand
-            self._widened = {}
+        if self._parts is None:  # a search of one text ends here; from now on, weights lie as they are read
+            self._parts = {}
         total = states.reshape(-1, WIDTH)[: len(ids)].sum(0)
         return np.asarray(total / np.sqrt(total @ total), np.float32)
 
@@ -91,22 +92,23 @@ class TextNetwork:
     def _dense(self, rows: Floats, name: str) -> Floats:
         """Rows (blocks, 8, inner) by a matrix, plus its bias: (blocks, 8, outer)."""
         matrix = self._matrices[name]
-        scales: Floats = self._tensors[matrix.removesuffix("int8") + "scale"]
-        product = np.matmul(rows[:, None], self._blocks(matrix, rows.shape[-1]))  # (blocks, parts, 8, columns)
-        sums: Floats = (
-            product.transpose(0, 2, 1, 3).reshape(*rows.shape[:2], -1) * scales + self._tensors[f"{name}.bias"]
-        )
+        parts = self._parts_of(matrix, rows.shape[-1])
+        products = np.empty((len(parts), *rows.shape[:2], parts.shape[-1]), np.float32)  # (parts, blocks, 8, columns)
+        widened = np.empty((TOGETHER, 1, *parts.shape[1:]), np.float32)  # (6, 1, inner, columns)
+        for at in range(0, len(parts), TOGETHER):
+            np.copyto(widened[:, 0], parts[at : at + TOGETHER])
+            np.matmul(rows, widened, out=products[at : at + TOGETHER])
+        sums: Floats = products.transpose(1, 2, 0, 3).reshape(*rows.shape[:2], -1)
+        sums *= self._tensors[matrix.removesuffix("int8") + "scale"]
+        sums += self._tensors[f"{name}.bias"]
         return sums
 
-    def _blocks(self, matrix: str, inner: int) -> Floats:
-        """The weights of some columns each, without their scales, (parts, inner, columns)."""
-        if self._widened is not None and matrix in self._widened:
-            return self._widened[matrix]
-        codes = self._tensors[matrix].reshape(inner, -1, COLUMNS[inner])
-        blocks: Floats = codes.transpose(1, 0, 2).astype(np.float32, order="C")
-        if self._widened is not None:
-            self._widened[matrix] = blocks
-        return blocks
+    def _parts_of(self, matrix: str, inner: int) -> NDArray[np.int8]:
+        """The codes of some columns each, (parts, inner, columns)."""
+        parts: NDArray[np.int8] = self._tensors[matrix].reshape(inner, -1, COLUMNS[inner]).transpose(1, 0, 2)
+        if self._parts is not None and matrix not in self._parts:
+            self._parts[matrix] = np.ascontiguousarray(parts)
+        return parts if self._parts is None else self._parts[matrix]
 
     def _normal(self, rows: Floats, name: str) -> Floats:
         """Layer normalisation (Ba et al. 2016) of the last axis."""

@@ -91,8 +91,9 @@ class Snapshot:
 
     def prepare(self) -> None:
         """Open all that the first search would wait for."""
-        # Codes last, which need not be open
-        _ = self.view.blocks, self.fact_tables, self.view.live, self._kinds, self._by_row
+        _ = self.view.blocks, self.fact_tables, self.view.live, self._kinds, self._by_row  # codes last
+        if getattr(self.collection.index, "codes", ()):  # else somebody's third search would load kernels
+            import eyespot.kernels.scans  # noqa: F401
 
     @cached_property
     def withheld(self) -> Snapshot:
