@@ -79,9 +79,7 @@ class BatchServer(dict[str, Act]):
             return Response(data={**batch, "status": "failed", "errors": {"data": [{"message": self.failing}]}})
         if batch["status"] == "validating":
             batch |= {"status": "in_progress", "request_counts": {"total": 3, "completed": 1, "failed": 1}}
-        elif batch["status"] == "in_progress" and self.polls > 0:
-            self.polls -= 1
-        elif batch["status"] == "in_progress":
+        elif batch["status"] == "in_progress" and (self.polls := self.polls - 1) < 0:
             self._work(batch)
         return Response(data=batch)
 
