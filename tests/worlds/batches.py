@@ -79,11 +79,14 @@ class BatchServer(dict[str, Act]):
             return Response(data={**batch, "status": "failed", "errors": {"data": [{"message": self.failing}]}})
         if batch["status"] == "validating":
             batch |= {"status": "in_progress", "request_counts": {"total": 3, "completed": 1, "failed": 1}}
-        elif batch["status"] == "in_progress" and (self.polls := self.polls - 1) < 0:
+        elif batch["status"] == "in_progress":
             self._work(batch)
         return Response(data=batch)
 
     def _work(self, batch: dict[str, Any]) -> None:
+        if self.polls > 0:
+            self.polls -= 1
+            return
         good, bad, batch["status"] = b"", b"", "completed"
         for line in self.files[int(batch["input"].partition("-")[2])].splitlines():
             row = json.loads(line)
