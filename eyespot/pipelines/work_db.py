@@ -87,7 +87,7 @@ class StepKey(NamedTuple):
 class _Pending:
     """What is not on the disk yet."""
 
-    rows: list[tuple[str, bytes, str, bool]]
+    rows: list[tuple[str, bytes, bytes, bool]]
     uses: list[tuple[str, str, str]]
     since: float
 
