@@ -215,7 +215,7 @@ def notes(made: RecosSteps) -> Iterator[str]:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
 
-class Shortfall(NamedTuple):
+class MissingPictures(NamedTuple):
     """A sub-task with fewer pictures than wanted: how many were found and are left, and the setting it is owed to."""
 
     subtask: str
@@ -225,7 +225,7 @@ class Shortfall(NamedTuple):
     owed_to: str
 
 
-def shortfalls(made: RecosSteps) -> Iterator[Shortfall]:
+def shortfalls(made: RecosSteps) -> Iterator[MissingPictures]:
     """What is missing of the pictures that are wanted."""
     found = Counter(record["subtask"] for record in made.result("collect").records)
     left = Counter({record["image"]: record["subtask"] for record in made.captions("v0")}.values())
@@ -241,7 +241,7 @@ def shortfalls(made: RecosSteps) -> Iterator[Shortfall]:
                 ((step, reason), count), *_ = lost[name].most_common(1)
                 change = SETTINGS.get(reason, f"the step {step}")
                 cause = f"most captions went in the step {step} ({count:,}, {reason}): change {change}"
-            yield Shortfall(name, wanted, found[name], left[name], cause)
+            yield MissingPictures(name, wanted, found[name], left[name], cause)
 
 
 SETTINGS = {

@@ -48,7 +48,7 @@ def in_rounds(pipe: RmirPipeline, carry_out: Callable[[RmirPipeline], Sequence[S
     return made
 
 
-class Shortfall(NamedTuple):
+class MissingQueries(NamedTuple):
     """A split and kind with fewer queries than wanted: how many are wanted and there, and the setting it is owed to."""
 
     split: str
@@ -58,7 +58,7 @@ class Shortfall(NamedTuple):
     owed_to: str
 
 
-def shortfalls(made: FinishedSteps) -> list[Shortfall]:
+def shortfalls(made: FinishedSteps) -> list[MissingQueries]:
     """What is missing of the queries that are wanted."""
     found = []
     for split, wanted in made.pipe.settings("inputs").want.items():
@@ -67,7 +67,7 @@ def shortfalls(made: FinishedSteps) -> list[Shortfall]:
             stages.append(sum(one["kind"] == kind for one in made.in_split(split)))
             lost = [before - after for before, after in pairwise([made.of("inputs").counts.kept, *stages])]
             if stages[-1] < wanted:
-                found.append(Shortfall(split, kind, wanted, stages[-1], OWED[lost.index(max(lost))]))
+                found.append(MissingQueries(split, kind, wanted, stages[-1], OWED[lost.index(max(lost))]))
     return found
 
 
