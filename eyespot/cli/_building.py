@@ -62,7 +62,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.captions import DOMAINS
     from eyespot.curate.recos.files import MAIN
-    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, write
+    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, shortfalls, write
     from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
@@ -83,7 +83,8 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     target = SetFolder.of(pipe.out, MAIN, len(RecosSteps(pipe, done).captions()), done, replace=settings.replace)
     made, counts = write(pipe, done, share=share, target=target)
     _tell_set(target, notes(made), pipe.queues())
-    _tell_done(done, json, out=str(target.place), versions=counts)
+    missing = [one._asdict() for one in shortfalls(made)]
+    _tell_done(done, json, out=str(target.place), versions=counts, missing=missing)
 
 
 def transcript(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.cli._rerank_view import tell_plan as tell_estimate
-from eyespot.cli.console import warn, warn_all
+from eyespot.cli.console import progress_bar, warn, warn_all
 from eyespot.cli.settings import gallery_here
 from eyespot.search.parts import judge_options, judge_stage, ledger_of, rewriter
 from eyespot.settings import DEPTH
@@ -157,7 +157,8 @@ class EvalInputs:
         from eyespot.benchmarks import Jury, runs_of
 
         options, searcher = self.settings, searched or self.searcher()
-        with judge_stage(options, searcher.view.gallery.path) as stage:
+        place = searcher.view.gallery.path
+        with progress_bar("requests", delay=1.0) as tell, judge_stage(options, place, tell) as stage:
             jury = Jury(stage, searcher)
             if options.blend_from:
                 found, data, split = self.known()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.cli.console import print_json, print_line, warn
+from eyespot.cli.console import print_json, print_line, progress_bar, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings import FEW
 from eyespot.types import RankedImage, Run, quantity, without_code
@@ -50,7 +50,7 @@ class RerankView:
         """The first k hits after the judge; without k the usual number, or all that are likely."""
         from eyespot.search.collection import NO_MATCH
 
-        with judge_stage(self.settings, self.gallery) as stage:
+        with progress_bar("requests", delay=1.0) as tell, judge_stage(self.settings, self.gallery, tell) as stage:
             if self.accuracy is not None:
                 return self._calibrated(run, query, stage)
             result = stage.ask([query], run)

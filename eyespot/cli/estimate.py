@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, warn_all
+from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, progress_bar, warn_all
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.settings.estimate import EstimateSettings
 from eyespot.storage.atomic import make_folder
@@ -30,7 +30,8 @@ def run(
     for place in filter(None, (csv, html, figure)):
         make_folder(place.parent)
     collection = eyespot.open(gallery_here(gallery), settings.encoder)
-    made = estimate_collection(collection, collection.query(" ".join(query)), settings)
+    with progress_bar("requests", delay=1.0) as progress:
+        made = estimate_collection(collection, collection.query(" ".join(query)), settings, progress=progress)
     for place, write in ((csv, made.write_table), (html, made.write_html), (figure, made.write_figure)):
         if place and made.methods:
             write(place)

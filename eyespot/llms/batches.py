@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS sent_batches(token TEXT PRIMARY KEY, place TEXT NOT N
 REQUEST = "INSERT INTO pending_requests(item, nth, model, body, reserved) VALUES (?, ?, ?, ?, ?)"
 FURTHER = """INSERT OR IGNORE INTO pending_requests(item, nth, model, body, sharing, status, reply)
     VALUES (?, 0, ?, '', ?, ?, ?)"""
+WINDOW = 24 * 3600.0  # seconds after which both vendors end a batch, whatever has no reply by then
 ROWS, BYTES = 10_000, 100_000_000  # of one batch, which may have 50,000 and 200 MB at OpenAI, 100,000 and 256 MB else
 
 
@@ -58,10 +59,12 @@ class LeftAtWork(EyespotError):
 
 
 @contextmanager
-def requests_in(folder: Path, limits: tuple[int | None, int | None, float | None]) -> Iterator[Requests]:
+def requests_in(
+    folder: Path, limits: tuple[int | None, int | None, float | None], tell: Progress = no_progress
+) -> Iterator[Requests]:
     """The requests of batches of this folder, for one program at a time; limits of calls, tokens and money."""
     with locked(folder), closing(RunDatabase(folder / "requests.sqlite")) as database:
-        yield Requests(database, Budget(*limits, ReservationStore(database)), batched=True)
+        yield Requests(database, Budget(*limits, ReservationStore(database)), batched=True, tell=tell)
 
 
 # -- what is sent and what came -----------------------------------------------------------------------------------
@@ -240,7 +243,8 @@ class Requests:
         waiting = {f"{token}-{number}": (number, reserved) for number, reserved in rows}
         state, results = BatchState(True, 0, "it never reached the server"), list[BatchResult]()
         if id is not None:
-            show = partial(self.tell, f"batch of {endpoint.model}")
+            sent, end = (time.strftime("%a %H:%M", time.localtime(moment)) for moment in (at, at + WINDOW))
+            show = partial(self.tell, f"batch of {endpoint.model}, sent {sent}, ends {end} at the latest")
             state = self._call(endpoint, lambda: await_end(protocol, endpoint, id, lambda done: show(done, len(rows))))
             results = self._call(endpoint, lambda: list(protocol.results(endpoint, state)))
         with self.database.writing() as sql:

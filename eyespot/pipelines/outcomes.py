@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
@@ -77,13 +78,14 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def packed(outcomes: list[Outcome]) -> str:
-    """Outcomes as one text of JSON, to be kept."""
-    return line_of([[_NAMES[type(one)], *one] for one in outcomes]).decode()
+def packed(outcomes: list[Outcome]) -> bytes:
+    """Outcomes as JSON, deflated, to be kept: a record says again what its answers say."""
+    return zlib.compress(line_of([[_NAMES[type(one)], *one] for one in outcomes]), 1)
 
 
-def unpacked(text: str) -> list[Outcome]:
-    """The same outcomes again."""
+def unpacked(data: bytes | str) -> list[Outcome]:
+    """The same outcomes again; those of earlier versions are text."""
+    text = data if isinstance(data, str) else zlib.decompress(data)
     return [_KINDS[kind](*fields) for kind, *fields in json.loads(text)]
 
 

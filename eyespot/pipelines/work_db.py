@@ -87,7 +87,7 @@ class StepKey(NamedTuple):
 class _Pending:
     """What is not on the disk yet."""
 
-    rows: list[tuple[str, bytes, str, bool]]
+    rows: list[tuple[str, bytes, bytes, bool]]
     uses: list[tuple[str, str, str]]
     since: float
 
@@ -132,15 +132,15 @@ class WorkDB(RunDatabase):
 
     def known(self, step: StepKey) -> int:
         """How many records this step has outcomes of."""
-        with self._lock:
-            count: int = self._sql.execute("SELECT count(*) FROM outcomes WHERE step = ?", (step.digest,)).fetchone()[0]
-        return count
+        return self._count("SELECT count(*) FROM outcomes WHERE step = ?", step.digest)
 
     def waiting(self, step: StepKey) -> int:
         """How many requests of the step are at work in batches."""
+        return self._count(_WAITING, step.name)
+
+    def _count(self, query: str, of: str) -> int:
         with self._lock:
-            count: int = self._sql.execute(_WAITING, (step.name,)).fetchone()[0]
-        return count
+            return int(self._sql.execute(query, (of,)).fetchone()[0])
 
     def flush(self) -> None:
         """Write what is pending."""

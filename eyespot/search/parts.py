@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.settings import DEPTH, EVERYBODY, SettingsConflict
-from eyespot.types import Note, UsageError, quantity
+from eyespot.types import Note, Progress, UsageError, no_progress, quantity
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
@@ -191,7 +191,7 @@ def judge_options(settings: JudgeOptions) -> dict[str, Any]:
 
 
 @contextmanager
-def judge_stage(settings: JudgeOptions, gallery: Path) -> Iterator[JudgeRerank]:
+def judge_stage(settings: JudgeOptions, gallery: Path, tell: Progress = no_progress) -> Iterator[JudgeRerank]:
     """The judge as a second stage; its verdicts go into the gallery's ledger unless a file is named."""
     from eyespot.judges import wording
     from eyespot.ledger.judgements import Judgements
@@ -209,7 +209,7 @@ def judge_stage(settings: JudgeOptions, gallery: Path) -> Iterator[JudgeRerank]:
     with ExitStack() as held:
         budget = Budget(*limits)
         if settings.batch:
-            requests = held.enter_context(requests_in(place.with_name(f"{place.stem}-batches"), limits))
+            requests = held.enter_context(requests_in(place.with_name(f"{place.stem}-batches"), limits, tell))
             options["requests"], budget = requests, requests.budget
         judge = judge_named(settings.rerank, budget=budget, wording=words, prices=prices, **options)
         ledger = held.enter_context(Judgements(place))

@@ -9,12 +9,12 @@ from pydantic import model_validator
 
 from eyespot.settings import SettingsConflict
 from eyespot.settings.fields import Settings, Texts, setting
-from eyespot.settings.judge import BudgetSettings
+from eyespot.settings.judge import BatchSettings
 
 CHECKS = ("decode", "face", "spectrogram", "empty")  # of the pictures of a collection
 
 
-class RecipeSettings(BudgetSettings):
+class RecipeSettings(BatchSettings):
     """One run of a pipeline that a recipe describes."""
 
     recipe: Path = setting("The recipe, a TOML file, or a domain: everyday, plants.", default=..., argument=True)
@@ -23,7 +23,6 @@ class RecipeSettings(BudgetSettings):
     preview: int | None = setting("A trial of this many photos, with all that was asked and answered.", ge=1)
     positions: bool = setting("Keep the positions that photos tell in their metadata.", default=False)
     retry_failed: bool = setting("Retry what failed in earlier runs.", default=False)
-    batch: bool = setting("Send requests to OpenAI and Anthropic in batches: half the price, in a day.", default=False)
     replace: bool = setting("Overwrite an earlier set even if this run lost records that it has.", default=False)
     dry_run: bool = setting("Only print how many requests would be sent, and their cost.", default=False)
     show: bool = setting("Only print the recipe with its prompts, as a start for your own.", default=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from eyespot.settings.fields import ENCODER, JUDGES, Texts, setting
-from eyespot.settings.judge import BudgetSettings, JudgeOptions, LedgerSetting, PricesSetting
+from eyespot.settings.judge import BatchSettings, JudgeOptions, LedgerSetting, PricesSetting
 from eyespot.settings.search import FilterSettings
 
 _OPTION = re.compile(r"\w+=")  # how an option of a judge begins, and a judge does not
 
 
-class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSettings):
+class EstimateSettings(LedgerSetting, PricesSetting, BatchSettings, FilterSettings):
     """An estimate of how many photos of each group are relevant."""
 
     by: str | None = setting(
@@ -57,7 +57,8 @@ class EstimateSettings(LedgerSetting, PricesSetting, BudgetSettings, FilterSetti
         """The judge with its options, as a search takes it."""
         named = [one for one in self.judge if not _OPTION.match(one)]
         options = tuple(one for one in self.judge if _OPTION.match(one))
-        given = {name: getattr(self, name) for name in ("ledger", "prices", "budget_calls", "budget_money", "wording")}
+        names = ("ledger", "prices", "budget_calls", "budget_money", "batch", "wording")
+        given = {name: getattr(self, name) for name in names}
         return JudgeOptions(rerank=named[-1] if named else "person:", judge=options, **given)
 
     @property

@@ -32,6 +32,14 @@ class BudgetSettings(Settings):
     budget_money: float | None = setting("Stop when the judge has cost this much, in US dollars.", ge=0, **_JUDGE)
 
 
+class BatchSettings(BudgetSettings):
+    """How requests to models are paid for, and their limits."""
+
+    batch: bool = setting(
+        "Send requests to OpenAI and Anthropic in batches: half the price, in a day.", default=False, **_JUDGE
+    )
+
+
 class PricesSetting(Settings):
     """What models cost."""
 
@@ -50,7 +58,7 @@ class LedgerSetting(Settings):
     )
 
 
-class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
+class JudgeOptions(LedgerSetting, PricesSetting, BatchSettings, RerankSetting):
     """A judge, its question, and its cost."""
 
     depth: int | None = setting(
@@ -67,9 +75,6 @@ class JudgeOptions(LedgerSetting, PricesSetting, BudgetSettings, RerankSetting):
     )
     wording: str | None = setting(
         "The prompt of the judge: a name or a TOML file.", metavar="NAME|FILE", usual="its own", **_JUDGE
-    )
-    batch: bool = setting(
-        "Send requests of a judge of OpenAI or Anthropic in batches: half the price, in a day.", default=False, **_JUDGE
     )
     dry_run: bool = setting(
         "Only say what the judge would be sent, and its cost; in a search without one, what would be written.",

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +19,7 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.runs import read_qrels, read_run, write_run
 from eyespot.types import Judgement, Query, Spent, Term, Verdict
 from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
-from tests.command import Done, refuses, run_eyespot
+from tests.command import Done, environment, refuses, run_eyespot
 from tests.worlds import benchmarks as worlds
 from tests.worlds.batches import BatchServer, run_until_killed
 from tests.worlds.servers import YES, Double, Response, Seen, chat, message
@@ -182,6 +188,30 @@ def test_a_judge_in_batches_says_the_same_and_is_paid_once_whatever_kills_it(
         half,
         {"calls": 0, "money": 0, "from_ledger": 6},
     ]
+
+
+@pytest.mark.long
+def test_an_evaluation_in_batches_is_the_same_whatever_kills_it_and_a_terminal_shows_how_far_it_is(
+    few_gallery: Path, own: Path, server: Double, tmp_path: Path
+) -> None:
+    line = ("eval", "own", "--data", own, "-g", few_gallery, "--rerank", "openai:tiny", "--ledger")
+    done(*line, tmp_path / "once.sqlite", "--out", tmp_path / "once")
+    server.offers = batches = BatchServer(lambda _seen: YES, polls=1)
+    line = (*line, tmp_path / "ledger.sqlite", "--batch", "--json", "--out", tmp_path / "batched")
+    assert all(run_until_killed(batches, turn // 2 + 1, bool(turn % 2), *line) for turn in range(4))
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 120))
+    words = [sys.executable, "-m", "eyespot", *map(str, line)]
+    made = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, env=environment(), timeout=120, check=True)
+    shown = os.read(ours, 1 << 16).decode()
+    for end in (ours, theirs):
+        os.close(end)
+
+    moment = r"\w{3} \d\d:\d\d"
+    assert re.search(rf"batch of tiny, sent {moment}, ends {moment} at the latest: .*2/6", shown), shown
+    assert [batches.sent.total(), *set(batches.sent.values())] == [6, 1]
+    tables = [(tmp_path / name / "per_query.parquet").read_bytes() for name in ("once", "batched")]
+    assert tables[0] == tables[1] and json.loads(made.stdout)["tasks"]
 
 
 @pytest.mark.parametrize("verb", ["search", "eval"])

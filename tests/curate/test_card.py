@@ -22,19 +22,9 @@ from eyespot.curate.recos.captions import (
 )
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import RunOptions, StepResult, run
-from eyespot.pipelines.data_card import (
-    QUESTIONS,
-    Card,
-    CardContent,
-    CardTable,
-    SampleRecord,
-    card_of,
-    licence_check,
-    wording,
-    write_card,
-)
-from eyespot.pipelines.data_card.content import flesch_kincaid, syllables, words
-from eyespot.pipelines.data_card.datasheet import datasheet_answers
+from eyespot.pipelines.data_card import Card, CardContent, CardTable, SampleRecord, card_of, licence_check, write_card
+from eyespot.pipelines.data_card.content import flesch_kincaid, syllables, wording, words
+from eyespot.pipelines.data_card.datasheet import QUESTIONS, datasheet_answers
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.pipelines import PRICE, ask_step, client, no_two_alike, odd_ones_go, source

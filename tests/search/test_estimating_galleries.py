@@ -27,7 +27,8 @@ from eyespot.types import Judgement, UsageError, Verdict
 from tests.command import environment, refuses, run_eyespot
 from tests.wording import raises
 from tests.worlds import copy_of_sample_gallery, draw_photos, index_gallery
-from tests.worlds.servers import Double
+from tests.worlds.batches import BatchServer
+from tests.worlds.servers import YES, Double
 
 RENEWABLE, WINDMILLS = "categorization/renewable", 14
 ENDS = ("median", "low", "high")
@@ -187,18 +188,22 @@ def test_an_estimate_that_stops_early_rests_on_whole_rounds(
 
 
 @pytest.mark.long
-def test_a_budget_ends_a_run_and_the_same_line_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_budget_ends_a_run_and_the_same_line_goes_on(batch: bool, tmp_path: Path) -> None:
     copy_of_sample_gallery(tmp_path / ".eyespot")
     line = ("estimate", "a windmill", "--judge", "openai:tiny", "--accuracy", "0.9,0.9", "--looks", "60", "--json")
-    with Double() as server:
+    batches = BatchServer(lambda _seen: YES)
+    with Double(offers=batches if batch else {}) as server:
+        line += ("--batch",) * batch
         server_of = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "cwd": tmp_path}
         begun = run_eyespot(*line, "--budget-calls", "7", **server_of)
-        first = len(server.answered)
-        whole = run_eyespot(*line, **server_of)
+        first = batches.sent.total() if batch else len(server.answered)
+        whole = run_eyespot(*line, *("--recheck", 5) * batch, **server_of)
 
     assert (begun.returncode, first, json.loads(begun.stdout)["methods"]) == (3, 7, None)
     assert "after 7 of 60 looks the budget of 7 calls is spent" in begun.stderr
-    assert (whole.returncode, len(server.answered)) == (0, 60) and json.loads(whole.stdout)["methods"]
+    assert whole.returncode == 0 and json.loads(whole.stdout)["methods"]
+    assert (batches.sent.total() == 65 and len(batches.sent) == 60) if batch else len(server.answered) == 60
 
 
 def at_a_terminal(line: list[str], keys: bytes, end: signal.Signals | None, **env: str) -> tuple[int, str]:

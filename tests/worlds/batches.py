@@ -37,6 +37,7 @@ class BatchServer(dict[str, Act]):
     after: bool = False
     failing: str = ""  # why no batch is taken
     gone: str = ""  # what the server has deleted
+    polls: int = 0  # how often more it is looked at before a batch has ended
 
     def get(self, path: str, default: Any = None) -> Any:
         return self._call
@@ -77,12 +78,15 @@ class BatchServer(dict[str, Act]):
         if self.failing:
             return Response(data={**batch, "status": "failed", "errors": {"data": [{"message": self.failing}]}})
         if batch["status"] == "validating":
-            batch["status"] = "in_progress"
+            batch |= {"status": "in_progress", "request_counts": {"total": 3, "completed": 1, "failed": 1}}
         elif batch["status"] == "in_progress":
             self._work(batch)
         return Response(data=batch)
 
     def _work(self, batch: dict[str, Any]) -> None:
+        if self.polls > 0:
+            self.polls -= 1
+            return
         good, bad, batch["status"] = b"", b"", "completed"
         for line in self.files[int(batch["input"].partition("-")[2])].splitlines():
             row = json.loads(line)

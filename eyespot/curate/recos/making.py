@@ -15,6 +15,7 @@ from itertools import chain
 from operator import methodcaller
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from eyespot.curate.recos.captions import (
     CAPTIONS,
@@ -214,8 +215,18 @@ def notes(made: RecosSteps) -> Iterator[str]:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
 
-def shortfalls(made: RecosSteps) -> Iterator[tuple[str, int, int, int, str]]:
-    """Sub-tasks with fewer pictures than wanted: how many are wanted, found and left, and the setting it is owed to."""
+class MissingPictures(NamedTuple):
+    """A sub-task with fewer pictures than wanted: how many were found and are left, and the setting it is owed to."""
+
+    subtask: str
+    wanted: int
+    found: int
+    left: int
+    owed_to: str
+
+
+def shortfalls(made: RecosSteps) -> Iterator[MissingPictures]:
+    """What is missing of the pictures that are wanted."""
     found = Counter(record["subtask"] for record in made.result("collect").records)
     left = Counter({record["image"]: record["subtask"] for record in made.captions("v0")}.values())
     lost: dict[str, Counter[tuple[str, str]]] = {}
@@ -230,7 +241,7 @@ def shortfalls(made: RecosSteps) -> Iterator[tuple[str, int, int, int, str]]:
                 ((step, reason), count), *_ = lost[name].most_common(1)
                 change = SETTINGS.get(reason, f"the step {step}")
                 cause = f"most captions went in the step {step} ({count:,}, {reason}): change {change}"
-            yield name, wanted, found[name], left[name], cause
+            yield MissingPictures(name, wanted, found[name], left[name], cause)
 
 
 SETTINGS = {

@@ -266,14 +266,15 @@ POOL = "left in the pool"
 
 
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
-    """Drawn pictures up to the wanted number, the rest left for later versions; and photos."""
+    """Drawn pictures up to the wanted number, first those with a sibling, the rest left for v1 and v2; and photos."""
     wanted, counts = how.wanted(), how.counts()
     chosen: set[str] = set()
     most = sum(counts.values())  # hits of a query: other sub-tasks have taken some
-    drawn = {record["subtask"]: None for record in records}
+    drawn, paired = {record["subtask"]: None for record in records}, {record.get("sibling") for record in records}
     for name in drawn:
         ids = [record["id"] for record in records if record["subtask"] == name and "sibling" not in record]
-        chosen.update(context.rng(name).sample(ids, min(counts.get(name, 0), len(ids))))
+        drawn_order = context.rng(name).sample(ids, len(ids))  # a larger count takes more, and these as well
+        chosen.update(sorted(drawn_order, key=lambda id: id not in paired)[: counts.get(name, 0)])
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)
     candidates: dict[str, list[Record]] = {}

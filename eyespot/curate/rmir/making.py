@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eyespot.curate.rmir import audit, demonstration, files, questions
 from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
@@ -48,8 +48,18 @@ def in_rounds(pipe: RmirPipeline, carry_out: Callable[[RmirPipeline], Sequence[S
     return made
 
 
-def shortfalls(made: FinishedSteps) -> list[tuple[str, str, int, int, str]]:
-    """Splits and kinds with fewer queries than wanted: how many are wanted and there, and the setting it is owed to."""
+class MissingQueries(NamedTuple):
+    """A split and kind with fewer queries than wanted: how many are wanted and there, and the setting it is owed to."""
+
+    split: str
+    kind: str
+    wanted: int
+    there: int
+    owed_to: str
+
+
+def shortfalls(made: FinishedSteps) -> list[MissingQueries]:
+    """What is missing of the queries that are wanted."""
     found = []
     for split, wanted in made.pipe.settings("inputs").want.items():
         for kind in made.kinds:
@@ -57,7 +67,7 @@ def shortfalls(made: FinishedSteps) -> list[tuple[str, str, int, int, str]]:
             stages.append(sum(one["kind"] == kind for one in made.in_split(split)))
             lost = [before - after for before, after in pairwise([made.of("inputs").counts.kept, *stages])]
             if stages[-1] < wanted:
-                found.append((split, kind, wanted, stages[-1], OWED[lost.index(max(lost))]))
+                found.append(MissingQueries(split, kind, wanted, stages[-1], OWED[lost.index(max(lost))]))
     return found
 
 
@@ -248,8 +258,10 @@ def _share(count: int, of: int) -> str:
 
 def summary(made: FinishedSteps) -> dict[str, Any]:
     """The set in numbers, for the command line."""
-    splits = {name: dict(Counter(one["kind"] for one in made.in_split(name))) for name in (TEST, TRAIN)}
-    return {"queries": splits, "pool": len(made.pool), "seeds": len(made.seeds), "left": len(made.doubted)}
+    kinds = {name: Counter(one["kind"] for one in made.in_split(name)) for name in (TEST, TRAIN)}
+    splits = {name: {kind: counts[kind] for kind in made.kinds} for name, counts in kinds.items()}
+    sizes = {"pool": len(made.pool), "seeds": len(made.seeds), "left": len(made.doubted)}
+    return {"queries": splits, "missing": [one._asdict() for one in shortfalls(made)], **sizes}
 
 
 # -- datasheet --------------------------------------------------------------------------------------------------

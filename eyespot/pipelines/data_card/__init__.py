@@ -29,10 +29,8 @@ from eyespot.pipelines.data_card.content import (
     level_of,
     licence_check,
     wilson,
-    wording,
-    worst,
 )
-from eyespot.pipelines.data_card.datasheet import QUESTIONS, parted
+from eyespot.pipelines.data_card.datasheet import parted
 from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
 from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 __all__ = [
-    "QUESTIONS",
     "Card",
     "CardContent",
     "CardTable",
@@ -54,15 +51,11 @@ __all__ = [
     "level_of",
     "licence_check",
     "wilson",
-    "wording",
-    "worst",
     "write_card",
     "write_croissant",
     "write_head",
     "write_readme",
 ]
-
-UNREADABLE = "unreadable"
 
 
 def write_card(card: Card, out: Path) -> list[Path]:
@@ -125,7 +118,7 @@ def _rendered(template: str, card: Card, **more: Any) -> str:
             (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
         ],
         numeric=numeric,
-        unreadable=UNREADABLE,
+        unreadable="unreadable",
         tidy=tidy,
         rows=raw(markdown.table),
         **{

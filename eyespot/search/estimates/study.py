@@ -39,7 +39,19 @@ from eyespot.search.parts import accuracy_named, judge_stage, ledger_of
 from eyespot.search.query_language import format_query
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import rows_of, write_csv
-from eyespot.types import Judgement, Note, Query, RankedImage, Run, UsageError, Verdict, codes_of, quantity
+from eyespot.types import (
+    Judgement,
+    Note,
+    Progress,
+    Query,
+    RankedImage,
+    Run,
+    UsageError,
+    Verdict,
+    codes_of,
+    no_progress,
+    quantity,
+)
 
 if TYPE_CHECKING:
     from eyespot.settings.estimate import EstimateSettings
@@ -197,7 +209,7 @@ def again(place: str | Path) -> CollectionEstimate:
 
 
 def estimate_collection(
-    collection: Any, query: Query, settings: EstimateSettings, judge: Any = None
+    collection: Any, query: Query, settings: EstimateSettings, judge: Any = None, progress: Progress = no_progress
 ) -> CollectionEstimate:
     """The answer for a gallery; `judge` is a function in place of the judge that the settings name.
 
@@ -206,7 +218,7 @@ def estimate_collection(
     not there.
     """
     accuracy = accuracy_named(settings.accuracy)
-    with _stage(collection, settings, judge) as stage:
+    with _stage(collection, settings, judge, progress) as stage:
         if judge is None:
             refuse_unverified(stage.judge.name, accuracy)
         frame, plan = _planned(collection, query, settings)
@@ -261,9 +273,9 @@ def _choices(settings: EstimateSettings, accuracy: Accuracy, answers: list[float
 
 
 @contextmanager
-def _stage(collection: Any, settings: EstimateSettings, judge: Any) -> Iterator[JudgeRerank]:
+def _stage(collection: Any, settings: EstimateSettings, judge: Any, progress: Progress) -> Iterator[JudgeRerank]:
     if judge is None:
-        with judge_stage(settings.judging, collection.gallery.path) as stage:
+        with judge_stage(settings.judging, collection.gallery.path, progress) as stage:
             yield stage
         return
     with Judgements(ledger_of(settings.ledger, collection.gallery.path)) as ledger:

@@ -18,9 +18,18 @@ from hypothesis import given, settings, strategies as st
 from eyespot.curate.recos import checking, demonstration, drawing
 from eyespot.curate.recos.drawing import PHRASES, handwriting
 from eyespot.curate.recos.making import RecosSteps, write
-from eyespot.curate.recos.pictures import AMBIGUOUS, DRAWN, DrawnCounts, Sources, generator_of, rendered, sample_facts
+from eyespot.curate.recos.pictures import (
+    AMBIGUOUS,
+    DRAWN,
+    DrawnCounts,
+    Sources,
+    collected,
+    generator_of,
+    rendered,
+    sample_facts,
+)
 from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.recos.subtasks import names, subtask, token_edits
+from eyespot.curate.recos.subtasks import Collecting, SubtaskPictures, names, subtask, token_edits
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import CallMeter, Failed, Keep, NoAnswer, Prompt, Record, RunOptions, drops, read_recipe, run
 from eyespot.pipelines.prompts import Models
@@ -364,6 +373,17 @@ def test_no_two_pictures_of_a_sub_task_have_one_answer() -> None:
     siblings = [sum(one["subtask"] == name for one in made) for name in ("numerical", "translation")]
     assert (siblings, sum("sibling" in one for one in made)) == ([79, 59], 68)
     assert len({(one["subtask"], one["facts"]["answer"]) for one in made}) == len(made)
+
+
+def test_pictures_with_a_sibling_are_taken_first_and_a_larger_count_keeps_them(tmp_path: Path) -> None:
+    made = [one.record for one in sample_facts(CONTEXT, DrawnCounts({"translation": 50}))]
+    paired = {one["sibling"] for one in made if "sibling" in one}
+    taken = []
+    for count in (len(paired), len(paired) + 5):
+        how = Collecting(subtasks={"translation": SubtaskPictures(count)})
+        outcomes = collected(made, CONTEXT, Sources(tmp_path, {}), how)
+        taken.append({one.record["id"] for one in outcomes if isinstance(one, Keep)})
+    assert 0 < len(paired) < 45 and taken[0] == paired < taken[1] and len(taken[1]) == len(paired) + 5
 
 
 def test_a_picture_is_found_under_the_digest_of_its_bytes(tmp_path: Path) -> None:

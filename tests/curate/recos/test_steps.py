@@ -180,11 +180,12 @@ def test_a_name_is_no_fault_of_spelling(text: str, doubted: str) -> None:
     assert len(found) == bool(doubted) and doubted in " ".join(found)
 
 
-def test_a_version_is_checked_apart_from_the_others() -> None:
+def test_a_version_is_checked_apart_from_the_others_and_nothing_of_drawn_pictures() -> None:
     how, checker = checking.Grammar(at_fault="drop", version="v1"), lambda _text: ["Spelling: 'x'"]
     records = [caption("a/1", "x", version=version) for version in ("v0", "v1")]
+    records.append(caption("a/1", "Code that prints noreh.", version="v1", source="drawn"))
     found = [checking.checked(record, None, checker, how) for record in records]  # type: ignore[arg-type]
-    assert [type(one) for one in found] == [Keep, Drop]
+    assert [type(one) for one in found] == [Keep, Drop, Keep]
 
 
 @pytest.mark.parametrize(

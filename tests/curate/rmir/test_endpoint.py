@@ -12,12 +12,12 @@ import pytest
 
 from eyespot.curate.rmir import panel, questions
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.making import in_rounds, write_set
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.curate.rmir.questions import DOMAINS, EVERYDAY
-from eyespot.pipelines import drops, read_recipe, run
+from eyespot.pipelines import drops, read_recipe
 from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import Tokens, UsageError
+from tests.command import run_eyespot
 from tests.wording import raises
 from tests.worlds.batches import BatchServer, run_until_killed
 from tests.worlds.rmir import Rates, Scripted, behind, files, ran, recipe
@@ -105,25 +105,28 @@ def test_calls_and_tokens_are_those_that_the_server_saw(misbehaved: tuple[Finish
 
 @pytest.mark.parametrize("domain", [path.stem for path in DOMAINS.glob("*.toml")])
 def test_a_domain_of_the_package_runs_to_the_end(domain: str, tmp_path: Path, gallery: Path) -> None:
-    """Its kinds, rules and prompts are those of the file, whatever they are called."""
+    """By the command line; kinds, rules and prompts are those of the file, and what is missing of `want` is named."""
     text, place = (DOMAINS / f"{domain}.toml").read_text(encoding="utf-8"), tmp_path / "mine.toml"
-    kinds = list(read_recipe(DOMAINS / f"{domain}.toml").steps[2].settings["kinds"])
+    questions, checked = (read_recipe(DOMAINS / f"{domain}.toml").steps[at].settings for at in (2, 3))
     with Double(then=Scripted(Rates(abstains=0.1))) as server:
         models = [f'{name} = {{ use = "openai:{name}", url = "{server.url}" }}' for name in MODELS]
         place.write_text(
             re.sub(r"(?s)\[models\].*?\n\n", "\n".join(["[models]", *models, "\n"]), text), encoding="utf-8"
         )
-        pipe = RmirPipeline(read_recipe(place), tmp_path / "out", gallery, limit=2)
-        found = in_rounds(pipe, lambda one: run(one.steps, one.work, one.running()))
-        write_set(found, tmp_path / "out")
+        line = ("build", "rmir", place, "-g", gallery, "--out", tmp_path / "out", "--limit", 2, "--json")
+        done = run_eyespot(*line)
 
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert [list(kinds) for kinds in made["queries"].values()] == [list(questions["kinds"])] * 2
+    gaps = {(one["split"], one["kind"]): (one["wanted"], one["there"]) for one in made["missing"]}
+    assert gaps == {("test", kind): (100, made["queries"]["test"][kind]) for kind in questions["kinds"]}
     bodies = [str(seen.body) for seen in server.seen]
     asked = {form: body for body in bodies for form in ("Questions", "Checked") if f"'{form}'" in body}
     card = (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
-    assert {one["kind"] for one in found.records("checked")} == set(kinds)
-    assert all(f"- {kind}: " in asked["Questions"] for kind in kinds)
-    assert all(f"- {rule}: " in asked["Checked"] for rule in pipe.settings("checked").rules)
-    assert all(f"\n| {kind} |" in card for kind in kinds) and "{kinds}" not in card
+    assert all(f"- {kind}: " in asked["Questions"] for kind in questions["kinds"])
+    assert all(f"- {rule}: " in asked["Checked"] for rule in checked["rules"])
+    assert all(f"\n| {kind} |" in card for kind in questions["kinds"]) and "{kinds}" not in card
 
 
 MODELS = ("writer", "checker", "strong", "small")

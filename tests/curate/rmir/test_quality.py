@@ -45,7 +45,8 @@ from eyespot.curate.rmir.quality import (
     validity_check,
 )
 from eyespot.pipelines import Context, Record, Records
-from eyespot.pipelines.data_card import QualityCheck, wilson, worst
+from eyespot.pipelines.data_card import QualityCheck, wilson
+from eyespot.pipelines.data_card.content import worst
 from eyespot.pipelines.human_review import Queue
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs import rmir
