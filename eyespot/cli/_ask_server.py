@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple
 
 import eyespot
-from eyespot.storage.systems import LOCKS_OPEN_FILES, lock_now
+from eyespot.storage.systems import lock_now
 
 PATH = "/v1/command/search"
 ALIVE, WAIT = 1.5, 60  # seconds: for a sign of life, for an answer
@@ -40,7 +40,7 @@ class ServerNote(NamedTuple):
 def answer(words: Sequence[str]) -> int | None:
     """Print what a running server says to `eyespot WORDS…`; the exit code, or None if none can be asked."""
     plain = all((stream.encoding or "").lower() in ("utf-8", "utf8") for stream in (sys.stdout, sys.stderr))
-    line = search_line(words) if LOCKS_OPEN_FILES and plain else None
+    line = search_line(words) if plain else None
     found = line and note_of(line[0])
     if not line or not found:
         return None
@@ -191,7 +191,7 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
     handle, place = None, ""
     with suppress(OSError):
         place = _place(gallery)
-        if LOCKS_OPEN_FILES and not settings:
+        if not settings:
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
             handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if handle is None:
