@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,8 @@ class Ratings:
         return np.asarray((self.codes[:, :, None] == np.arange(len(self.values))).sum(axis=1), np.float64)
 
 
-class Agreement(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Agreement:
     """A coefficient and its 95% bootstrap interval over items; NaN where it is not defined.
 
     `observed` and `expected` are the share of agreeing pairs and what chance would give. `items` and `ratings` are

@@ -294,7 +294,8 @@ _PARTED = re.compile(
 _SILENT = re.compile(r"(?<=[^aeiouyl])e$|(?<=[aeiouy]l)e$|(?<=[^aeiouylsxzcgh])es$|(?<=[^aeioutdy])ed$")
 
 
-class TextStatistics(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TextStatistics:
     """Texts, words in each (mean, median, fewest, most), and the median of their Flesch–Kincaid grades."""
 
     texts: int
