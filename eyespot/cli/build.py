@@ -190,20 +190,20 @@ app.command("compare")(_building.compare)
 @app.command("publish")
 def publish(
     folder: Path = typer.Argument(metavar="SET", help="The finished set: OUT/set of a builder."),
-    to: Path = typer.Option(..., "--to", help="A new folder."),
+    to: str = typer.Option(..., "--to", help="A new folder, hub:OWNER/NAME (private), or zenodo (a draft)."),
     version: str = typer.Option("1.0.0", help="The version of this release."),
     json: bool = json_option(),
 ) -> None:
-    """Give a finished set a version, a citation and checksums, in a folder that others can get."""
-    from eyespot.bridges.hubs import Release
+    """Give a finished set a version, a citation and checksums, and send it where others get it."""
+    from eyespot.bridges.hubs import Release, publish
 
     release = Release.of(folder, version)
     if release.red:
         warn(f"{release.red} checks of its card are red; readers see them first")
     if not release.makers:
         warn("the citation names nobody; write makers = … under [card.motivation] in the recipe")
-    release.write(to)
-    print_result({"set": str(folder), "version": version, "at": str(to), "red": release.red}, [str(to)], json)
+    where = publish(release, to)
+    print_result({"set": str(folder), "version": version, "at": where, "red": release.red}, [where], json)
 
 
 @app.command("captions")

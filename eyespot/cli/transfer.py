@@ -76,6 +76,35 @@ for name, (about, what) in {
     importing.command(name, help=f"Import {about}, in place if possible.")(_vectors(name, what))
 
 
+@importing.command("inquire-cache")
+def import_inquire_cache(
+    cache: Path = typer.Argument(
+        ..., help="Scores of a vision–language model that INQUIRE's authors released: MODEL--cache.npy."
+    ),
+    data: Path = typer.Option(..., "--data", help="The queries: INQUIRE-Rerank's folder."),
+    clone: Path = typer.Option(
+        ..., "--clone", help="A clone of INQUIRE's code, which has the prompts of the model; it is not run."
+    ),
+    to: Path = typer.Option(..., "--to", help="The run to write (.parquet, .txt, .json)."),
+    model: str = typer.Option(None, "--model", help="The model of the cache.", show_default="the file's name says it"),
+    json: bool = json_option(),
+) -> None:
+    """Convert released scores of a model to a run, without unpickling them, for eyespot eval --run."""
+    from eyespot.judges import wording
+    from eyespot.runs import inquire_cache, read_judged, write_run
+
+    judged = read_judged(data)
+    words = wording(f"inquire:{clone}", f"cache:{model or inquire_cache.model_of(cache)}")
+    prompts = {query: words.text_for(str(facts.get("text") or "")) for query, facts in judged.queries.items()}
+    names = {str(facts["path"]): image for image, facts in judged.images.items() if facts.get("path")}
+    run, other = inquire_cache.read(cache, prompts, names)
+    write_run(run, to)
+    if other:
+        warn(f"{other:,} scores are of other queries or prompts and are left out")
+    print_result({"run": str(to), "queries": len(run), "scores": len(run.codes), "left_out": other}, (), json)
+    print_summary(f"{len(run.codes):,} scores of {len(run):,} queries written to {to}")
+
+
 # -- facts: what detectors and camera-trap systems know of the photos of a gallery ----------------------------------
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from socket import SHUT_RDWR
 from string import punctuation
 from threading import Event, Thread
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from urllib.request import (
@@ -193,7 +193,7 @@ def _opener(*handlers: Any) -> OpenerDirector:
     return opener
 
 
-def _request(url: str, headers: Mapping[str, str], data: bytes | None = None) -> Request:
+def _request(url: str, headers: Mapping[str, str], data: bytes | BinaryIO | None = None) -> Request:
     """A request whose user and password, which stand in its address, go as HTTP wants them."""
     parts = urlsplit(url)
     login, _, host = parts.netloc.rpartition("@")
@@ -208,17 +208,20 @@ def _request(url: str, headers: Mapping[str, str], data: bytes | None = None) ->
 def exchange(
     url: str,
     headers: Mapping[str, str],
-    data: bytes | None = None,
+    data: bytes | BinaryIO | None = None,
     *,
     silence: float,
     most: int,
+    method: str | None = None,
 ) -> tuple[int, Mapping[str, str], bytes]:
     """One answer: status, whatever it is, headers and body; POST where there is data. No redirect is followed.
 
     silence: seconds without a byte; the whole may take PATIENCE times that. most: bytes. Raises: URLError where no
     request could be sent, OSError and HTTPException where no head came, HostBusy where the body broke off, TooMuch.
     """
-    with _opener(_Connections(PATIENCE * silence, inf)).open(_request(url, headers, data), timeout=silence) as answer:
+    request = _request(url, headers, data)
+    request.method = method or request.get_method()
+    with _opener(_Connections(PATIENCE * silence, inf)).open(request, timeout=silence) as answer:
         if answer.headers.get("Content-Encoding", "identity") != "identity":
             raise TooMuch(f"{public(url)} sends a packed answer, which nobody wanted")
         return answer.status, answer.headers, b"".join(pieces(answer, public(url), most))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.bridges.hubs import Release
+from eyespot.bridges.hubs import Release, publish
 from tests.worlds import recos, rmir
 from tests.worlds.inat import collect, seen
 
@@ -50,7 +50,7 @@ def a_release(folder: Path) -> Path:
     place = recos.recipe(folder, recos.photos(folder / "photos"))
     place.write_text(f'{place.read_text(encoding="utf-8")}\n[card]\nlicence = "CC-BY-4.0"\n', encoding="utf-8")
     recos.made(place, folder / "out")
-    Release.of(folder / "out" / "set", "1.0.0").write(folder / "release")
+    publish(Release.of(folder / "out" / "set", "1.0.0"), str(folder / "release"))
     return folder / "release"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.bridges.hubs import Release
+from eyespot.bridges.hubs import Release, publish
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import write_set
 from eyespot.formats.pictures import without_position
@@ -34,10 +34,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     out = tmp_path_factory.mktemp("outside")
     write_set(parted, out, share=None if request.param == "without" else without_position)
     if request.param == "published":
-        Release.of(out / "set", "1.0.0").write(out / "published")
-    else:
-        shutil.move(out / "set", out / request.param)
-    return out / request.param
+        return Path(publish(Release.of(out / "set", "1.0.0"), str(out / "published")))
+    return Path(shutil.move(out / "set", out / request.param))
 
 
 def targets(made: FinishedSteps) -> dict[str, dict[str, int]]:
