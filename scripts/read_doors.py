@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 FACTS = ("title", "licence", "author")
+SCHEMAS = Path(__file__).resolve().parent.parent / "tests" / "formats" / "camtrap-dp-1.0.2"
 Found = tuple[str, dict[str, dict[str, Any]]]
 """The program, and facts by id."""
 
@@ -103,12 +104,83 @@ def _assert_judged(queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, 
     assert sorted(qrels["mill"].values()) == [0, 0, 0, 1, 1, 1], qrels
 
 
+def label_studio(place: Path) -> Found:
+
+    config = (place / "labels.xml").read_text(encoding="utf-8")
+    interface = import_module("label_studio_sdk.label_interface").LabelInterface(config)
+    tasks = json.loads((place / "tasks.json").read_text(encoding="utf-8"))
+    rows = []
+    for task in tasks:
+        assert interface.validate_task({"data": task["data"]}), task
+        assert all(interface.validate_region(one) for answer in task["annotations"] for one in answer["result"]), task
+        rows.append({**task["data"], "id": task["data"]["image_id"], "image": _opened(place, task["data"]["image"])})
+    table = f"{place}-csv"
+    converter = import_module("label_studio_sdk.converter").Converter(config, str(place))
+    converter.convert_to_csv(str(place / "tasks.json"), table, is_dir=False, sep=",", header=True)
+    with open(Path(table, "result.csv"), encoding="utf-8", newline="") as file:
+        labels = {(row["image_id"], row["annotator"]): row["relevance"] for row in csv.DictReader(file)}
+    first, second = list(dict.fromkeys(row["id"] for row in rows))[:2]
+    labels = {pair: choice for pair, choice in labels.items() if pair[1]}
+    assert labels == {(first, "ada"): "relevant", (second, "ada"): "not relevant", (second, "bob"): "doubt"}, labels
+    return named("label-studio-sdk"), facts_of(rows)
+
+
+def camtrap_dp(place: Path) -> Found:
+    """Its addresses of schemas are replaced by the same files, for this runs without a network."""
+    from PIL import Image
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT4
+
+    about = json.loads((place / "datapackage.json").read_text(encoding="utf-8"))
+    profile = json.loads((SCHEMAS / "camtrap-dp-profile.json").read_text(encoding="utf-8"))
+    assert about["profile"].endswith("/1.0.2/camtrap-dp-profile.json")
+    own = {**profile, "allOf": [part for part in profile["allOf"] if "$ref" not in part]}  # that one is of frictionless
+    frictionless: Any = import_module("frictionless")
+    shapes = Path(frictionless.__file__).parent / "assets" / "profiles" / "geojson.json"
+    geojson = DRAFT4.create_resource(json.loads(shapes.read_text(encoding="utf-8")))
+    registry: Registry[Any] = Registry().with_resource("http://json.schemastore.org/geojson.json", geojson)
+    wrong = [
+        error.message
+        for error in import_module("jsonschema").Draft4Validator(own, registry=registry).iter_errors(about)
+    ]
+    assert not wrong, wrong
+    for table in about["resources"]:
+        table["schema"] = json.loads((SCHEMAS / table["schema"].rpartition("/")[2]).read_text(encoding="utf-8"))
+    del about["profile"]
+    package = frictionless.Package.from_descriptor(about, basepath=str(place))
+    checked = package.validate()
+    assert checked.valid, checked.flatten(["type", "message"])[:5]
+    tags = {row["mediaID"]: row["observationTags"] for row in package.get_resource("observations").read_rows()}
+    rows = []
+    for medium in package.get_resource("media").read_rows():
+        title = next(tag[6:] for tag in tags[medium["mediaID"]].split(" | ") if tag.startswith("title:"))
+        rights = dict(part.split(" ", 1) for part in medium["mediaComments"].split("; "))
+        with Image.open(place / medium["filePath"]) as picture:
+            facts = {"title": title, "licence": rights["licence"], "author": rights["by"], "image": picture.copy()}
+        rows.append({"id": medium["mediaID"], **facts})
+    return named("frictionless"), facts_of(rows)
+
+
+def _opened(place: Path, address: str) -> Any:
+    """The picture that Label Studio would serve, with the folder as the root of its local files."""
+    from urllib.parse import parse_qs, urlsplit
+
+    from PIL import Image
+
+    (inside,) = parse_qs(urlsplit(address).query)["d"]
+    with Image.open(place / inside) as picture:
+        picture.load()
+        return picture.copy()
+
+
 DOORS: dict[str, Callable[[Path], Found]] = {
     "imagefolder": imagefolder,
     "parquet": parquet,
     "coco": coco,
     "webdataset": webdataset,
     "beir": beir,
+    "label-studio": label_studio,
+    "camtrap-dp": camtrap_dp,
 }
 JUDGED = ["--qrels", "qrels.txt", "--queries", "queries.csv"]
 OPTIONS = {
@@ -116,6 +188,7 @@ OPTIONS = {
     "coco": ["--category", "category"],
     "imagefolder": ["--category", "category"],
     "beir": JUDGED,
+    "camtrap-dp": ["--all-columns"],
 }
 
 
@@ -171,6 +244,17 @@ def _copied(photos: Path) -> Path:
     return world
 
 
+def label(gallery: Path, ids: list[str]) -> None:
+    """Every picture is listed for a query; two people have marked the first ones."""
+    Path("run.txt").write_text("".join(f"mill Q0 {id} 1 {-at} r\n" for at, id in enumerate(ids)), encoding="utf-8")
+    eyespot("annotate", "add", "--text", "a windmill", "--id", "mill", "-g", gallery)
+    eyespot("annotate", "list", "mill", "--run", "run.txt", "-g", gallery)
+    for who, marks in {"ada": {ids[0]: "y", ids[1]: "n"}, "bob": {ids[1]: "d"}}.items():
+        table = "".join(f"{id},{mark}\n" for id, mark in marks.items())
+        Path(f"{who}.csv").write_text(f"image,mark\n{table}", encoding="utf-8")
+        eyespot("annotate", "mark", "mill", f"{who}.csv", "--as", who, "-g", gallery)
+
+
 def main() -> int:
     """The exit code."""
     if sys.argv[1:2] == ["--read"]:
@@ -184,6 +268,7 @@ def main() -> int:
     Path("queries.csv").write_text("id,text\nmill,a windmill\n", encoding="utf-8")
     judged = "".join(f"mill 0 {id} {at % 2}\n" for at, id in enumerate([*known][:6]))
     Path("qrels.txt").write_text(judged, encoding="utf-8")
+    label(gallery, [*known])
     for door, read in DOORS.items():
         out = Path("doors", door)
         eyespot("export", door, out, "-g", gallery, *OPTIONS.get(door, []))

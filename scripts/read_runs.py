@@ -1,9 +1,10 @@
-"""Exchange runs, judgements and detections with the programs of others, and compare what both sides read.
+"""Exchange runs, judgements, labels and detections with the programs of others, and compare what both sides read.
 
     python scripts/read_runs.py PHOTOS     in an empty folder; 1 if something is read otherwise than it was written
 
 `eyespot convert` writes each format that another evaluator reads, and reads what these write: the values of two
-measures must be equal, query by query. MegaDetector's own code writes the JSON that `eyespot import` reads.
+measures must be equal, query by query. Label Studio's and MegaDetector's own code writes the JSON that `eyespot import`
+reads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from read_doors import eyespot, named  # type: ignore[import-not-found]
+from read_doors import eyespot, label, named, truth  # type: ignore[import-not-found]
 
 Values = Mapping[str, tuple[float, float]]
 """nDCG@10 and average precision of each query."""
@@ -156,7 +157,32 @@ def differs(what: str, found: Values, known: Values) -> bool:
     return bool(far) or found.keys() != known.keys()
 
 
-# -- detections ------------------------------------------------------------------------------------------------
+# -- labels and detections --------------------------------------------------------------------------------------
+
+
+def label_studio() -> int:
+    """How many of Label Studio's two exports, made by its own converter, give other marks than were exported."""
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.curate.annotate.label_studio import tasks_of
+
+    def marks(gallery: Path) -> set[tuple[str, str, str, str | None]]:
+        with AnnotationStore(gallery / "ledger.sqlite") as store:
+            return {(task.query, task.image, *mark) for task in tasks_of(store) for mark in task.marks.items()}
+
+    gallery, wrong = Path("labelled"), 0
+    shutil.copytree("plain", gallery)
+    label(gallery, [*truth(gallery)])
+    eyespot("export", "label-studio", "tasks", "-g", gallery)
+    config = Path("tasks", "labels.xml").read_text(encoding="utf-8")
+    converter = import_module("label_studio_sdk.converter").Converter(config, "tasks")
+    for kind, convert in {"json": converter.convert_to_json, "json-min": converter.convert_to_json_min}.items():
+        convert("tasks/tasks.json", kind, is_dir=False)
+        into = Path(shutil.copytree("plain", f"from-{kind}"))
+        eyespot("import", "label-studio", Path(kind, "result.json"), "-g", into)
+        same = marks(into) == marks(gallery) != set()
+        wrong += not same
+        print(f"eyespot imports {named('label-studio-sdk')}'s {kind}: {'the' if same else 'OTHER'} marks")
+    return wrong
 
 
 def detectors(photos: Path) -> int:
@@ -198,7 +224,7 @@ def main() -> int:
     values = own_values(Path("world/qrels.txt"), Path("world/run.txt"))
     wrong = read_by_others(Path("world"), values) + write_by_others(qrels, run, values)
     eyespot("index", photos, "-g", "plain")
-    return 1 if wrong + detectors(photos) else 0
+    return 1 if wrong + label_studio() + detectors(photos) else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ class FormatSettings(Settings):
     pictures: bool = setting("Put the pictures themselves into the tables.", default=False)
     category: str | None = setting("The column that names the category.", metavar="COLUMN")
     split: str | None = setting("The column that names the split.", metavar="COLUMN")
+    images_at: str | None = setting("The address below which the pictures are served.", metavar="ADDRESS")
     qrels: str | None = setting("Judgements in any format; default: verdicts.", metavar="FILE")
     queries: Path | None = setting("A table: only these queries, with their ids and texts.")
     by: Texts = setting("Only verdicts of this judge; several judges vote; `all` for every judge.", default=())
@@ -82,6 +84,13 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
     view = eyespot.open(place, settings.encoder).view
     if "judged" in module.OPTIONS:
         own = {"judged": _judged(view, *(own.pop(name) for name in _JUDGED)), **own}
+    if "tasks" in module.OPTIONS:
+        from eyespot.curate.annotate.annotation_store import AnnotationStore
+        from eyespot.curate.annotate.label_studio import tasks_of
+
+        ledger = view.gallery.path / "ledger.sqlite"
+        with AnnotationStore(ledger) if ledger.is_file() else nullcontext() as store:
+            own["tasks"] = [] if store is None else tasks_of(store)  # nothing where nobody labels
     chosen = chosen_rows(view, settings, settings.ids)
     with progress_bar() as progress:
         options = ExportOptions(all_columns=settings.all_columns, chosen=chosen, progress=progress, **own)

@@ -105,6 +105,30 @@ def import_inquire_cache(
     print_summary(f"{len(run.codes):,} scores of {len(run):,} queries written to {to}")
 
 
+@importing.command("label-studio")
+def import_label_studio(
+    file: Path = typer.Argument(..., help="Label Studio's export of the project, as JSON or JSON-MIN."),
+    gallery: Path = gallery_option("The gallery whose photos were labelled."),
+    json: bool = json_option(),
+) -> None:
+    """Import what people said in Label Studio about tasks of eyespot export label-studio."""
+    import eyespot
+    from eyespot.curate.annotate import label_studio
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.gallery.items_table import read_items
+
+    found, view = label_studio.read(file), eyespot.open(gallery_here(gallery, writes=True)).view
+    known = {str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
+    with AnnotationStore(view.gallery.path / "ledger.sqlite") as store:
+        done = label_studio.take_in(store, found.tasks, known)
+    warn_all(found.notes)
+    fields = {"gallery": str(view.gallery.path), **done, "failed": _warn_failed(found.failed, "task")}
+    print_result(fields, (), json)
+    older = f"; {done['older']} are older than marks that are there, which stay" if done["older"] else ""
+    print_summary(f"{done['marks']} marks of {done['tasks']} tasks are new in {view.gallery.path}{older}")
+    exit_if_failed(found.failed)
+
+
 # -- facts: what detectors and camera-trap systems know of the photos of a gallery ----------------------------------
 
 

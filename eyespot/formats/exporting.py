@@ -6,8 +6,8 @@ Who or where is left out unless it is asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,26 @@ OWNERS = """
 
 
 @dataclass(frozen=True)
+class LabelTask:
+    """A picture that is labelled for a query: y, n, d for doubt or None for a mark taken back, by each person.
+
+    `dates` are in seconds since 1970, where they are known.
+    """
+
+    query: str
+    text: str
+    image: str
+    marks: Mapping[str, str | None] = field(default_factory=dict)
+    dates: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ExportOptions:
     """What an export is asked for; a format follows those that its `OPTIONS` name.
 
     `chosen` (rows,) is True for wanted rows, None for all; `category` and `split` name columns; `pictures` puts them
-    into tables; `judged` are queries and judgements.
+    into tables; `images_at` is the address below which the pictures are served; `judged` are queries and judgements,
+    `tasks` photos that people label for queries.
     """
 
     all_columns: bool = False
@@ -53,8 +68,10 @@ class ExportOptions:
     pictures: bool = False
     category: str | None = None
     split: str | None = None
+    images_at: str | None = None
     shard_rows: int = 10_000
     judged: JudgedQueries | None = None
+    tasks: Sequence[LabelTask] = ()
     progress: Progress = no_progress
 
 
@@ -175,9 +192,14 @@ class ExportRows:
                 done += 1
                 self.options.progress("exporting", done, len(self))
 
-    def pictures(self) -> Iterator[tuple[ExportRow, PictureFile]]:
-        """The rows whose picture can be read, with its bytes as they go out; the others are added to `failed`."""
+    def pictures(self, ids: Collection[str] = ()) -> Iterator[tuple[ExportRow, PictureFile]]:
+        """The rows whose picture can be read, with its bytes as they go out; the others are added to `failed`.
+
+        ids: only these pictures; all without any.
+        """
         for row in self:
+            if ids and row.id not in ids:
+                continue
             got = picture_of(row.places, bare=not self.options.all_columns)
             if isinstance(got, str):
                 self.failed.append(ExportFailure(row.id, shown_name(row.places[0]) if row.places else "", got))

@@ -203,9 +203,15 @@ class Judgements:
 
     def known(self, query: str, images: Iterable[str], judge: str, prompt: str, turn: int = 0) -> dict[str, Judgement]:
         """What this judge, asked in this way, said of these images for the query of this digest; failures left out."""
-        rows = self._select(_KNOWN, query, judge, prompt, turn, json.dumps(list(images)))
-        last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
+        last = self.known_or_withdrawn(query, images, judge, prompt, turn)
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
+
+    def known_or_withdrawn(
+        self, query: str, images: Iterable[str], judge: str, prompt: str, turn: int = 0
+    ) -> dict[str, Judgement]:
+        """The same with what a person took back, which has no verdict but a date."""
+        rows = self._select(_KNOWN, query, judge, prompt, turn, json.dumps(list(images)))
+        return {row[0]: _judgement(query, judge, prompt, row) for row in rows}
 
     def people(
         self, query: str, prompt: str | None, images: Sequence[str] | None = None

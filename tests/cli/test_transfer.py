@@ -46,7 +46,9 @@ def test_pictures_that_are_gone_are_named_and_the_exit_code_says_so(tmp_path: Pa
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 3
 
 
-@pytest.mark.parametrize(("words", "code"), [("parquet taken", 2), ("parquet out --where width<0", 4)])
+@pytest.mark.parametrize(
+    ("words", "code"), [("parquet taken", 2), ("parquet out --where width<0", 4), ("camtrap-dp out", 2)]
+)
 def test_a_taken_folder_and_no_photo_are_refused(words: str, code: int, sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine").touch()
@@ -73,7 +75,7 @@ def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:
 
 FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")
 TABLES = ["parquet", "imagefolder", "coco", "webdataset", "npy"]
-FORMATS = [*TABLES, "beir"]
+FORMATS = [*TABLES, "beir", "label-studio", "camtrap-dp"]
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +137,7 @@ def test_every_format_takes_all_filters_together(place: Path, tmp_path: Path, na
     line = ["export", name, "-g", place / "gallery", "-e", "starter"]
     line += [word for pair in filters(place).items() for word in pair]
     line += ["--qrels", place / "qrels.txt", "--queries", place / "queries.csv"] if name == "beir" else []
+    line += ["--all-columns"] if name in ("camtrap-dp", "label-studio") else []
     report = run_json(*line[:2], tmp_path / "out", *line[2:])
 
     assert report["rows"] == 1 and any((tmp_path / "out").iterdir())
@@ -170,6 +173,24 @@ def test_columns_become_categories_and_splits(place: Path, tmp_path: Path) -> No
     assert [category["name"] for category in dataset["categories"]] == ["Turdus merula"]
     assert {image["eyespot_id"] for image in dataset["images"]} == set((place / "ids.txt").read_text().split())
     assert {path.parent.name for path in (tmp_path / "split").rglob("metadata.parquet")} == {"bird", "mammal"}
+
+
+def test_tasks_name_the_address_that_is_given(place: Path, tmp_path: Path) -> None:
+    line = ("export", "label-studio", tmp_path / "out", "-g", place / "gallery", "--images-at", "https://example.org/")
+    run_json(*line)
+
+    tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
+    assert all(task["data"]["image"].startswith("https://example.org/") for task in tasks)
+
+
+def test_results_of_label_studio_come_into_the_gallery_that_is_named(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "gallery", tmp_path / "gallery")
+    id = (place / "ids.txt").read_text().split()[0]
+    result = [{"image_id": id, "query_id": "q", "query": "a bird", "relevance": "relevant", "annotator": 7}]
+    (tmp_path / "min.json").write_text(json.dumps([*result, result[0] | {"relevance": "maybe", "annotator": 8}]))
+    report = run_json("import", "label-studio", tmp_path / "min.json", "-g", tmp_path / "gallery", code=3)
+
+    assert (report["tasks"], report["marks"], [one["task"] for one in report["failed"]]) == (1, 1, ["task 2"])
 
 
 @pytest.mark.parametrize("detector", ["megadetector", "speciesnet"])

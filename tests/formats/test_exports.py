@@ -36,6 +36,7 @@ from tests.worlds.outside import loaded
 
 FORMATS = rooms.names("formats.exports")
 NAMES = ["file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes"]
+PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
 GPS, ARTIST, ORIENTATION, LATITUDE = 0x8825, 0x013B, 0x0112, 2
 
 
@@ -108,7 +109,7 @@ def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path
     assert dataset["licenses"][image["license"] - 1]["name"] == "CC0"
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "camtrap_dp"])
 def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_path: Path, name: str) -> None:
     chosen = np.zeros(9, np.bool_)
     chosen[[2, 5]] = True
@@ -312,7 +313,38 @@ def test_a_beir_folder_has_the_corpus_texts_and_judgements(dated: View, judged: 
     assert len(report.notes) == 1 and report.notes[0].startswith("2 judgements ")
 
 
-def test_judgements_of_other_pictures_are_no_set(dated: View, tmp_path: Path) -> None:
+def test_judgements_of_other_pictures_are_no_set_and_positions_stay_unless_asked(dated: View, tmp_path: Path) -> None:
     with raises(NothingFound):
         written("beir", dated, tmp_path / "out", judged=JudgedQueries({}, Qrels({"q": {"nobody": 1}})))
+    with raises(UsageError):
+        written("camtrap_dp", dated, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def tables(out: Path) -> dict[str, list[dict[str, str]]]:
+    found = {}
+    for path in out.glob("*.csv"):
+        with path.open(newline="") as file:
+            found[path.stem] = list(csv.DictReader(file))
+    return found
+
+
+def test_a_camera_trap_package_fits_together_and_has_the_columns_of_the_standard(dated: View, tmp_path: Path) -> None:
+    report = written("camtrap_dp", dated, tmp_path / "out", all_columns=True)
+
+    read, about = tables(tmp_path / "out"), json.loads((tmp_path / "out" / "datapackage.json").read_text())
+    media = {row["mediaID"]: row for row in read["media"]}
+    assert (report.rows, len(report.failed), len(media)) == (5, 4, 5)
+    assert {row["deploymentID"] for row in media.values()} == {row["deploymentID"] for row in read["deployments"]}
+    assert all((tmp_path / "out" / row["filePath"]).is_file() for row in media.values())
+    seen = sorted((row["observationType"], row["scientificName"], row["bboxWidth"]) for row in read["observations"])
+    foxes, boxes = [("animal", "Vulpes vulpes", "")] * 2, [("animal", "", "0.25"), ("vehicle", "", "1.0")]
+    assert seen == sorted([*foxes, *boxes, *[("unclassified", "", "")] * 2])
+    assert len({row["observationID"] for row in read["observations"]}) == 6
+    assert [one["title"] for one in about["contributors"]] == ["eyespot", *(f"Ann {at}" for at in range(5))]
+    assert about["licenses"] == [{"title": "CC BY 4.0", "scope": "media", "name": "CC-BY-4.0"}]
+    for table in ("deployments", "media", "observations"):
+        fields = json.loads((PROFILE / f"{table}-table-schema.json").read_text())["fields"]
+        required = [field["name"] for field in fields if field.get("constraints", {}).get("required")]
+        assert [*read[table][0]] == [field["name"] for field in fields]
+        assert all(row[name] for row in read[table] for name in required)

@@ -108,7 +108,7 @@ BARE = {
     "pictures for a page": ["web/pictures.py"],
     "whole folder": [
         *("curate/recos/files.py", "curate/rmir/files.py"),
-        *(f"formats/exports/{name}.py" for name in ("coco", "imagefolder")),
+        *(f"formats/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio")),
         *("formats/exports/parquet.py", "indexes/faiss.py", "runs/beir.py"),
         "search/index_choice.py",
     ],

@@ -209,25 +209,38 @@ class AnnotationStore(AnnotationTables):
         whose = self._number(id), judge_of(who)
         return [at for (at,) in self.select("SELECT at FROM openings WHERE annotated = ? AND person = ?", *whose)]
 
-    def mark(self, id: str, who: str, marks: Mapping[str, str | None], kind: str = "") -> int:
+    def mark(
+        self,
+        id: str,
+        who: str,
+        marks: Mapping[str, str | None],
+        kind: str = "",
+        dates: Mapping[str, float] | None = None,
+    ) -> int:
         """Keep what somebody says of photos: y, n, d for doubt, None to take it back; gives how many changed.
 
         What is said already is not kept a second time, so a click that is sent twice counts once. `kind` is empty, or
-        `ADJUDICATION` for the word that settles a dispute. Raises `UsageError` for any other mark and a bad name.
+        `ADJUDICATION` for the word that settles a dispute. Of marks with `dates` (seconds since 1970) those change
+        nothing that are older than the last mark of their photo or its withdrawal, or have none. Raises `UsageError`
+        for any other mark and a bad name.
         """
         if wrong := [mark for mark in marks.values() if mark is not None and mark not in MARKS]:
             raise UsageError(f"a mark is y, n or d for doubt, not {wrong[0]!r}")
         blank = Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None, at=time.time())
         with self._marking:
-            known = self.judgements.known(blank.query, marks, blank.judge, blank.prompt)
-            before = {image: mark_of(last) for image, last in known.items()}
+            known = self.judgements.known_or_withdrawn(blank.query, marks, blank.judge, blank.prompt)
+            before = {image: mark_of(last) for image, last in known.items() if last.verdict is not None}
             changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
+            if dates is not None:
+                older = {image for image in known if dates.get(image, 0.0) <= known[image].at}
+                changed = {image: mark for image, mark in changed.items() if image not in older}
             where, number = "annotated = ? AND image IN (SELECT value FROM json_each(?))", self._number(id)
             rows = self.select(f"SELECT image, place FROM candidates WHERE {where}", number, json.dumps(list(changed)))
             ranks, judgements = dict(rows), []
             for image, mark in changed.items():
                 verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
-                judgements.append(blank._replace(image=image, rank=ranks.get(image), verdict=verdict, failure=failure))
+                rank, at = ranks.get(image), (dates or {}).get(image, blank.at)
+                judgements.append(blank._replace(image=image, rank=rank, at=at, verdict=verdict, failure=failure))
             self.judgements.record(judgements)
         return len(changed)
 
