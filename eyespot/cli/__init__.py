@@ -97,9 +97,8 @@ def _end_by_signals() -> None:
     """Let a closed terminal or `kill` end the process as an error does, which removes its temporary files."""
     import signal
 
-    for name in ("SIGHUP", "SIGTERM"):
-        one = getattr(signal, name, None)  # Windows lacks the first
-        if one and signal.getsignal(one) == signal.SIG_DFL:  # nohup ignores it
+    for one in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(one) == signal.SIG_DFL:  # nohup ignores it
             signal.signal(one, lambda number, _frame: sys.exit(128 + number))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot.cli._ask_server import PATH, identity, note_place, plain_line
 from eyespot.cli._searching import OPENER, search_plainly
 from eyespot.cli.console import printed_to
-from eyespot.storage.flock import LOCKS_OPEN_FILES, lock_now
+from eyespot.storage.flock import lock_now
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -111,7 +111,7 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
     handle, place = None, ""
     with suppress(OSError):
         place = note_place(gallery)
-        if LOCKS_OPEN_FILES and not settings:
+        if not settings:
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
             handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if handle is None:

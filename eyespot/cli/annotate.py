@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,7 +244,7 @@ def agreement(id: str = ONE, gallery: Path = GALLERY, json: bool = json_option()
     fields: dict[str, dict[str, Any]] = {}
     lines = []
     for query, every in pairs.items():
-        beyond = {name: value._asdict() for name, value in coefficients(marks[query]).items()}
+        beyond = {name: asdict(value) for name, value in coefficients(marks[query]).items()}
         rows = [{**pair._asdict(), "photos": pair.photos, "agreed": pair.agreed} for pair in every]
         fields[query] = {"pairs": rows, **beyond}
         for pair in every:

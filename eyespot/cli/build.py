@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -256,7 +256,7 @@ def captions(
         captioner = Seeing(by, model, ledger_of(stored.ledger, place), tuple(labels))
     pictures = captioned(place, captioner)
     written = count(pictures) if dry_run else write(pictures, out, captioner)
-    failures = [failure._asdict() for failure in written.failures]
+    failures = [asdict(failure) for failure in written.failures]
     counts = {"captions": written.captions, "different": len(written.different)}
     lines = ["  ".join(f"{count} {what}" for what, count in counts.items())]
     lines += [f"{count} without: {escaped(why)}" for why, count in written.without.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +65,7 @@ def run(
         "advice": [] if compiled() else [f"{FASTER}: {install_line('fast')}"],
         "copy": _copy(place),
         "spaces": spaces,
-        "damaged": [fault._asdict() for fault in damaged],
+        "damaged": [asdict(fault) for fault in damaged],
     }
     print_result(report, _lines(report, "" if gallery is None else f' -g "{address_of(gallery) or gallery}"'), json)
     if damaged or any(space["status"] == "differs" for space in spaces):

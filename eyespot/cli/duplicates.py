@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ def run(
     fields, lines = list[dict[str, Any]](), list[str]()
     for group in groups:
         lost = [lost_with(file, group.files[0]) for file in group.files]
-        files = [{**file._asdict(), "stays": not at, "lost": lost[at]} for at, file in enumerate(group.files)]
+        files = [{**asdict(file), "stays": not at, "lost": lost[at]} for at, file in enumerate(group.files)]
         fields.append({"kind": group.kind, "freed": group.freed, "why": group.why, "files": files})
         lines.append(f"{len(files)} {HEADINGS[group.kind]}, {_size(group.freed)} would be freed")
         for at, file in enumerate(group.files):

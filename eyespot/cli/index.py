@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
@@ -253,13 +253,13 @@ def _fields(summary: Summary) -> dict[str, Any]:
     counts = {name: getattr(found, name) for name in counted} | {
         "failed": found.failures,
         "respelled": [{"name": name, "path": path} for name, path in found.respelled],
-        "videos": found.videos._asdict(),
+        "videos": asdict(found.videos),
         "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
     }
     fields = vars(summary) | {"failures": len(summary.failures), "codes": codes_of(summary.notes)}
     fields["looked"] = counts | _other_files(found.skipped)
     del fields["found"]
-    damaged = [fault._asdict() for fault in summary.damaged]
+    damaged = [asdict(fault) for fault in summary.damaged]
     return fields | {"damaged": damaged, "texts": texts and vars(texts) | {"failures": len(texts.failures)}}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,7 @@ def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
             lines.append(f"{'':<8} {escaped(need.way)}")
     by_hand = {row.name: row.by_hand for row in recipe.systems if row.by_hand}
     lines += [f"by hand  row: --only {name} ({text})" for name, text in by_hand.items()]
-    parts = [need._asdict() for need in needs]
+    parts = [asdict(need) for need in needs]
     print_result({"table": recipe.name, "needs": recipe.needs, "parts": parts, "by_hand": by_hand}, lines, json)
     if lacking := sum(need.stops for need in needs):
         raise NothingFound(f"{lacking} of {len(needs)} needs have to be met by hand first; see above")

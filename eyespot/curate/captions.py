@@ -72,7 +72,8 @@ class Caption(NamedTuple):
     caption: str
 
 
-class Uncaptioned(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Uncaptioned:
     """A picture of which nothing is said, and why."""
 
     id: str

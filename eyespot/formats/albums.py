@@ -115,12 +115,7 @@ def _linking(path: str, _is_video: bool) -> _Placing:
         raise OSError("lies in an archive, where nothing can link to it; copy it") from None
 
     def link(file: Path) -> None:
-        try:
-            file.symlink_to(path)
-        except OSError:
-            if os.name != "nt":
-                raise
-            os.link(path, file)  # Windows lets only some users make symbolic links
+        file.symlink_to(path)
 
     return lambda file: file.exists() and os.path.samestat(file.stat(), status), link
 

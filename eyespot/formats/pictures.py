@@ -10,7 +10,6 @@ import os
 import re
 from dataclasses import dataclass
 from io import BytesIO
-from typing import NamedTuple
 
 from PIL import Image
 
@@ -30,7 +29,8 @@ _HEX = b"GPSL".hex()  # ImageMagick writes metadata into a PNG as lines of hex d
 _MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)  # one that is not part of the coded pixels
 
 
-class PictureBytes(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PictureBytes:
     """A picture's bytes and the end of its file's name."""
 
     data: bytes

@@ -1,8 +1,4 @@
-"""A gallery's files: `gallery.toml`, and shards of a table of facts with one array of vectors per space.
-
-Whatever is written gets a temporary name, is flushed to the disk and then renamed: a reader sees the old or the new,
-never a half.
-"""
+"""A gallery's files: `gallery.toml`, and shards of a table of facts with one array of vectors per space."""
 
 from __future__ import annotations
 

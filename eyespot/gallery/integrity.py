@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
 
 from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged, refuse_damaged, whole
@@ -28,7 +28,8 @@ from eyespot.storage.digests import (
 from eyespot.types import EyespotError, Progress
 
 
-class Fault(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Fault:
     """What is wrong with a file: its shard and space, where it has them, why, what to do, and its name below both."""
 
     shard: str

@@ -1,9 +1,7 @@
 """A shard in the making: what reading gave for each of its pictures, their vectors, and what is made of these.
 
 Reference fingerprints are three pictures drawn by arithmetic and embedded with every space: by them `eyespot doctor`
-tells whether this machine's encoder still gives the vectors the gallery was made with. int8 codes keep exact search
-fast without anything of the gallery in memory; where the vectors change, their codes go, and a search is as exact, and
-slower.
+tells whether this machine's encoder still gives the vectors the gallery was made with.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from threading import Lock
@@ -58,7 +59,8 @@ class KeyList(NamedTuple):
     keys: NDArray[np.int64]
 
 
-class ShardWords(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ShardWords:
     """The table of a shard: its file or bytes, what changes with it, rows that have words, and words of each row.
 
     shard: its folder; while shards are merged, one of the same number may lie beside it.

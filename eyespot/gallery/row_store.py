@@ -2,8 +2,7 @@
 
 `items.arrow` has the columns of the table in one Arrow batch, texts that repeat as numbers of a dictionary: sixty rows
 of a million take a millisecond, where parquet decodes a group of rows for each. `items.ids.arrow` has a number made of
-each id, sorted, and the row that it stands for. Both name the digest of the table that they were made of: of another
-one, or damaged, they are not used. Nothing else is lost with them, and `complete` makes them again.
+each id, sorted, and the row that it stands for. `complete` makes them again.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A segment is `shards/00000-00127`: the rows of the shards 0 to 127 in their orde
 so that no row gets another number. Its `members.json` says which rows came from which shard, for what was made of the
 shards before: links between copies, approximate indexes, the map.
 
-It appears by one rename, from which on every reader leaves out the shards within its span. Then the index is brought
-up to date and the shards are removed; a killed run is finished by the next one that writes.
+It appears by one rename, from which on every reader leaves out the shards within its span.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +66,8 @@ class Member:
         return f"{self.number:05d}"
 
 
-class Merged(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Merged:
     """What a run of `compact` did: the segments that it made, the shards and rows in them, and notes on the rest."""
 
     segments: list[str]
@@ -158,7 +158,8 @@ def planned(gallery: Path, most: int = ROWS) -> list[list[Path]]:
 # -- what can be merged -------------------------------------------------------------------------------------
 
 
-class _Shard(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Shard:
     path: Path
     rows: int
     kind: tuple[Any, ...] | None  # what shards that are merged have in common; None for one that is left alone
@@ -257,7 +258,7 @@ def merge(
         segment = _segment(gallery, group)
         _move_rows(ledger, segment)
         made.segments.append(segment.name)
-        made = made._replace(shards=made.shards + len(group), rows=made.rows + items_table.count_items(segment))
+        made = replace(made, shards=made.shards + len(group), rows=made.rows + items_table.count_items(segment))
         old.append((time.monotonic() + grace, group))
         _remove_due(old)
     progress("merging shards", total, total)

@@ -1,10 +1,8 @@
 """Text that was read in pictures: facts of each picture, kept by its bytes, so a moved or copied photo keeps them.
 
-    text_in_picture    the lines in reading order, joined by blanks; missing where nothing is written
-    text_boxes         JSON: [[text, confidence, x, y, width, height], …] in shares of width and height
-    text_read_by       what read it, with its version; a picture without a value was not read
-
-Each picture is on disk as soon as it is read. A run that was killed goes on with the next picture.
+text_in_picture    the lines in reading order, joined by blanks; missing where nothing is written
+text_boxes         JSON: [[text, confidence, x, y, width, height], …] in shares of width and height
+text_read_by       what read it, with its version; a picture without a value was not read
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from eyespot.gallery.index_tables import HAS_ROW, SHARD_OF, packed, split, unpacked
 from eyespot.photos.found import Skipped
@@ -25,7 +25,8 @@ _OF_VIDEO = f"""FROM paths WHERE folder = (SELECT number FROM folders WHERE root
     AND name >= ? AND name < ? AND {IS_FRAME}"""
 
 
-class VideoCounts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class VideoCounts:
     """Videos that were read to their end, the files that hold them, and their frames."""
 
     videos: int = 0

@@ -24,7 +24,7 @@ Addresses = NDArray[np.int64]
 def prefetch_rows(block: NDArray[Any], rows: NDArray[np.int64]) -> None:
     """Let the system begin to read some rows (n,) of a block (rows, dim); returns before they are there.
 
-    Does nothing for vectors in memory, for more than `MOST` rows, and where the system cannot do it (Windows).
+    Does nothing for vectors in memory, for more than `MOST` rows, and where the system cannot do it.
     """
     step = block.strides[0] if block.ndim else 0
     if not (step > 0 and 0 < len(rows) <= MOST):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -96,10 +95,7 @@ def to_cache(repository: Repository, files: Sequence[HubFile], revision: str | N
         place = folder.joinpath(*PurePosixPath(file.path).parts)
         make_folder(place.parent)
         place.unlink(missing_ok=True)
-        try:
-            place.symlink_to(os.path.relpath(blob, place.parent))
-        except OSError:  # Windows without the right to make links
-            shutil.copyfile(blob, place)
+        place.symlink_to(os.path.relpath(blob, place.parent))
     if revision != repository.commit:
         ref = home / "refs" / (revision or "main")
         make_folder(ref.parent)

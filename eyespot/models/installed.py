@@ -74,8 +74,7 @@ def home() -> Path:
         return Path(chosen).expanduser()
     if sys.platform == "darwin":
         return Path("~/Library/Application Support/eyespot/models").expanduser()
-    local = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_DATA_HOME")
-    return Path(local or "~/.local/share").expanduser() / "eyespot" / "models"
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "eyespot" / "models"
 
 
 def in_known_space(encoder: Encoder, spaces: Collection[Space]) -> Encoder:

@@ -49,7 +49,7 @@ Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # of one picture's pixels in
 def local_reader(known: OpenKnown, encoders: Mapping[str, Encoder], workers: int, count: int) -> ThreadedReader:
     """Processes for many pictures where the processors are free while a model embeds; else threads."""
     free = bool(encoders) and all(map(_on_accelerator, encoders.values()))
-    apart = os.name == "posix" and free and workers > 1 and count >= WORTH and all(map(_can_be_sent, encoders.values()))
+    apart = free and workers > 1 and count >= WORTH and all(map(_can_be_sent, encoders.values()))
     return (ProcessReader if apart else ThreadedReader)(known, encoders, workers)
 
 

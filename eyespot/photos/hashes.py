@@ -1,11 +1,10 @@
 """What copies of a picture are known by: nine numbers, hashes of its light and dark and of its colours.
 
 The hashes of a picture turned and mirrored follow from one transform, which no library offers
-(docs/decisions/0009-owners.md has the numbers). A perceptual hash knows light and dark only: two drawings of one shape
-in other colours have one hash. Eight numbers of colours are the shares of red and green in a disc and two rings around
-the middle, and how much of the light the first two hold. Turning, mirroring, scaling and re-encoding hardly change
-them, and a lighter or darker copy keeps them, too. Neither sees letters, or a bird in the sky: what a picture is made
-of, `PLAIN` areas or sharp `STROKES`, says whether its copies have to be compared in full.
+(docs/decisions/0009-owners.md has the numbers). A perceptual hash knows light and dark only. Eight numbers of colours
+are the shares of red and green in a disc and two rings around the middle, and how much of the light the first two hold.
+Turning, mirroring, scaling and re-encoding hardly change them. Neither sees letters: `PLAIN` areas or sharp `STROKES`
+say whether copies have to be compared in full.
 """
 
 from __future__ import annotations

@@ -17,10 +17,11 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from io import BytesIO
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from PIL import ExifTags, Image, ImageFile
 
@@ -61,7 +62,8 @@ class TooLarge(BadPicture):
     """A picture that may be sound, but takes more memory than there is for it."""
 
 
-class DecodedPicture(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DecodedPicture:
     """An upright RGB picture, free of its file and of metadata, and its facts by columns (`embedded_facts.py`)."""
 
     image: Image.Image

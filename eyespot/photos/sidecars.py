@@ -1,8 +1,7 @@
 """What lies beside a photo: its RAW file or its moment of video, XMP sidecars, and the JSON files of Google Takeout.
 
-The first two are one photo with it. They have its name with another ending, and were written within a minute of it. An
-export that somebody made later is a picture of its own, and so is a video of more than a few seconds: its photo is a
-poster.
+The first two are one photo with it: of its name with another ending, and written within a minute of it. A video of more
+than a few seconds is not.
 
 A sidecar is `photo.jpg.xmp`, or `photo.xmp` for every photo of that name without one of its own. Takeout calls its
 files `photo.jpg.json` or `photo.jpg.supplemental-metadata.json`, cuts these names after 46 characters, and puts the

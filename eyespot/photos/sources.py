@@ -38,7 +38,7 @@ from eyespot.photos.places import Root, full_path, place_alike, stat_of
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_at, is_video, place_of_frame, reads_video
 from eyespot.storage.parquet_bytes import bytes_column, sizes
-from eyespot.storage.systems import is_inside, with_slashes
+from eyespot.storage.systems import is_inside
 from eyespot.types import UsageError
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
@@ -246,7 +246,7 @@ class FolderWalk:
             yield Labels(self.way[-1].prefix + stored_name(name), facts or {}, near)
 
     def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
-        above = with_slashes(os.path.dirname(entry.path)).split("/")
+        above = os.path.dirname(entry.path).split("/")
         if why := why_left_out(entry.name, above):
             yield Excluded(path, why, sum(len(files) for _, _, files in os.walk(entry.path)))
         elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
@@ -280,7 +280,7 @@ class FolderWalk:
         """A real path relative to the root, if the walk comes to it without a link; None if it does not."""
         if not is_inside(real, self.real):
             return None
-        below = with_slashes(os.path.relpath(real, self.real))
+        below = os.path.relpath(real, self.real)
         below = "" if below == "." else below
         return None if below.startswith(".") or "/." in below or why_left_out_below(below) else below
 
@@ -289,7 +289,7 @@ class FolderWalk:
             if isinstance(row, Unreadable):
                 yield row
             else:
-                below = posixpath.normpath(self.way[-1].prefix + with_slashes(stored_name(row.path)))
+                below = posixpath.normpath(self.way[-1].prefix + stored_name(row.path))
                 folder, name = posixpath.split(below)
                 yield Labels(posixpath.join(self._without_links(folder), name), row.facts)
 

@@ -2,8 +2,7 @@
 
 `NAME.jsonl` holds the cases and is written whole by the step that doubts. Decisions are appended to
 `NAME.decisions.jsonl` and are on the disk when they are given; of several by one person on one case the last counts,
-and all stay. A case on which people differ is open until somebody who sees what they chose settles it. A case that has
-changed since it was decided is open again, and so is one whose decision was withdrawn.
+and all stay. A case on which people differ, that has changed, or whose decision was withdrawn is open again.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from eyespot.extras import EXTRAS, install_line
 from eyespot.models.hub import cached_commit
@@ -14,7 +14,8 @@ from eyespot.reproduce.recipes import UNKNOWN, TableRecipe
 from eyespot.storage.text_files import holds_something
 
 
-class Presence(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Presence:
     """One need: `here` or not, what is known of it, and the way to get it; `stops` if nothing can be run without it."""
 
     kind: str  # data, weights, extra, key, disk

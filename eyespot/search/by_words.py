@@ -13,7 +13,7 @@ ranked as by look alone; and the first 10 hits are those of the first 100.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +130,7 @@ class ByWords:
                 usual = self._usual(query, found) if len(found.whole) <= FEW else EVEN
                 vectors[at], teaching = learned(vectors[at], labelled, self._contrast, usual)
                 if teaching.weight:
-                    teachings[query.id] = teaching._replace(photos=len(found.whole))
+                    teachings[query.id] = replace(teaching, photos=len(found.whole))
         # Photos with words to avoid go down, and as many others move up
         avoided = max((int((found.shares < 0).sum()) for found in matches), default=0)
         with naming_damage(self.view):
@@ -149,7 +149,7 @@ class ByWords:
             made.header["wordings"] = texts
             made.notes += [note for pair in changed for note in rewording_notes(*pair)]
         if teachings:
-            made.header["taught"] = {id: teaching._asdict() for id, teaching in teachings.items()}
+            made.header["taught"] = {id: asdict(teaching) for id, teaching in teachings.items()}
             made.notes += [Note("taught", teaching.sentence, id) for id, teaching in teachings.items()]
         return made
 

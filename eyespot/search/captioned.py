@@ -19,7 +19,7 @@ from eyespot.photos.pictures import BadPicture
 from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
-from eyespot.storage.systems import usable_cores, with_slashes
+from eyespot.storage.systems import usable_cores
 from eyespot.storage.tables import rows_of
 from eyespot.storage.text_files import refuse, required
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors, quantity
@@ -124,9 +124,9 @@ def said_in(view: View, captions: str) -> Iterator[CaptionRows]:
 def _files_named(spec: str) -> list[Path] | None:
     """The file that is named, or each captions.parquet below a folder; None for a column."""
     place = Path(spec).expanduser()
-    if place.is_dir() and "/" in with_slashes(spec):
+    if place.is_dir() and "/" in spec:
         return sorted(place.rglob(IN_FOLDERS))
-    return [place] if "/" in with_slashes(spec) or place.suffix.lower() in TABLES else None
+    return [place] if "/" in spec or place.suffix.lower() in TABLES else None
 
 
 # -- files --------------------------------------------------------------------------------------------------

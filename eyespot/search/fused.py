@@ -5,9 +5,8 @@
 
 RRF is that of Cormack, Clarke and Büttcher (SIGIR 2009): an image gains weight / (k + rank) from every run that ranks
 it. CombSUM and CombMNZ are Fox and Shaw's (TREC-2): the sum of its scores, and that times the number of runs that rank
-it. A trap: scores are brought to one scale within each query, so that a run's lowest hit counts 0, as does an image
-that the run does not rank; `z` measures from there in standard deviations, which puts images in the same order as
-plain z-scores where every run ranks all of them.
+it. Within each query a run's lowest hit counts 0, as does an image that the run does not rank; `z` measures from there
+in standard deviations.
 """
 
 from __future__ import annotations

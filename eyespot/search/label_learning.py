@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ OTHERS = 0.2  # what photos that are not it count beside those that are
 WORDS = 0.5  # what the words' own spread of scores is beside the labels', where the labels count fully
 
 
-class Teaching(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Teaching:
     """What the labelled photos did for a query: how many there were, and the weight of their look, at most 1.
 
     `known` and `agreed` say how well the words' own vector, and other photos of a label, place a labelled photo: the

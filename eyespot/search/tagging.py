@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,8 @@ from eyespot.types import EyespotError, Mask, Query, UsageError
 DEPTHS = (1000, 300, 100, 30)  # hits over which verdicts are spread, on the page and at the terminal
 
 
-class Tag(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tag:
     """A picture of the gallery by its row and id, with its label; `probability` is None for one without calibration."""
 
     row: int

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from eyespot.storage import systems
 from eyespot.types import UsageError
 
 ELSEWHERE = "choose another place with -g"
@@ -54,7 +53,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
 def put_file(temporary: Path, path: Path) -> None:
     """Flush a finished file and give it its name."""
     flush(temporary)
-    systems.rename(lambda: temporary.replace(path))
+    temporary.replace(path)
     flush(path.parent)
 
 
@@ -94,10 +93,10 @@ def put_folder(building: Path, path: Path) -> None:
     flush_tree(building)
     before = path.with_name(f".{path.name}.old")  # for a moment, on systems that cannot exchange two names
     if not path.exists():
-        systems.rename(lambda: building.rename(path))
+        building.rename(path)
     elif not _exchanged(building, path):
-        systems.rename(lambda: path.rename(before))
-        systems.rename(lambda: building.rename(path))
+        path.rename(before)
+        building.rename(path)
     flush(path.parent)
     for old in (building, before):
         shutil.rmtree(old, ignore_errors=True)
@@ -122,10 +121,7 @@ def flush_tree(folder: Path) -> None:
 
 def flush(place: Path | str) -> None:
     """Put a file, or the names in a folder, on the disk."""
-    flags = systems.flush_flags(os.path.isdir(place))
-    if flags is None:
-        return
-    handle = os.open(place, flags)
+    handle = os.open(place, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -144,8 +140,6 @@ def append_line(file: IO[bytes], line: bytes) -> None:
 
 def _exchanged(one: Path, other: Path) -> bool:
     """Let two folders exchange their names in one step; False where the system or its disk cannot."""
-    if os.name == systems.WINDOWS:
-        return False
     library, names = ctypes.CDLL(None), (os.fsencode(one), os.fsencode(other))
     sys.audit("os.rename", one, other, -1, -1)  # as Python's own renames do
     if hasattr(library, "renameat2"):

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from eyespot.storage.atomic import make_folder
-from eyespot.storage.flock import LOCKS_OPEN_FILES, lock_now
+from eyespot.storage.flock import lock_now
 from eyespot.types import EyespotError
 
 
@@ -33,14 +33,14 @@ def locked(folder: Path) -> Iterator[None]:
 def locked_for_children(folder: Path) -> Iterator[list[int]]:
     """As `locked`; the block gets the file handles to pass on to a child, which then holds the lock as long as it runs.
 
-    So the folder stays locked when the parent is killed and its child works on. Without `flock` there is no handle.
+    So the folder stays locked when the parent is killed and its child works on.
     """
     with locked(folder):
         handle = os.open(folder / "lock.children", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            if LOCKS_OPEN_FILES and not lock_now(handle):
+            if not lock_now(handle):
                 raise EyespotError(f"a command of the last run is still at work in {folder}; wait for it to end")
-            yield [handle] if LOCKS_OPEN_FILES else []
+            yield [handle]
         finally:
             os.close(handle)
 

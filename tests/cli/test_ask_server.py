@@ -24,13 +24,12 @@ from eyespot.cli import _answering, _ask_server
 from eyespot.cli._hits_out import HitsOut
 from eyespot.cli._searching import PlainLine, plain_settings
 from eyespot.settings.search import FilterSettings, SearchSettings
-from eyespot.storage.flock import LOCKS_OPEN_FILES
 from tests.cli.conftest import serving
 from tests.command import environment, run_eyespot
 from tests.lazy_import import requires
 from tests.worlds import copy_of_sample_gallery
 
-pytestmark = [requires("fastapi"), pytest.mark.skipif(not LOCKS_OPEN_FILES, reason="needs POSIX locks")]
+pytestmark = requires("fastapi")
 
 LINES = [
     ["Brandenburg Gate"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -275,50 +274,7 @@ def test_a_damaged_page_is_found(path: Path) -> None:
         check(path)
 
 
-# -- what Windows does differently, tried here --------------------------------------------------------------------
-
-
-def run_without(code: str, folder: Path) -> str:
-    """What a program prints in a process in which Python has neither `resource` and `fcntl` nor positioned writes."""
-    missing = "import os, sys\nsys.modules.update(resource=None, fcntl=None)\n"
-    missing += (
-        "for name in ('pwrite', 'pread', 'posix_fadvise', 'sysconf', 'sched_getaffinity'):\n    delattr(os, name)\n"
-    )
-    line = [sys.executable, "-c", missing + code]
-    done = subprocess.run(line, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize(
-    ("is_folder", "system", "flags"),
-    [(True, "posix", os.O_RDONLY), (False, "posix", os.O_RDONLY), (False, "nt", os.O_RDWR), (True, "nt", None)],
-)
-def test_windows_flushes_open_files_and_no_folders(is_folder: bool, system: str, flags: int | None) -> None:
-    assert systems.flush_flags(is_folder, system) == flags
-
-
-class Busy:
-    """A rename that fails for as long as somebody reads the file."""
-
-    def __init__(self, failures: int) -> None:
-        self.tries, self.failures = 0, failures
-
-    def __call__(self) -> None:
-        self.tries += 1
-        if self.tries <= self.failures:
-            raise PermissionError("the file is open in another program")
-
-
-def test_a_rename_waits_on_windows_until_the_file_is_closed() -> None:
-    waited, refused = Busy(3), Busy(1)
-    systems.rename(waited, "nt")
-    with pytest.raises(PermissionError):
-        systems.rename(refused, "posix")
-    with pytest.raises(PermissionError):
-        systems.rename(Busy(1000), "nt", patience=0.05)
-
-    assert (waited.tries, refused.tries) == (4, 1)
+# -- systems --------------------------------------------------------------------
 
 
 def test_threads_write_at_their_places(tmp_path: Path) -> None:
@@ -335,60 +291,13 @@ def test_threads_write_at_their_places(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"".join(parts)
 
 
-@pytest.mark.long
-def test_a_gallery_is_made_and_searched_without_what_windows_lacks(tmp_path: Path) -> None:
-    code = """
-import shutil
-from pathlib import Path
-from eyespot import sample
-from eyespot.cli import main
-Path("photos").mkdir()
-for path in sorted(sample.photos().glob("*.jpg"))[:3]:
-    shutil.copy(path, "photos")
-for words in (["index", "photos", "--codes"], ["search", "a gate", "--paths", "-k", "3"], ["doctor"]):
-    sys.argv = ["eyespot", *words]
-    try:
-        main()
-    except SystemExit as end:
-        assert not end.code, (words, end.code)
-"""
-    assert run_without(code, tmp_path).count(".jpg") == 3
-
-
-def test_limits_that_python_cannot_tell_are_none_and_bytes_go_to_their_place(tmp_path: Path) -> None:
-    code = """
-from pathlib import Path
-from eyespot.storage import systems
-print(systems.physical_memory(), systems.allow_open_files(10**9, 1, 1))
-with open("file", "wb") as file:
-    for start, data in ((1, b"ird"), (0, b"b")):
-        systems.write_at(file, memoryview(data), start)
-print(Path("file").read_text())
-"""
-
-    assert run_without(code, tmp_path).split() == ["None", "True", "bird"]
+def test_the_memory_of_the_machine_is_known_and_open_files_have_a_limit() -> None:
     assert (systems.physical_memory() or 0) > 1 << 28 and not systems.allow_open_files(10**9, 1, 1)
 
 
-def test_paths_are_stored_with_slashes_and_a_place_on_another_drive_is_not_inside() -> None:
-    """A backslash elsewhere is a letter. A relative path has as little in common with an absolute one as drives."""
-    assert systems.with_slashes("deep\\er/photo.jpg", "nt") == "deep/er/photo.jpg"
-    assert systems.with_slashes("odd\\name.jpg", "posix") == "odd\\name.jpg"
+def test_a_place_is_inside_a_folder_and_not_in_one_of_a_longer_name() -> None:
     assert systems.is_inside("/photos/deep/a.jpg", "/photos") and systems.is_inside("/photos", "/photos")
-    assert not systems.is_inside("/photos2/a.jpg", "/photos") and not systems.is_inside("d/a.jpg", "/photos")
-
-
-def test_what_only_one_system_has_is_used_behind_the_owner() -> None:
-    """A module that Windows lacks, imported at the top of a file, would end every command there."""
-    package = Path(systems.__file__).parent.parent
-    lacking = re.compile(r"\bimport (resource|fcntl|pwd|grp|termios)\b|\bos\.(pwrite|sysconf|sched_getaffinity)\(")
-    users = {
-        path.relative_to(package).as_posix()
-        for path in package.rglob("*.py")
-        if lacking.search(path.read_text(encoding="utf-8"))
-    }
-
-    assert users == {"storage/flock.py", "storage/systems.py"}
+    assert not systems.is_inside("/photos2/a.jpg", "/photos")
 
 
 GROUPS = {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from eyespot.curate.annotate.annotation_store import ADJUDICATION, AnnotationStore, mark_of, relevant
 from eyespot.curate.annotate.team_store import OWN_DISPUTES, name_of
-from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, krippendorff_alpha
 from eyespot.types import Judgement, UsageError
 
 
@@ -83,15 +83,14 @@ def overlaps(by_person: MarksByPerson) -> list[Overlap]:
 
 
 def coefficients(by_person: MarksByPerson) -> dict[str, Agreement]:
-    """Agreement beyond chance, each with its interval: Cohen's kappa of two people, Fleiss's of more over the photos
-    that all labelled, and Krippendorff's alpha of all; none where nobody shares a photo."""
+    """Agreement beyond chance, each with its interval: Cohen's kappa of two people, over the photos that both labelled,
+    and Krippendorff's alpha of all; none where nobody shares a photo."""
     if not overlaps(by_person):
         return {}
     every = Ratings.of(_ratings(by_person, set().union(*by_person.values())))
     shared = Ratings.of(_ratings(by_person, set.intersection(*map(set, by_person.values()))))
-    kappa = cohen_kappa if len(by_person) == 2 else fleiss_kappa
-    agreements = {kappa.__name__: kappa(shared)} if shared.items else {}
-    return {**agreements, "krippendorff_alpha": krippendorff_alpha(every)}
+    kappa = {"cohen_kappa": cohen_kappa(shared)} if shared.items and len(by_person) == 2 else {}
+    return {**kappa, "krippendorff_alpha": krippendorff_alpha(every)}
 
 
 def _ratings(by_person: MarksByPerson, images: set[str]) -> list[tuple[str, str, int]]:

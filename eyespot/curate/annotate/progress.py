@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.curate.annotate import auditing
 from eyespot.curate.annotate.agreement import MarksByPerson
@@ -24,7 +24,8 @@ from eyespot.types import Judgement
 IN_A_ROW = 100
 
 
-class Descent(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Descent:
     """How far down a list somebody is: ranks judged without a gap, and how many of the last were not relevant."""
 
     depth: int
@@ -133,17 +134,15 @@ class LabellingProgress:
         audit = self.audit
         left = None if audit is None or audit.left is None else {**audit.left._asdict(), "text": str(audit.left)}
         plain = None if audit is None else {**asdict(audit), "left": left}
-        return {**asdict(self), **derived, "descent": self.descent._asdict(), "audit": plain}
+        return {**asdict(self), **derived, "audit": plain}
 
 
-def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW) -> LabellingProgress:
+def standing(store: AnnotationStore, id: str, who: str) -> LabellingProgress:
     """How somebody's labelling of a query stands."""
-    return standing_of(store, id, who, (store.candidates(id), store.last_judgements(id, who)), in_a_row)
+    return standing_of(store, id, who, (store.candidates(id), store.last_judgements(id, who)))
 
 
-def standing_of(
-    store: AnnotationStore, id: str, who: str, known: ListedMarks, in_a_row: int = IN_A_ROW
-) -> LabellingProgress:
+def standing_of(store: AnnotationStore, id: str, who: str, known: ListedMarks) -> LabellingProgress:
     """The same from the list and what somebody said, where both are known already."""
     listed, judgements = known
     labels = {image: relevant(one) for image, one in judgements.items()}
@@ -156,7 +155,7 @@ def standing_of(
         store.goes_on(id),
         len(labels),
         sum(labels.values()),
-        descent((label for label, _ in down), in_a_row, (alone for _, alone in down)),
+        descent((label for label, _ in down), singly=(alone for _, alone in down)),
         auditing.standing(store, id, who),
         seconds(judgements.values(), store.openings(id, who)),
         store.ranked_depth(id),
@@ -172,7 +171,7 @@ def _without_rest(stands: LabellingProgress) -> LabellingProgress:
 
 
 def team_standing(
-    store: AnnotationStore, id: str, by_person: MarksByPerson, labels: Mapping[str, bool], in_a_row: int = IN_A_ROW
+    store: AnnotationStore, id: str, by_person: MarksByPerson, labels: Mapping[str, bool]
 ) -> LabellingProgress:
     """How the labelling of a query by all of its people together stands: what counts in the end, and all their time.
 
@@ -189,7 +188,7 @@ def team_standing(
         store.goes_on(id),
         len(labels),
         sum(labels.values()),
-        descent((labels.get(photo.image) for photo in listed), in_a_row, (one.image in singly for one in listed)),
+        descent((labels.get(photo.image) for photo in listed), singly=(one.image in singly for one in listed)),
         # Its own relevant photos are counted here: those that nobody of the audit has found, too
         audit and replace(audit, together=None),
         sum(one.seconds for one in each),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,8 @@ class SpeciesObservations:
     day: NDArray[np.int64]  # (n,), days since 1970
 
 
-class DrawResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DrawResult:
     """The cluster of each candidate, and its turn from 0; -1: not drawn."""
 
     cluster: NDArray[np.int64]  # (n,)

@@ -255,7 +255,7 @@ def draw_all(how: InatSettings, step: StepTables) -> Mapping[str, Any]:
                 drawn.append(result)
                 facts.append(result_facts)
             columns = {name: rows[name] for name in ("row", "target", "group", "latitude", "longitude")}
-            columns |= {name: np.concatenate([getattr(one, name) for one in drawn]) for name in DrawResult._fields}
+            columns |= {name: np.concatenate([getattr(one, name) for one in drawn]) for name in ("cluster", "turn")}
             write(columns, columns["turn"] < 0)
     schema = pa.schema([(name, pa.float64() if name.startswith("spread") else pa.int64()) for name in _FACTS])
     pq.write_table(pa.Table.from_pylist(facts, schema), step.folder / BY_SPECIES, compression="zstd")

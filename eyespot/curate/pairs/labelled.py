@@ -47,7 +47,6 @@ from eyespot.photos.names import real_name
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.places import read_again
 from eyespot.settings.build import LabelledSettings
-from eyespot.storage.systems import relative_path
 from eyespot.storage.tables import rows_of
 from eyespot.types import NothingFound, Progress
 
@@ -121,7 +120,7 @@ class LabelledSet:
             yield _without_pair(whole[0], READ_ALONE)
             return
         key = self.columns[CAPTIONS][0]
-        names = [one.name if key == "id" else relative_path(Path(one.name), part) for one in whole]
+        names = [one.name if key == "id" else os.path.relpath(one.name, part) for one in whole]
         for at, partners in enumerate(partners_of([one.hashes for one in whole], self.given.partners)):
             if not partners:
                 yield _without_pair(whole[at], ALL_COPIES)

@@ -14,6 +14,7 @@ that is drawn. (QuARI, section 4: 5M drawn, 500k captioned.)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,6 @@ from eyespot.curate.templates import Templates
 from eyespot.kernels.kmeans import GOLDEN, mixed
 from eyespot.photos.json_lists import lists_of
 from eyespot.runs import rmir
-from eyespot.storage.systems import relative_path
 from eyespot.storage.tables import opened_parquet
 from eyespot.storage.text_files import id_of, refuse
 from eyespot.types import NothingFound, Progress, UsageError
@@ -67,7 +67,7 @@ class Coco:
                 image_id, text = id_of(fields.get("image_id")), " ".join(str(fields.get("caption") or "").split())
                 if image_id and text:
                     texts.setdefault(image_id, []).append(text)
-            folder = relative_path(self.images, self.out / file.stem)
+            folder = os.path.relpath(self.images, self.out / file.stem)
             for number, image in enumerate(_elements(file, "images"), 1):
                 id, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
                 captions = texts.pop(id_of(id) or "", [])
@@ -210,7 +210,7 @@ class BioTrove:
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """The photos drawn of a file, each the first time that it stands anywhere."""
-        folder = relative_path(self.images, self.out / file.stem)
+        folder = os.path.relpath(self.images, self.out / file.stem)
         with opened_parquet(file) as opened:
             names = [name for name in LABELS if name in opened.schema_arrow.names]
             templates = Templates.over(names, {}, seed=self.seed)

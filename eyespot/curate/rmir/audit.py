@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -68,7 +69,8 @@ def _shuffled(triplets: Iterable[Record], seed: int, what: str) -> list[Record]:
 # -- what a person said -----------------------------------------------------------------------------------------------
 
 
-class AuditAgreement(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AuditAgreement:
     """How often people agree with one verdict of the panel on queries of a kind, with a 95% interval (Wilson).
 
     Of what was accepted this is the precision of targets; of what was refused, the rest are answers that were missed.
@@ -87,7 +89,8 @@ class AuditAgreement(NamedTuple):
         return self.agreed / self.cases
 
 
-class TwoGroups(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TwoGroups:
     """Reliability before a last hit that the person rejected, and before one they accepted; Welch's t-test."""
 
     rejected: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,8 @@ EXACT = "exact"  # files of the same bytes
 GROUP_KINDS = (EXACT, *KINDS)
 
 
-class GroupFile(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GroupFile:
     """One file of a group; its size in bytes, its width and height in pixels, 0 where they are not known.
 
     has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours. inside: the

@@ -4,8 +4,7 @@
     gallery = fetch("s3://bucket/birds")          # a folder like any other gallery
 
 At the address every file has a name that its content decides (`shards/00000/items.1a2b3c4d5e6f.parquet`) and is never
-changed; `gallery.json` says which of them are the gallery and is written last. So who fetches while somebody publishes
-gets the old gallery or the new one, and a publication that was killed has changed nothing.
+changed; `gallery.json` says which of them are the gallery and is written last.
 """
 
 from __future__ import annotations

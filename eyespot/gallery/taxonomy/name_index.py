@@ -85,7 +85,8 @@ class NamesSummary:
     failures: list[NameFailure]
 
 
-class NamedTaxon(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NamedTaxon:
     """One meaning of a name: its number, the file that says so, and its names, the scientific one first."""
 
     id: int

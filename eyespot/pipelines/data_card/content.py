@@ -292,7 +292,8 @@ _PARTED = re.compile(r"[aeiouy]ing|(?<![cstgx])io|(?<![cstl])ia|(?<![gq])ua|crea
 _SILENT = re.compile(r"(?<=[^aeiouyl])e$|(?<=[aeiouy]l)e$|(?<=[^aeiouylsxzcgh])es$|(?<=[^aeioutdy])ed$")
 
 
-class TextStatistics(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TextStatistics:
     """Texts, words in each (mean, median, fewest, most), and the median of their Flesch–Kincaid grades."""
 
     texts: int

@@ -4,8 +4,7 @@ plan = plan_groups(months, looks=120)  # the month of each unit, best-ranked fir
 found = estimate(plan, [judge(unit) for unit in plan.units])  # 0, 1, or NaN for what nobody can tell
 found.groups[7].share  # median, low, high
 
-Units are photos, or bursts and observations that count once. Which are judged is drawn by plan, so that the intervals
-hold whatever the ranking is like. docs/research/estimates.md begins with what to type.
+Units are photos, or bursts and observations that count once.
 """
 
 from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate, estimate

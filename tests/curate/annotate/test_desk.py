@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, mark_of, relevant
-from eyespot.curate.annotate.progress import descent
+from eyespot.curate.annotate.progress import Descent, descent
 from eyespot.curate.annotate.queries import AnnotationQuery, read, write
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -172,5 +172,5 @@ def test_a_half_yes_is_refused_with_its_query(tmp_path: Path) -> None:
 
 
 def test_the_rule_fires_at_the_last_of_so_many_in_a_row_and_ends_at_a_photo_without_a_mark() -> None:
-    assert descent([True, False, False, True, False, False, False, True], 3) == (8, 0, 7)
-    assert descent([False, False, None, False], 3) == (2, 2, None)
+    assert descent([True, False, False, True, False, False, False, True], 3) == Descent(8, 0, 7)
+    assert descent([False, False, None, False], 3) == Descent(2, 2, None)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.curate.annotate import agreement, auditing, export, shared_list
 from eyespot.curate.annotate.annotation_store import AnnotationStore
-from eyespot.curate.annotate.progress import TEAM, descent, standing
+from eyespot.curate.annotate.progress import TEAM, Descent, descent, standing
 from eyespot.curate.annotate.team_store import OWN_DISPUTES, Unit, is_twice, write_flags
 from eyespot.curate.inat.licences import PHOTOS, listed
 from eyespot.types import UsageError
@@ -224,7 +224,7 @@ def test_a_burst_that_was_marked_at_once_counts_once_in_the_row(at: AnnotationSt
     at.mark(Q, "ada", {str(n): "y" for n in range(10)})
     found = standing(at, Q, "ada")
 
-    assert (found.labelled, found.descent) == (120, (120, 1, None))
+    assert (found.labelled, found.descent) == (120, Descent(120, 1, None))
     assert descent([False] * 100).stopped_at == 100 and team_of(at).labels["50"] is False
 
 

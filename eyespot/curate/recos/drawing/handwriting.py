@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.curate.recos.drawing import Paper, photographed, sheet
 from eyespot.storage.text_files import toml_of
@@ -27,7 +28,8 @@ SIGNS: Mapping[str, Sequence[Sequence[Sequence[Point]]]] = toml_of(Path(__file__
 """Shapes of each sign, of which people use different ones; the strokes of a shape, and the points of a stroke."""
 
 
-class Hand(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Hand:
     """How somebody writes: lean (how far x moves for y), unrest (of points, in a sign's height), the pen's width."""
 
     lean: float
@@ -128,7 +130,7 @@ def draw(figure: str, lengths: Sequence[int], paper: Paper, rng: Random) -> Imag
     corners = [placed(corner) for corner in area["outline"]]
     stroke(canvas, [*corners, corners[0]], height, hand, rng)
     if "inner" in area:
-        stroke(canvas, [placed(end) for end in area["inner"]], height, hand._replace(pen=hand.pen / 2), rng)
+        stroke(canvas, [placed(end) for end in area["inner"]], height, replace(hand, pen=hand.pen / 2), rng)
     for mark, side in zip(area["marks"], lengths, strict=True):
         write(canvas, f"{side} cm", (*placed(mark), height), hand, rng)
     return photographed(made, rng)
