@@ -59,19 +59,6 @@ def test_real_inquire_queries_with_5900_labels() -> None:
         assert row.tolist() == pytest.approx(expected["per_query"][query], **EXACT)
 
 
-def test_the_same_run_by_trec_eval() -> None:
-    folder = conformance("inquire_rerank_hard")
-    expected = read_json(folder / "expected_trec_eval.json")
-    run, qrels = read_run(folder / "run_given_order.txt"), read_qrels(folder / "qrels.txt")
-
-    scores = evaluate(run, qrels, [_of_trec(name) for name in expected["mean"]], preset("trec").rules)
-
-    for name, mean in expected["mean"].items():
-        assert scores.mean(_of_trec(name)) == pytest.approx(mean, **EXACT)
-        values = dict(zip(scores.queries, scores.values[_of_trec(name)], strict=True))
-        assert values == pytest.approx({query: row[name] for query, row in expected["per_query"].items()}, **EXACT)
-
-
 TREC = {"map": "AP", "recip_rank": "RR", "ndcg": "nDCG", "Rprec": "Rprec", "set_P": "P", "set_recall": "R"}
 CUT = {"P": "P", "recall": "R", "ndcg_cut": "nDCG", "map_cut": "AP", "success": "Success"}
 
@@ -132,7 +119,3 @@ def test_ilias_means_and_every_query(ilias: tuple[Run, Qrels, dict[str, Any], Pa
     assert ours == pytest.approx(dict(zip(expected["queries"], expected["aps"], strict=True)), **EXACT)
     assert 100 * scores.mean(f"AP@{k}") == pytest.approx(expected["map"], **EXACT)
     assert 100 * scores.mean(f"Oracle@{k}") == pytest.approx(expected["oracle"], **EXACT)
-
-
-def _names(inside: Any) -> list[str]:
-    return inside if isinstance(inside, list) else [name for part in inside.values() for name in _names(part)]
