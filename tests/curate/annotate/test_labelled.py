@@ -263,6 +263,20 @@ def test_a_word_of_a_third_overrides_no_agreement(at: AnnotationStore) -> None:
 # -- faults ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("marks", "faults"),
+    [
+        ({n: YES if n % 50 == 0 else NO for n in range(500)}, []),
+        ({n: YES if n == 0 else NO for n in range(170)}, ["no audit of the rest"]),
+        ({n: YES if n < 51 else NO for n in range(500)}, ["too easy: 51 of the first 100 are yes"]),
+    ],
+    ids=["whole", "not audited", "too easy"],
+)
+def test_what_is_to_be_mended(at: AnnotationStore, marks: dict[int, str], faults: list[str]) -> None:
+    at.mark("q", "ada", {str(n): mark for n, mark in marks.items()})
+    assert export.labelled(at, "q").faults == faults
+
+
 def test_a_ranking_that_labels_were_added_to_may_be_too_easy(tmp_path: Path) -> None:
     collection = Collection(gallery(tmp_path, 120, 60))
     with desk(tmp_path, 0) as at:
@@ -298,6 +312,19 @@ def test_only_queries_without_faults_are_taken(at: AnnotationStore) -> None:
     go_down(at, "ada", 120)
     with raises(NothingFound):
         export.flawless(export.every(at))
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_photo_keeps_its_place_though_another_query_does_not_know_it(tmp_path: Path, place: str) -> None:
+    listed = {"before": "", "behind": "a.jpg"}
+    with AnnotationStore(tmp_path / "ledger.sqlite") as at:
+        for id in ("q", "r"):
+            at.take_in([AnnotationQuery(id, f"a heron {id}", {})])
+            at.extend(id, [Candidate("aa", listed[place] if id == "q" else "a.jpg" if place == "before" else "")])
+            at.mark(id, "ada", {"aa": YES})
+        export.write(at, export.every(at), tmp_path / "out")
+    lines = (tmp_path / "out" / "annotations.csv").read_text().splitlines()
+    assert lines[1:] == ["q,aa,a.jpg", "r,aa,a.jpg"]
 
 
 def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
