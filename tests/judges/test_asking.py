@@ -172,3 +172,38 @@ def test_an_interrupt_loses_no_answer_under_way(ledger: Judgements) -> None:
         interrupted()
 
     assert ledger_images(ledger) == "".join(sorted(judge.sent)) == "abcd"
+
+
+def test_answers_that_came_together_are_kept_together(ledger: Judgements) -> None:
+    """Four are ready at once: the first is handed on only when all four are on the disk."""
+    judge, asked = Together(), pairs("abcdef")
+
+    asking = ask(judge, asked, ledger)
+    next(asking), next(asking)
+
+    assert len(list(ledger.rows())) == 5  # the first went alone
+    assert len(list(asking)) == 4 and len(list(ledger.rows())) == 6
+
+
+@dataclass
+class Together(Scripted):
+    """A judge whose first answer comes alone, and then four at once."""
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        return FourAtOnce([self.send(pair) for pair in pairs])
+
+
+class FourAtOnce(SequentialAnswers):
+    def __init__(self, answers: Sequence[Answer]) -> None:
+        super().__init__(answers)
+        self.waiting = list(answers)
+
+    def __next__(self) -> Answer:
+        if not self.waiting:
+            raise StopIteration
+        return self.waiting.pop(0)
+
+    def ready(self) -> list[Answer]:
+        count = 0 if len(self.waiting) == 5 else 3
+        found, self.waiting[:count] = self.waiting[:count], []
+        return found

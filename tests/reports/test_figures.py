@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from eyespot.reports.figures.bars import MEANS, Bar, grouped_bars, kind_bars, two_way_bars
 from eyespot.reports.figures.histograms import category_distribution, matches_distribution
-from eyespot.reports.figures.sheet import PALETTE, as_svg, save
+from eyespot.reports.figures.sheet import DISTINCT, PALETTE, as_svg, method_style, save
 from eyespot.reports.figures.time_accuracy import MethodPoint, pareto, time_accuracy
 from eyespot.types import UsageError
 from tests.lazy_import import lazy_import, requires
@@ -152,6 +152,13 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("colour", PALETTE)
 def test_colours_stand_out_from_white(colour: str) -> None:
     assert 1.05 / (luminance(colour) + 0.05) >= 3
+
+
+def test_methods_differ_in_hatch_and_marker_as_well_as_in_colour() -> None:
+    looks = [method_style(at) for at in range(DISTINCT)]
+
+    parts = ("colour", "hatch", "outlined", "marker")
+    assert all(len({getattr(each, part) for each in looks}) == DISTINCT for part in parts)
 
 
 def test_categories_stand_under_their_supercategories_largest_first() -> None:

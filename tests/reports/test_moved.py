@@ -139,6 +139,14 @@ def test_only_the_first_images_are_shown_and_a_run_may_lack_the_query() -> None:
     assert len(Page(as_html("long", [section])).all("li")) == 4
 
 
+def test_an_image_without_a_picture_is_shown_by_its_id(tmp_path: Path) -> None:
+    pictures = {"a": Picture(str(picture(tmp_path / "a.png")), "an apple"), "b": Picture(str(tmp_path / "gone"), "b!")}
+    page = Page(as_html("up", [Section(PAIR, "up", "up")], pictures))
+
+    assert [image["alt"] for image in page.all("img")] == ["an apple", "an apple"]
+    assert {"b", "c", "d"} < set(page.texts["span"]) and "a" not in page.texts["span"]
+
+
 @settings(deadline=None, max_examples=examples(60))
 @given(st.text(st.characters() | st.sampled_from("<>&\"'/={}\udcff\u202e\0\n"), min_size=1) | st.just(HOSTILE))
 def test_no_text_breaks_the_page(text: str) -> None:
@@ -232,6 +240,14 @@ def test_the_best_the_worst_and_of_the_rest_the_most_uncertain_are_shown_once() 
     assert widths["fair"] == widths["middle"] == widths["lost"] == 0
     twice = made(ORDERS, measures=("AP", "AP(norm='min-k')"))  # neither has its short name
     assert uncertainty(twice.results[0]).tolist() == list(widths.values())
+
+
+def test_a_measure_that_cannot_reach_a_hundred_says_its_ceiling() -> None:
+    """The first image is at most one of two that are relevant; what was not ranked has no image among the first."""
+    groups = examples_of(made({"good": "abc"}, measures=("R@1",)))
+    notes = {section.query: section.note for group in groups for section in group.sections}
+    assert notes["good"] == "good · R@1 50.00 of at most 50.00; 2 judged, 2 of the first 10"
+    assert "lost · R@1 0.00; 3 judged, 0 of the first 10" in notes.values()
 
 
 def test_another_system_stands_below_with_what_moved_and_captions_show_no_pictures() -> None:

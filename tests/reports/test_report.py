@@ -34,6 +34,7 @@ from eyespot.reports.tables import (
     halves,
     numeric,
     results_of,
+    tables_of,
 )
 from eyespot.runs import read_run
 from eyespot.runs.judged import JudgedQueries
@@ -357,6 +358,13 @@ def test_systems_are_joined_by_definition_and_judgements_whatever_else_was_measu
             shown = format_mean(label, means[spelling]) if spelling in asked else "–"
             assert cell(table, str(at), label).split(" ")[0] == shown
     assert "strangers" not in [row[0] for row in table.rows] and "strangers was evaluated on other" in table.note
+
+
+def test_several_tasks_are_told_in_titles() -> None:
+    titles = [table.title for table in tables_of(evaluation(tasks=[task("t2i"), task("i2t")]))]
+
+    assert titles[0] == "Heron, test: ours"
+    assert titles[1:] == [f"Heron t2i, beside {PAPER}", "Heron t2i, by category", "Heron i2t, by category"]
 
 
 def test_a_name_cannot_act_on_the_terminal_or_break_a_line() -> None:
