@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges import PLAIN, ask
+from eyespot.judges import PLAIN, JudgePrompt, ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.llms.errors import Unknown
@@ -41,6 +41,14 @@ def test_the_score_is_the_share_of_yes(top: dict[str, float], score: float, pict
 
     assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score, abs=1e-12)
     assert not answer.refused
+
+
+def test_a_wording_brings_its_own_two_answers(pictures: list[Path]) -> None:
+    german = JudgePrompt("german", "", "Zeigt das Bild {query}? Ja oder Nein.", "Ja", "Nein")
+    with Double(then=chat("x", {"Ja": 0.2, "Nein": 0.8, "Yes": 0.1})) as server:
+        answer = only_answer(judge_of(server, wording=german), pictures[:1])
+
+    assert answer.verdict is not None and answer.verdict.probability == pytest.approx(0.2)
 
 
 def test_a_key_is_sent_and_a_local_server_needs_none(pictures: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
 from eyespot import rooms
@@ -229,3 +230,16 @@ def test_a_search_sends_them_and_asks_anew_for_others(tmp_path: Path) -> None:
         refuses(*line, "--judge", url, "--judge", "extra={reasoning")
 
     assert [one.body.get("reasoning_effort") for one in server.seen] == ["none", "none", None, None]
+
+
+class Count(pydantic.BaseModel):
+    herons: int
+
+
+def test_an_answer_with_a_form_is_asked_for_in_words() -> None:
+    with Double(then=message('Here it is: {"herons": 3}')) as server:
+        model = judge_of(server, "anthropic").language_model
+        found = model.answer([text_message("user", "How many herons?")], Count, max_tokens=99)
+
+    assert found == Count(herons=3)
+    assert "response_format" not in server.seen[0].body and '"herons"' in str(server.seen[0].body["messages"])
