@@ -63,6 +63,7 @@ def test_each_image_of_coco_gets_its_captions_and_the_rest_is_told(coco: Path, t
         ("000000000009.jpg", "A heron stands."),
         ("000000000009.jpg", "A grey bird in a pool."),
     ]
+    assert [row["image_id"] for row in rows(part / PICTURES)] == ["139", "9"]
     assert done.left_out == {"has no caption": 1, "is not listed among the images": 1}
     assert done.examples["has no caption"] == "captions_train2017.json: image 25"
     assert (without.rows[PICTURES], without.rows[CAPTIONS], without.left_out["is left out by --without"]) == (1, 1, 1)
