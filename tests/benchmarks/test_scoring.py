@@ -96,6 +96,16 @@ def test_second_stages_of_something_else_are_refused(tmp_path: Path) -> None:
         scored(task, orders(q1="ab"), Rescored(orders(q1="XY", q2="c"), 3))
 
 
+def test_equals_below_the_depth_stay_equals(tmp_path: Path) -> None:
+    """c ties with x in the first stage: R = 1 at rank 3 of 3 comes to 1/3, whichever of the two stands first."""
+    task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
+    first = Run({"q2": [("y", 0.9), ("c", 0.2), ("x", 0.2)]})
+
+    result = scored(task, first, Rescored(Run({"q2": [("y", 1.0)]}), 1))
+
+    assert [stage.scores.take([1]).mean("AP@50") for stage in result.stages] == [1 / 3, 1 / 3, 1 / 3]
+
+
 def candidates(**ranked: list[int]) -> Run:
     """Rankings of a query's candidates 0 to 3."""
     return Run.from_orders({query: [str(10 * ord(query) + at) for at in order] for query, order in ranked.items()})
