@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from eyespot.benchmarks import Beside, Evaluation, Printed, Rescored, Task, benchmark, beside, scored
 from eyespot.benchmarks._papers import impossible
-from eyespot.metrics import Aligned, aligned, parse, tie_range
+from eyespot.metrics import parse
 from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import comparisons_of
 from eyespot.runs.judged import JudgedQueries
@@ -67,23 +65,6 @@ def scores(**rankings: str) -> Run:
     return Run(made)
 
 
-def spread(measure: str, rankings: Aligned) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Between the best and the worst order of equal scores, the difference in each query's value, (q,)."""
-    worst, best = tie_range(parse(measure), rankings)
-    return best - worst
-
-
-def test_equal_scores_spread_as_counted_by_hand() -> None:
-    """q1 has a among the first two equals, q2 has it alone on top, q3 behind the cut with an equal before it."""
-    run = scores(q1="b=ac", q2="abc", q3="bc=a")
-    rankings = aligned(run, Qrels({query: {"a": 1} for query in run}))
-
-    assert spread("Hit@1", rankings).tolist() == [1, 0, 0]
-    assert spread("Hit@2", rankings).tolist() == [0, 0, 1]
-    assert spread("RR", rankings).tolist() == pytest.approx([1 / 2, 0, 1 / 2 - 1 / 3])
-    assert spread("AP(ties='average')", rankings).tolist() == [0, 0, 0]
-
-
 def test_a_number_that_equal_scores_decide_is_not_compared() -> None:
     made = evaluated(scores(q1="b=a", q2="ab"), task())
 
@@ -104,12 +85,6 @@ def test_rankings_that_end_before_the_cut_are_not_compared() -> None:
 
     assert codes(short) == {"CLIP": ["cut"]}
     assert reasons(whole) == {} and "CLIP | 50.0 (0.0)" in text(whole)
-
-
-def test_queries_without_a_ranking_keep_all_numbers_away() -> None:
-    found = papers(evaluated(scores(q1="abc"), task()))
-
-    assert found.rows == [] and [why.code for why in found.without[PAPER]] == ["queries"]
 
 
 @pytest.mark.parametrize(
@@ -208,12 +183,3 @@ def test_json_has_the_code_beside_the_sentence() -> None:
 
     (away,) = summary_of(evaluated(scores(q1="ab"), task()))["tasks"]
     assert away["published"] == [] and [reason["code"] for reason in away["not_beside"][PAPER]] == ["queries"]
-
-
-def test_a_note_on_every_task_stands_once_and_one_on_a_task_names_it() -> None:
-    first = replace(
-        scored(task(), Run({"q1": [RankedImage("a", 1.0)], "q2": [RankedImage("a", 1.0)]})), notes=["of all", "of one"]
-    )
-    second = replace(first, task=replace(task(), name="i2i"), notes=["of all"])
-
-    assert Evaluation(heron(()), "test", "ours", [first, second]).notes == ["of all", "t2i: of one"]

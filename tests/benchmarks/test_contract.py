@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -38,10 +37,6 @@ PUBLISHED = sorted(
     for place in resources.files("eyespot.benchmarks").joinpath("published").iterdir()
     if place.name.endswith(".csv")
 )
-
-
-def test_every_benchmark_has_a_world_here() -> None:
-    assert set(WORLDS) == set(names())
 
 
 @pytest.mark.parametrize("name", names())
@@ -281,12 +276,3 @@ def test_a_set_of_one_s_own_has_no_published_numbers_beside_it(tmp_path: Path) -
 
     for found in (papers("recos", recos), papers("rmir", worlds.tasks_of("rmir", data)["it2i"])):
         assert found.rows == [] and codes(found) == {"set"}
-
-
-def test_a_set_that_says_nothing_of_itself_keeps_its_numbers(tmp_path: Path) -> None:
-    """As a benchmark of another package, which does not say what its papers measured."""
-    task = worlds.tasks_of("inquire-rerank", worlds.inquire_rerank(tmp_path))["t2i"]
-    result = scored(task, task.judged.candidates or Run({}))
-    silent = replace(benchmark("inquire-rerank"), official={})
-
-    assert beside(Evaluation(silent, "test", "ours", [result]), result).rows

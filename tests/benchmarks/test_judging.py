@@ -24,7 +24,6 @@ from eyespot.types import (
     NothingFound,
     Pair,
     Qrels,
-    Query,
     RankedImage,
     Run,
     SequentialAnswers,
@@ -137,18 +136,6 @@ def test_a_stopped_judge_is_no_number_either(tmp_path: Path, ledger: Judgements)
 
     with raises(BudgetSpent):
         sitting.ask(task, sitting.searcher(task))
-
-
-def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledger: Judgements) -> None:
-    task = tasks_of("circo", worlds.circo(tmp_path / "data"))["it2i"]
-    sitting = jury(ByName(lambda _: 0.5), ledger, gallery(tmp_path, f"{100:012}", f"{300:012}"), tmp_path / "data")
-    run = Run.from_orders({"0": ["300"], "1": ["300"]})
-
-    result = sitting.result(task, run, sitting.ask(task, run))
-
-    (query,) = sitting.searcher.runnable_queries(task)
-    assert query == Query.composed(query.terms[0].image, "is black", "0")
-    assert any(note.startswith("queries whose picture") and note.endswith(": 1") for note in result.notes)
 
 
 NAMES = "abcdefghij"

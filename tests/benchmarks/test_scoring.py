@@ -68,24 +68,6 @@ def test_queries_that_the_run_lacks_score_zero_and_are_said(tmp_path: Path) -> N
     assert "'q9'" in unknown([task], {"t2i": run})[0]
 
 
-def test_the_floor_is_that_of_all_scored_queries_in_the_pool(tmp_path: Path) -> None:
-    task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
-    everyone = aligned(orders(q1="", q2="", q3=""), task.judged.qrels)
-
-    result = scored(task, orders(q1="ab"), pool=60)
-
-    assert result.pool == 60
-    expected = {label: floor(measure, everyone, 60).mean for label, measure in result.scores.measures.items()}
-    assert {label: found.mean for label, found in result.floors.items()} == pytest.approx(expected)
-    assert all(found.exact for found in result.floors.values())
-
-
-def test_images_may_be_named_by_path(tmp_path: Path) -> None:
-    task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path), ids="image_path")["t2i"]
-
-    assert task.judged.qrels.relevant("q2") == {"train/x/c.jpg"}
-
-
 def test_two_stages_stand_beside_the_best_that_re_ranking_can_do(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
     first = orders(q1="xab", q2="xyc", q3="xyz")
@@ -241,27 +223,6 @@ def test_the_pool_of_fg_images_is_what_the_list_names(tmp_path: Path) -> None:
     assert len(tasks["t2i"].pool) == 4 and len(tasks["i2t"].pool) == 10
     assert result.floors["Hit@1"].mean == 1 / 4
     assert any("pool lacks them: 1 hit" in note for note in result.notes)
-
-
-def test_recos_has_both_ways_but_in_v2_whose_further_images_have_no_captions(tmp_path: Path) -> None:
-    data = worlds.recos(tmp_path)
-
-    sizes = {v: {n: len(task.pool) for n, task in tasks_of("recos", data, v).items()} for v in ("v0", "v1", "v2")}
-
-    assert sizes == {"v0": {"i2t": 1, "t2i": 1}, "v1": {"i2t": 2, "t2i": 2}, "v2": {"t2i": 3}}
-    result = scored(tasks_of("recos", data, "v1")["i2t"], Run.from_orders({"a": ["ta"], "b": ["ta", "tb"]}))
-    assert by(result, "subtask", "Hit@1") == {"colour": 1, "count": 0}
-
-
-def test_circo_s_aspects_count_a_query_in_each_and_its_recall_is_of_the_target_alone(tmp_path: Path) -> None:
-    tasks = tasks_of("circo", worlds.circo(tmp_path))
-    run = Run.from_orders({"0": ["300", "200"], "1": ["x", "300"]})
-
-    every, target = (scored(tasks[name], run) for name in ("it2i", "target"))
-
-    assert by(every, "semantic_aspects", "AP@5") == pytest.approx({"addition": (1 + 1 / 4) / 2, "negation": 1})
-    assert [group.queries for group in every.groups["semantic_aspects"]] == [2, 1]
-    assert target.scores.mean("Hit@5") == 1 / 2
 
 
 def test_rmir_s_mean_over_kinds_stands_beside_the_mean_over_queries(tmp_path: Path) -> None:

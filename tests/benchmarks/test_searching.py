@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -145,21 +144,6 @@ def test_a_column_may_hold_the_ids(collection: Collection, tmp_path: Path) -> No
         GallerySearcher(collection, tmp_path, match="nope")(task)
     with raises(UsageError):
         GallerySearcher(collection, tmp_path, match="id")(task)
-
-
-def test_missing_images_are_refused_or_said_and_still_count_as_relevant(collection: Collection, tmp_path: Path) -> None:
-    data, name = own(tmp_path), PHOTOS[0].name
-    worlds.write(data / "qrels.txt", f"q0 0 {name} 1\nq0 0 lost.jpg 1\n")
-    task = tasks_of("own", data)["own"]
-
-    with raises(UsageError):
-        GallerySearcher(collection, data)(task)
-    result = scored(task, GallerySearcher(collection, data, allow_missing=True)(task))
-    assert result.scores.values["R@20"].tolist() == [0.5]
-    assert result.notes
-    worlds.write(data / "qrels.txt", f"q0 0 a/{name} 1\nq1 0 b/{name} 1\n")  # two of one name are not one picture
-    with raises(UsageError):
-        GallerySearcher(collection, data)(tasks_of("own", data)["own"])
 
 
 @pytest.fixture
@@ -401,11 +385,3 @@ def test_check_compares_a_file_with_the_known_copy(tmp_path: Path, more: dict[st
 
     assert (found.state, found.place, found.stops) == (state, place, False)
     assert bool(found.reason) == (state == "other")
-
-
-@pytest.mark.parametrize(
-    ("more", "states"),
-    [({}, ["missing"]), ({"required": False}, ["absent"]), ({"split": "val"}, []), ({"split": "test"}, ["missing"])],
-)
-def test_check_tells_what_the_split_lacks(tmp_path: Path, more: dict[str, int | str], states: list[str]) -> None:
-    assert [status.state for status in check(needing(**more), tmp_path / os.devnull, "test")] == states

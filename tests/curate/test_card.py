@@ -194,12 +194,6 @@ cosines = st.lists(st.floats(-1, 1), min_size=2, max_size=12)
 temperatures = st.floats(1e-3, 10)
 
 
-def test_by_hand() -> None:
-    # cosines ln 3 and 0 at temperature 1: shares 3/4 and 1/4; equal ones: log 2
-    by_hand = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    assert entropies(np.array([[math.log(3), 0.0], [0.2, 0.2]]), 1.0) == pytest.approx([by_hand, math.log(2)])
-
-
 @given(cosines, temperatures)
 def test_it_is_the_entropy_of_the_softmax(row: list[float], temperature: float) -> None:
     top = max(row)

@@ -15,11 +15,9 @@ from hypothesis import given, settings, strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
 from eyespot.curate.pairs.published import BioTrove, Coco, Rmir, keys_of
-from eyespot.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
 from tests.wording import check_wording, raises
-from tests.worlds import draw
 from tests.worlds.pairs import metadata, rmir
 
 
@@ -65,20 +63,10 @@ def test_each_image_of_coco_gets_its_captions_and_the_rest_is_told(coco: Path, t
         ("000000000009.jpg", "A heron stands."),
         ("000000000009.jpg", "A grey bird in a pool."),
     ]
+    assert [row["image_id"] for row in rows(part / PICTURES)] == ["139", "9"]
     assert done.left_out == {"has no caption": 1, "is not listed among the images": 1}
     assert done.examples["has no caption"] == "captions_train2017.json: image 25"
     assert (without.rows[PICTURES], without.rows[CAPTIONS], without.left_out["is left out by --without"]) == (1, 1, 1)
-
-
-def test_the_list_of_pictures_leads_to_them(coco: Path, tmp_path: Path) -> None:
-    for name in ("000000000009.jpg", "000000000139.jpg"):
-        draw(tmp_path / "train2017" / name, 0)
-
-    made(Coco([coco], tmp_path / "train2017", tmp_path / "out"), tmp_path / "out")
-
-    found = list(scan(root_of(str(tmp_path / "out" / "captions_train2017" / PICTURES))))
-    assert [one.facts for one in found if hasattr(one, "facts")] == [{"image_id": "139"}, {"image_id": "9"}]
-    assert [one for one in found if hasattr(one, "reason")] == []
 
 
 def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> None:

@@ -88,12 +88,6 @@ def test_what_a_kill_cuts_off_stays_counted_with_the_dearest_price(tmp_path: Pat
         take(ReservedBudget(CostLimits(money=1.0), memory, STEP))
 
 
-def test_a_first_request_without_room_does_not_leave(memory: WorkDB) -> None:
-    with raises(BudgetSpent):
-        take(ReservedBudget(CostLimits(tokens=100), memory, STEP, Spent(2, 200, 100, 0.0)))  # two requests a record
-    assert memory.total() == Spent()
-
-
 def test_who_finds_no_room_waits_for_what_may_come_out_cheaper(memory: WorkDB) -> None:
     """Two are under way at 1.0 each of 2.5, a third waits; one costs 0.25, so there is room."""
     budget = ReservedBudget(CostLimits(money=2.5), memory, STEP, Spent(1, 0, 0, 1.0))

@@ -181,13 +181,6 @@ def test_single_records_hang_on_what_their_step_needs(tmp_path: Path) -> None:
     assert [record["of"] for record in again[-1].records] == [4, 4]
 
 
-def test_a_finished_pipeline_does_nothing(tmp_path: Path) -> None:
-    run(pipeline(), tmp_path, RunOptions(client=client()))
-    before = files(tmp_path)
-    again = run(pipeline(), tmp_path)  # without a client: nobody is asked
-    assert ran(again) == [] and files(tmp_path) == before
-
-
 def test_a_changed_step_and_those_behind_it_run_again_and_no_answer_is_paid_twice(tmp_path: Path) -> None:
     log = tmp_path / "log"
     how = RunOptions(client=client(log))
@@ -202,14 +195,6 @@ def test_a_changed_step_and_those_behind_it_run_again_and_no_answer_is_paid_twic
     assert ran(again) == ["numbers", "even", "asked", "alike"] and ran(reworded) == ["asked"]
     lines = log.read_text().splitlines()
     assert sorted(lines[6:8]) == ["How is 12?", "How is 14?"] and [line[:7] for line in lines[8:]] == ["What of"] * 8
-
-
-def test_what_a_change_does_not_touch_stays(tmp_path: Path) -> None:
-    """A new version of a step that keeps the same records leaves the steps behind it alone."""
-    run(pipeline(), tmp_path, RunOptions(client=client()))
-    first, _, *rest = pipeline()
-    again = run([first, odd_ones_go(version=2), *rest], tmp_path)
-    assert ran(again) == ["even"]
 
 
 @pytest.mark.parametrize(

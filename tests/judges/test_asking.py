@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.judges import JudgeStats, ask, unknown
+from eyespot.judges import JudgeStats, ask
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.types import Answer, AnswerStream, Judgement, Pair, Query, SequentialAnswers, Spent, Verdict
-from tests.wording import check_wording, raises
+from tests.wording import raises
 
 HERON, OWL = Query.words("a heron", "1"), Query.words("an owl", "2")
 
@@ -172,34 +172,6 @@ def test_an_interrupt_loses_no_answer_under_way(ledger: Judgements) -> None:
         interrupted()
 
     assert ledger_images(ledger) == "".join(sorted(judge.sent)) == "abcd"
-
-
-class Broken(Scripted):
-    def send(self, pair: Pair) -> Answer:
-        if pair.image == "c":
-            raise ConnectionError("no such host")
-        return super().send(pair)
-
-
-def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(ledger: Judgements) -> None:
-    with pytest.raises(ConnectionError):
-        list(ask(Broken(), pairs("abcd"), ledger))
-
-    assert ledger_images(ledger) == "ab"
-
-
-def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
-    judge = Scripted()
-    list(ask(Scripted(), pairs("a"), ledger))
-
-    wanted = unknown(judge, [*pairs("aabb"), *pairs("a", OWL)], ledger)
-
-    assert wanted == [*pairs("b"), *pairs("a", OWL)] and judge.sent == []
-
-
-def test_a_round_is_told_in_one_line() -> None:
-    check_wording(str(JudgeStats(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135))))
-    check_wording(str(JudgeStats(2, 3)))
 
 
 def test_answers_that_came_together_are_kept_together(ledger: Judgements) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -95,18 +93,6 @@ def test_several_refusals_in_a_row_cost_a_request_each_and_are_learned_for_the_r
     assert [len(chats), sorted(answer.spent.calls for answer in answers)[:5]] == [4 + 6, [1] * 5]
     assert all("temperature" not in one.body and "logprobs" not in one.body for one in chats[-6:])
     assert len([note for note in model.notes if "temperature 0" in note]) == 1
-
-
-def test_workers_who_begin_at_once_learn_from_one_of_them() -> None:
-    def slow(seen: Seen) -> Response:
-        time.sleep(0.05)
-        return thinker(seen)
-
-    with Double(then=slow) as server, ThreadPoolExecutor(8) as pool:
-        endpoint = judge_of(server).language_model
-        replies = list(pool.map(lambda _: endpoint.chat([text_message("user", "?")], **ASKED), range(8)))
-
-    assert {reply.text for reply in replies} == {"Yes"} and len(server.seen) == 3 + 8
 
 
 def test_a_limit_too_small_to_think_is_raised_once() -> None:
@@ -244,18 +230,6 @@ def test_a_search_sends_them_and_asks_anew_for_others(tmp_path: Path) -> None:
         refuses(*line, "--judge", url, "--judge", "extra={reasoning")
 
     assert [one.body.get("reasoning_effort") for one in server.seen] == ["none", "none", None, None]
-
-
-# -- what is Anthropic's own among the judges behind endpoints; what both vendors share is tried in `test_openai`
-
-
-@pytest.mark.parametrize(("text", "score"), [("7", 0.7), ("10/10", 1.0), ("I give it a 0.", 0.0)])
-def test_a_grade_from_0_to_10_is_the_score(text: str, score: float, pictures: list[Path]) -> None:
-    with Double(then=message(text)) as server:
-        answer = only_answer(judge_of(server, "anthropic", key="secret"), pictures[:1])
-
-    assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score)
-    assert server.seen[0].path == "/v1/messages" and "secret" in str(server.seen[0].headers)
 
 
 class Count(pydantic.BaseModel):

@@ -5,12 +5,9 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
-import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.ledger.judgements import WITHDRAWN, Judgements, query_digest
@@ -127,14 +124,6 @@ def test_another_wording_judge_query_or_turn_has_a_verdict_of_its_own(ledger: Ju
     assert len(ledger.known("q", ["a"], "model", "p")) == len(ledger.known("q", ["a"], "model", "p", turn=1)) == 1
 
 
-def test_a_person_may_change_their_mind_and_the_ledger_remembers_both(ledger: Judgements) -> None:
-    ledger.record([entry("a", 1.0, "person:ada")])
-    ledger.record([entry("a", 0.0, "person:ada")])
-
-    assert verdicts(ledger, "person:ada") == {"a": 0.0}
-    assert [row.judgement.verdict.probability for row in ledger.rows()] == [1.0, 0.0]  # type: ignore[union-attr]
-
-
 def test_a_failure_is_kept_and_stands_in_no_verdicts_way(ledger: Judgements) -> None:
     failed = Judgement("q", "a", "model", "p", None, "the server hung up", spent=Spent(3))
     ledger.record([failed])
@@ -161,53 +150,6 @@ def test_judges_are_named_in_the_order_in_which_they_came(ledger: Judgements) ->
     ledger.record([entry(judge="m")._replace(prompt="other")])
 
     assert ledger.judges() == ["m", "a"]
-
-
-def test_threads_that_record_at_once_lose_nothing_and_share_commits(ledger: Judgements) -> None:
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda number: ledger.record([entry(str(number))]), range(200)))
-
-    assert set(verdicts(ledger)) == {str(number) for number in range(200)}
-
-
-class Recorder:
-    """Another program that records one verdict after the other and says so after each, until it is killed."""
-
-    def __init__(self, path: Path, who: str) -> None:
-        self.who, self._said = who, path.with_name(f"{who}.txt")
-        line = [sys.executable, "-c", RECORD, str(path), who, "0"]
-        with self._said.open("wb") as output, path.with_name(f"{who}.err").open("wb") as complaints:
-            self.process = subprocess.Popen(line, cwd=ROOT, stdout=output, stderr=complaints)
-
-    def acknowledged(self) -> set[str]:
-        """What was on the disk, by its own account."""
-        return {f"{self.who}{number}" for number in self._said.read_text().split()}
-
-    def wait_for(self, count: int) -> None:
-        while len(self.acknowledged()) < count:
-            assert self.process.poll() is None
-            time.sleep(0.005)
-
-    def kill(self) -> set[str]:
-        """End it without warning; what it had said by then."""
-        self.process.kill()
-        self.process.wait()
-        return self.acknowledged()
-
-
-@pytest.mark.parametrize("times", [4, pytest.param(30, marks=pytest.mark.slow)])
-def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path, times: int) -> None:
-    path, promised = tmp_path / "ledger.sqlite", set[str]()
-    for run in range(times):
-        other = Recorder(path, f"run{run}-")
-        other.wait_for(1 + 4 * run)
-        promised |= other.kill()
-
-    with Judgements(path) as ledger:
-        images = [row.judgement.image for row in ledger.rows()]
-
-    assert len(images) == len(set(images)) and promised <= set(images)
-    assert len(images) <= len(promised) + times  # of each run one whose acknowledgement was cut off
 
 
 def test_reading_goes_on_while_another_program_is_in_the_middle_of_writing(ledger: Judgements) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -16,11 +15,8 @@ from eyespot import llms
 from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.errors import RetryableError, StatusError
-from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
-from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
-from eyespot.types import EyespotError, Judgement, Pair, Query
+from eyespot.types import EyespotError, Judgement, Pair
 from tests.worlds.judging import draw_colours, judge_of, number_of, pairs_of
-from tests.worlds.pipelines import source
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
 COUNT = 40
@@ -70,19 +66,6 @@ def test_a_server_that_comes_back_is_waited_for(pairs: list[Pair], ledger: Judge
 
     assert all(judgement.verdict is not None for judgement in judgements)
     assert len(server.seen) == COUNT + 12
-
-
-def test_a_pair_that_fails_every_time_ends_no_run(pairs: list[Pair], ledger: Judgements) -> None:
-    bad = Pair(Query.words("a stork"), *pairs[0][1:])
-
-    def broken_for_one(seen: Seen) -> Response:
-        return error(500, "out of memory") if "a stork" in str(seen.body) else YES
-
-    with Double(then=broken_for_one) as server:
-        judgements = judged(server, [bad, *pairs], ledger, workers=1)
-
-    assert [judgement.verdict is None for judgement in judgements] == [True, *[False] * COUNT]
-    assert len(server.seen) == 6 + COUNT
 
 
 def test_workers_become_as_many_as_the_server_bears(pairs: list[Pair], ledger: Judgements) -> None:
@@ -157,33 +140,6 @@ def test_only_an_answer_ends_a_row_of_failures(between: BaseException, last: typ
         now[0] += 1  # more than it rests
         with pytest.raises(expected):
             fails(breaker, raised)
-
-
-class Word(AnswerForm):
-    word: str
-
-
-def steps(url: str, version: int) -> list[Step]:
-    model = {"use": "openai:gpt-x", "url": url, "first_rest": 0.001, "version": version}
-
-    def put(record: Record, context: Context) -> Outcome:
-        ask_model(context, prompt_of(model, record["id"], Word), Word)
-        return Keep(record)
-
-    return [source(COUNT), Step("asked", MapStep(put, workers=4), version)]
-
-
-def test_a_builder_on_a_dead_server_ends_soon_and_leaves_what_was_there(tmp_path: Path) -> None:
-    with Double(then=chat('{"word": "yes"}')) as server:
-        (_, first) = run(steps(server.url, 1), tmp_path, RunOptions(client=Models()))
-        before = {path: path.read_bytes() for path in first.folder.iterdir()}
-        server.seen.clear()
-        server.then = dies(0, error(500))
-        with pytest.raises(llms.ServerDown):
-            run(steps(server.url, 2), tmp_path, RunOptions(client=Models()))
-
-    assert len(server.seen) <= 3 * 4
-    assert {path: path.read_bytes() for path in first.folder.iterdir()} == before
 
 
 @pytest.mark.parametrize("workers", [1, 8])

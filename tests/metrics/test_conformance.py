@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 from eyespot.metrics import evaluate, parse, preset
 from eyespot.runs import read_qrels, read_run
-from eyespot.types import Qrels, Run
+from eyespot.types import Qrels, RankedImage, Run
+from tests.lazy_import import lazy_import, requires
 from tests.worlds.rankings import conformance, ranking
 
+ir_measures = lazy_import("ir_measures")
 EXACT = {"rel": 0, "abs": 1e-9}
 
 
@@ -57,19 +60,6 @@ def test_real_inquire_queries_with_5900_labels() -> None:
     assert [scores.mean(label) for label in labels] == pytest.approx(expected["mean"], **EXACT)
     for query, row in zip(scores.queries, np.column_stack([scores.values[label] for label in labels]), strict=True):
         assert row.tolist() == pytest.approx(expected["per_query"][query], **EXACT)
-
-
-def test_the_same_run_by_trec_eval() -> None:
-    folder = conformance("inquire_rerank_hard")
-    expected = read_json(folder / "expected_trec_eval.json")
-    run, qrels = read_run(folder / "run_given_order.txt"), read_qrels(folder / "qrels.txt")
-
-    scores = evaluate(run, qrels, [_of_trec(name) for name in expected["mean"]], preset("trec").rules)
-
-    for name, mean in expected["mean"].items():
-        assert scores.mean(_of_trec(name)) == pytest.approx(mean, **EXACT)
-        values = dict(zip(scores.queries, scores.values[_of_trec(name)], strict=True))
-        assert values == pytest.approx({query: row[name] for query, row in expected["per_query"].items()}, **EXACT)
 
 
 TREC = {"map": "AP", "recip_rank": "RR", "ndcg": "nDCG", "Rprec": "Rprec", "set_P": "P", "set_recall": "R"}
@@ -134,5 +124,59 @@ def test_ilias_means_and_every_query(ilias: tuple[Run, Qrels, dict[str, Any], Pa
     assert 100 * scores.mean(f"Oracle@{k}") == pytest.approx(expected["oracle"], **EXACT)
 
 
-def _names(inside: Any) -> list[str]:
-    return inside if isinstance(inside, list) else [name for part in inside.values() for name in _names(part)]
+# -- ir-measures (pytrec_eval), wherever its definitions are the same ------------------------------------------------
+
+
+SHARED = [
+    *("AP", "AP@5", "nDCG", "nDCG@5", "nDCG@20", "RR", "R@5", "P@5", "P@50", "Rprec", "Success@3", "P(rel=2)@5"),
+    *("AP(rel=2)@5", "R(rel=2)@5", "RR@3", "Judged@5"),
+]
+
+
+def world(seed: int, ties: bool) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
+    """20 queries that rank up to 30 of 60 images, of which some are judged; ids as text, some scores equal."""
+    rng = random.Random(seed)
+    images = [f"d{number}" for number in range(60)]
+    run = {
+        f"q{q}": {i: float(rng.randint(0, 6) if ties else rng.random()) for i in rng.sample(images, rng.randint(1, 30))}
+        for q in range(20)
+    }
+    qrels = {
+        f"q{q}": {i: rng.choice((0, 0, 0, 1, 2, 3)) for i in rng.sample(images, rng.randint(5, 40))} for q in range(20)
+    }
+    return run, {query: {**found, "always": 1} for query, found in qrels.items()}
+
+
+def ranked(scores: dict[str, dict[str, float]]) -> Run:
+    return Run(
+        {
+            query: [RankedImage(*hit) for hit in sorted(found.items(), key=lambda hit: -hit[1])]
+            for query, found in scores.items()
+        }
+    )
+
+
+@requires("ir_measures", "sklearn")
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_ir_measures(seed: int, ties: bool) -> None:
+    run, qrels = world(seed, ties)
+    shared = [
+        name for name in SHARED if not (ties and name.startswith(("Judged", "RR@")))
+    ]  # it sorts ties otherwise there
+    theirs = {
+        (str(found.measure), found.query_id): found.value
+        for found in ir_measures.iter_calc([ir_measures.parse_measure(name) for name in shared], qrels, run)
+    }
+
+    scores = evaluate(ranked(run), Qrels(qrels), shared, preset("trec").rules)
+
+    ours = {
+        (label, query): value
+        for label in scores.values
+        for query, value in zip(scores.queries, scores.values[label].tolist(), strict=True)
+    }
+    assert len(ours) == 20 * len(shared)
+    assert ours == pytest.approx(
+        {(str(parse(name)), query): value for (name, query), value in theirs.items()}, abs=1e-9
+    )

@@ -42,14 +42,6 @@ def test_one_ranking_three_times_ap() -> None:
     assert {norm: f"{ap:.2f}" for norm, ap in shown.items()} == {"all": "0.10", "min-k": "0.41", "retrieved": "0.68"}
 
 
-def test_the_inquire_paper_s_own_example_of_a_score_that_falls() -> None:
-    """Appendix G: 2 relevant in all; promoting the second into the top 5 lowers AP@5 if the norm is what was found."""
-    one, both = ranking([1, 0, 0, 0, 0], relevant=2), ranking([1, 0, 0, 0, 1], relevant=2)
-
-    assert [value("AP@5", each, "retrieved") for each in (one, both)] == pytest.approx([1, 0.7])
-    assert [value("AP@5", each, "min-k") for each in (one, both)] == pytest.approx([0.5, 0.7])
-
-
 @pytest.mark.parametrize(
     ("spelling", "expected"),
     [
@@ -189,12 +181,6 @@ def test_other_spellings() -> None:
 def test_what_is_no_measure(spelling: str) -> None:
     with raises(UsageError):
         parse(spelling)
-
-
-def test_every_measure_has_a_spelling_of_its_own() -> None:
-    spelled = [str(parse(name if name in ("mAP@R", "Rprec") else f"{name}@7")) for name in names()]
-
-    assert len(set(spelled)) == len(spelled) == len(names())
 
 
 # -- measures that ir-measures computes ---------------------------------------------------------------------------

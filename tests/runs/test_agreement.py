@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from eyespot.runs import QRELS_FORMATS, RUN_FORMATS, read_qrels, read_queries, recos
+from eyespot.runs import QRELS_FORMATS, RUN_FORMATS, read_queries, recos
 from eyespot.runs.agreement import Ratings, cohen_kappa, krippendorff_alpha
 from eyespot.runs.judged import groups
 from eyespot.runs.statistics import MatchCountBin, histogram, statistics
@@ -22,7 +22,6 @@ from tests.examples import examples
 from tests.pages import ROOT, blocks, run_code
 from tests.wording import raises
 from tests.worlds import benchmarks as worlds
-from tests.worlds.runs import CONFORMANCE
 
 Grid = list[list[int | None]]  # raters by items
 
@@ -84,16 +83,6 @@ def test_alpha_is_one_less_the_distance_within_units_over_that_of_all_pairs(item
         assert np.isnan(alpha.value)
     else:
         assert alpha.value == pytest.approx(1 - within * (len(everything) - 1) / chance)
-
-
-def test_abstentions_count_as_a_category_or_not_at_all() -> None:
-    rows = [(f"i{i}", f"r{r}", v) for i, v in enumerate(["yes", "no", "abstain", "abstain"]) for r in (0, 1)]
-    rows += [("i4", "r0", "yes"), ("i4", "r1", "no")]
-    ratings = Ratings.of(rows)
-    among, without = (krippendorff_alpha(each) for each in (ratings, ratings.without("abstain")))
-    assert (among.observed, among.items) == (0.8, 5)
-    assert (without.observed, without.items) == (pytest.approx(2 / 3), 3)
-    assert without.value < among.value
 
 
 def test_the_interval_holds_the_value_and_narrows_with_more_items() -> None:
@@ -242,13 +231,6 @@ def test_bins_double_and_those_between_are_shown_empty() -> None:
         MatchCountBin(8, 15, 1),
     ]
     assert histogram(np.array([0, 1])) == [MatchCountBin(0, 0, 1), MatchCountBin(1, 1, 1)]
-
-
-@pytest.mark.skipif(not CONFORMANCE.is_dir(), reason="the conformance data are not beside the repository")
-def test_inquire_rerank_hard_is_as_its_authors_say() -> None:
-    found = statistics(read_qrels(CONFORMANCE / "inquire_rerank_hard" / "qrels.txt"))
-    assert (found.queries, found.judged, found.relevant, found.images_judged) == (59, 5_900, 739, 5_806)
-    assert (found.matches.least, found.matches.most, found.without_relevant) == (1, 44, [])
 
 
 # -- the page on runs says what is so ----------------------------------------------------------------------------

@@ -150,15 +150,6 @@ def test_karpathy_takes_five_captions_of_an_image_both_ways(tmp_path: Path) -> N
     assert list(karpathy.read(path, split="train").images) == ["2"]
 
 
-def test_fine_grained_captions(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "Flickr30K_FG.json", {"1007129816": ["a man in a hat", "a man"], "100": ["a dog", "it runs"]}
-    )
-    assert read_qrels(path).grades["1007129816#1"] == {"1007129816": 1}
-    assert read_qrels(path, "karpathy:i2t").grades["100"] == {"100#0": 1, "100#1": 1}
-    assert karpathy.read(path).texts["100#0"]["text"] == "a dog"
-
-
 def test_eccv_folder(tmp_path: Path) -> None:
     for name in ("original", "cxc", "eccv"):
         written(tmp_path / f"{name}_caption_to_image.json", {"7": [1, 2], "8": [2]})

@@ -219,18 +219,6 @@ def entry(image: str, query: str) -> str:
     return f"{image}--{PROMPTS[query]}"
 
 
-def test_scores_of_python_and_of_numpy_are_read(tmp_path: Path) -> None:
-    kinds: list[Any] = [0.25, np.float32(0.5), np.float64(0.75), 1, np.int64(0)]
-    place = cached(tmp_path, {entry(f"train/{number}.jpg", "P"): value for number, value in enumerate(kinds)})
-
-    run, other = inquire_cache.read(place, PROMPTS, {"train/0.jpg": "zero"})
-
-    assert {hit.image: hit.score for hit in run["P"]} == {
-        **{"train/3.jpg": 1.0, "train/2.jpg": 0.75, "train/1.jpg": 0.5, "zero": 0.25, "train/4.jpg": 0.0}
-    }
-    assert [hit.score for hit in run["P"]] == [1.0, 0.75, 0.5, 0.25, 0.0] and other == 0
-
-
 @pytest.mark.parametrize("protocol", range(5))
 def test_every_protocol_of_npy_files_is_read_as_it_was_written(protocol: int) -> None:
     value = {"a": [1, 2.5, None, True, "é", b"\xff\x00", (1, 2, 3, 4), {}], "b" * 300: -(2**70), "c": np.arange(6.0)}

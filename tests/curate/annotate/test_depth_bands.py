@@ -25,7 +25,6 @@ from eyespot.curate.annotate.audit_bounds import (
     hidden_at_most,
     least_inclusion,
     most_hidden,
-    reach,
     too_deep,
 )
 from eyespot.curate.annotate.auditing import Plan, by_depth, draw
@@ -100,22 +99,6 @@ def test_what_a_user_reads_holds_on_any_ranking(scenario: Scenario) -> None:
     """Of 95 in a hundred, within the noise of 80 annotations; and nothing incomplete is called complete."""
     found = certificate.trusted("", scenario, 100, 80)
     assert (found.coverage >= 0.95 - 0.03, found.wrong) == (True, 0)
-
-
-@pytest.mark.parametrize("hidden", [5, 40])
-def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -> None:
-    """Hidden photos spread evenly over the logarithm of the rank: the worst that the condition allows."""
-    photos, size, held, times = 100_000, 800, 0, 200
-    rng, rest, end = np.random.default_rng(hidden), photos - STOP, reach(STOP, size, photos)
-    unseen_ranks = {str(rank): rank for rank in range(STOP + 1, end + 1)}
-    for _ in range(times):
-        even = {str(rank) for rank in rng.integers(STOP + 1, photos + 1, even_part(size, rest)).tolist()}
-        bands = draw_bands(unseen_ranks, even, size - len(even), rng, end=end, photos=photos, rest=rest)
-        ranks = np.exp(rng.uniform(np.log(STOP), np.log(photos), hidden)).astype(int) + 1
-        relevant = {str(rank) for rank in ranks.tolist()}
-        shown = sum(image in relevant for band in bands for image in band.drawn)
-        held += len(relevant) - shown <= hidden_at_most(bands, relevant, rest - size)
-    assert 0.93 <= held / times <= 1
 
 
 def test_ranks_that_were_seen_hide_nothing() -> None:

@@ -129,17 +129,6 @@ def test_whatever_is_said_or_listed_changes_the_stamp_of_its_query(at: Annotatio
     assert len(at.photos("q")) == 11  # a photo stands on a list once
 
 
-def test_a_query_without_marks_is_removed_with_its_list(at: AnnotationStore) -> None:
-    at.keep_audit("q", ["ada"], AuditSample(1, [Candidate("0")], []), before=0, listed=0)
-    at.mark("q", "ada", {"0": "y"})
-    at.mark("q", "ada", {"0": None})
-    before = at.stamp("q")
-    at.remove("q")
-    assert at.queries() == {}
-    at.take_in([AnnotationQuery("q", "a stork", {})])
-    assert at.photos("q") == [] and at.last_audit("q", "ada") is None and at.stamp("q") != before
-
-
 def test_a_query_with_marks_stays_and_one_that_fails_the_intake_is_left_out(at: AnnotationStore) -> None:
     left_out = at.take_in([AnnotationQuery("r", "a thought", {"visible": "no"}), AnnotationQuery("s", "a nest", {})])
     assert ([one.id for one in left_out], [*at.queries()]) == (["r"], ["q", "s"])

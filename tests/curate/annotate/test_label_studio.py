@@ -129,19 +129,6 @@ def test_a_person_is_an_address_or_a_number_and_has_one_mark_a_photo(
     assert (len(found.notes), len(found.failed)) == (notes, failed)
 
 
-def test_of_two_exports_the_newest_mark_counts_whichever_comes_last(tmp_path: Path) -> None:
-    dates = {"a": "2024-02-02T00:00:00Z", "b": "2024-02-04T00:00:00Z"}
-    first = [task(by(1, YES, updated_at="2024-02-03T00:00:00Z"), image=image) for image in dates]
-    second = [task(by(1, NO, updated_at=date), image=image) for image, date in dates.items()]
-    undated = [task(by(1, NO))]
-    with AnnotationStore(tmp_path / "ledger.sqlite") as at:
-        for exported, counts in ((first, (2, 0)), (second, (1, 1)), (undated, (0, 1)), (second, (0, 1))):
-            (tmp_path / "tasks.json").write_text(json.dumps(exported))
-            done = label_studio.take_in(at, label_studio.read(tmp_path / "tasks.json").tasks, {"a", "b"})
-            assert (done["marks"], done["older"]) == counts
-        assert words(at) == {"label-studio 1": {"a": "y", "b": "n"}}
-
-
 def test_a_mark_taken_back_after_an_export_does_not_return(view: View, ids: list[str], tmp_path: Path) -> None:
     with desk(tmp_path, ids) as at:
         tasks = exported(view, at, tmp_path / "out")

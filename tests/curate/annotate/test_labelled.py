@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
 from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
@@ -54,15 +53,6 @@ def audit(at: AnnotationStore, who: str, size: int = 100) -> auditing.Audited:
 
 
 # -- audits ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_truth_lies_in_the_interval_and_the_share_found_is_told_on_the_safe_side(
-    at: AnnotationStore,
-) -> None:
-    go_down(at, "ada", 150)
-    found, stands = audit(at, "ada"), standing(at, "q", "ada")
-    assert found.left is not None and found.left.low <= 7 - found.relevant <= found.left.high
-    assert stands.found_at_least == stands.relevant / (stands.relevant + found.left.high)
 
 
 def test_an_audit_is_drawn_from_what_was_not_labelled_and_tells_nothing_while_it_is_under_way(
@@ -168,27 +158,6 @@ def test_a_list_that_grows_is_audited_in_the_whole_gallery(sixty: Collection, tm
 # -- lists ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_search_lists_the_nearest_and_goes_on(sixty: Collection, tmp_path: Path) -> None:
-    with desk(tmp_path, 0) as at:
-        new = [candidates.list_nearest(at, "q", sixty, 10), candidates.list_nearest(at, "q", sixty, 30)]
-        kinds = [int(photo.path[-8:-4]) < 10 for photo in at.candidates("q")]
-    assert (new, sum(kinds[:10])) == ([10, 30], 10)
-
-
-def test_a_search_that_brought_the_whole_gallery_is_labelled_to_the_end(tmp_path: Path) -> None:
-    collection = Collection(gallery(tmp_path, 20, 2))
-    with desk(tmp_path, 0) as at:
-        candidates.list_nearest(at, "q", collection, 15)
-        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
-        before = standing(at, "q", "ada").stopped
-        candidates.list_nearest(at, "q", collection, 15)
-        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
-        after = standing(at, "q", "ada")
-        faults = export.labelled(at, "q").faults
-    assert (before, after.stopped, after.listed) == (False, True, 20)
-    assert faults[-1] == "too easy: 20 of the first 20 are yes" and "not labelled to the end" not in faults
-
-
 def test_a_list_at_its_end_goes_on_once_there_are_more_photos(sixty: Collection, tmp_path: Path) -> None:
     with desk(tmp_path, 0) as at:
         candidates.list_nearest(at, "q", Collection(gallery(tmp_path / "small", 10, 2)), 20)
@@ -242,20 +211,6 @@ def test_the_standing_of_a_page_marked_at_once_has_its_time(at: AnnotationStore)
     found = standing(at, "q", "ada")
     assert found.seconds == pytest.approx(90, abs=1) and found.cost(36.0) == pytest.approx(0.9, abs=0.02)
     assert at.openings("q", "bob") == []
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 120), st.floats(0.5, 5)), min_size=3, max_size=30),
-    st.floats(300, 1e6),
-    st.integers(1, 29),
-)
-def test_a_pause_hardly_changes_the_time(pages: list[tuple[int, float]], pause: float, at: int) -> None:
-    """At one pace a pause of any length adds nothing."""
-    counts = [count for count, _ in pages]
-    pace = pages[0][1]
-    ends = [pace * sum(counts[: page + 1]) + (601 + pause if page >= at else 0) for page in range(len(counts))]
-    found = seconds(marks([end for end, count in zip(ends, counts, strict=True) for _ in range(count)]))
-    assert found == pytest.approx(pace * sum(counts))
 
 
 # -- several people -------------------------------------------------------------------------------------------------

@@ -106,17 +106,6 @@ def test_what_a_killed_client_held_goes_to_the_others_and_its_marks_stay(at: Ann
     assert len(at.last_judgements(Q, "ada")) == 5 and team_of(at).faults == ["no audit of the rest"]
 
 
-def test_who_is_at_work_keeps_what_they_hold(at: AnnotationStore) -> None:
-    shared_list.hand_out(at, Q, "ada")
-    before = unmarked(at, "ada")
-    wait(at, 800)
-    at.team.renew(Q, "ada", ())
-    wait(at, 800)
-    shared_list.hand_out(at, Q, "bo")
-
-    assert unmarked(at, "ada") == before
-
-
 def test_a_clock_that_goes_back_locks_no_photo(at: AnnotationStore) -> None:
     shared_list.hand_out(at, Q, "ada")
     before = unmarked(at, "ada")

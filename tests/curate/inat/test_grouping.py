@@ -74,13 +74,6 @@ def test_a_pole_is_one_place_and_another_day_another_group() -> None:
     assert together([(50, 8), (50, 8), (50, 8)], [0, 0, 1]) == [0, 0, 2]
 
 
-def test_a_chain_is_one_group() -> None:
-    step = 9 / DEGREE
-    assert great_circle((0, 0), (2 * step, 0)) == pytest.approx(18)
-    assert together([(0, 0), (2 * step, 0), (step, 0)]) == [0, 0, 0]
-    assert together([(0, 0), (2 * step, 0)]) == [0, 1]
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_groups_are_those_of_all_pairs(data: st.DataObject) -> None:
@@ -161,15 +154,6 @@ def test_far_places_and_seasons_come_before_a_crowd_s_second(apart: dict[str, np
     assert turns[99] >= 0 and (turns >= 0).sum() == 2
 
 
-def test_new_groups_come_first_and_new_observers_next() -> None:
-    cluster, first = np.zeros(4, np.int64), np.array([0])
-    group, observer = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1])
-    lots = np.array([0, 1, 2, 3], np.uint64)
-    turns = round_robin((cluster, group, observer), lots, first, 4)
-    # 0 by lot; 3 is of a new group and observer; 2 of a new group; 1 is the rest
-    assert turns.tolist() == [0, 3, 2, 1]
-
-
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 80), st.integers(1, 90), st.integers(0, 10**6))
 def test_turns_are_those_of_the_slow_way(count: int, cap: int, seed: int) -> None:
@@ -180,15 +164,6 @@ def test_turns_are_those_of_the_slow_way(count: int, cap: int, seed: int) -> Non
     turns = round_robin(of, lots, first, cap)
     drawn = np.flatnonzero(turns >= 0)
     assert drawn[np.argsort(turns[drawn])].tolist() == slow_turns(of, lots, first.tolist(), cap)
-
-
-def test_the_draw_is_wider_spread_than_one_by_lot() -> None:
-    latitude = np.r_[np.random.default_rng(1).normal(50, 0.2, 900), np.random.default_rng(2).uniform(-50, 60, 100)]
-    longitude = np.r_[np.random.default_rng(3).normal(8, 0.2, 900), np.random.default_rng(4).uniform(-180, 180, 100)]
-    of = candidates(1000, latitude=latitude, longitude=longitude)
-    taken = draw(0, of, sampling(cap=100)).turn >= 0
-    assert (np.abs(longitude[taken] - 8) > 2).sum() > 50  # by lot: about 10
-    assert taken.sum() == 100
 
 
 # -- taxa of an export as species of a list -----------------------------------------------------------------------

@@ -472,9 +472,3 @@ def test_writing_is_what_a_caption_can_quote() -> None:
         "read_by": "bars 1",
     }
     assert writing_of({"text_boxes": "a label of a person"}) == writing_of({}) == {"writing": "", "read_by": ""}
-
-
-def test_without_ocr_there_are_searches_as_ever(tmp_path: Path) -> None:
-    gallery = photos(tmp_path, ("windmill1", "fish1", "dam1"))
-    sources = Sources(tmp_path / "work", {"own": gallery})
-    assert {photo["writing"] for photo in sources.photos("own", [0, 1, 2])} == {""}

@@ -33,7 +33,6 @@ from eyespot.pipelines import (
     Step,
     StepResult,
     drops,
-    plan,
     read_recipe,
     run,
 )
@@ -45,19 +44,10 @@ from tests.wording import raises
 from tests.worlds.rmir import Rates, Scripted, behind, files, made, ran, recipe
 from tests.worlds.servers import Double, chat
 
-ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
-
 
 def named(made: FinishedSteps, id: str) -> str:
     """The name of a photo's file, which tells what it shows."""
     return Path(made.seeds[id]["path"]).stem.partition("__")[2]
-
-
-def test_every_step_accounts_for_its_records(demonstrated: FinishedSteps) -> None:
-    assert [one.step.name for one in demonstrated.done] == ORDER
-    for one in demonstrated.done:
-        assert one.counts.came + one.counts.added == one.counts.kept + sum(one.counts.dropped.values())
-        assert len(list(drops(one.folder))) == sum(one.counts.dropped.values())
 
 
 def test_the_rules_find_what_they_ask_for(demonstrated: FinishedSteps) -> None:
@@ -120,12 +110,6 @@ def test_photos_are_asked_about_until_there_are_as_many_queries_as_wanted(tmp_pa
     assert short == {kind: (2, kinds[kind]) for kind in ("functional", "temporal", "causal") if kinds[kind] < 2}
     assert any("temporal: " in note and "the prompt of questions" in note for note in making.notes(found))
     assert not any(one.ran for one in again.done)
-
-
-def test_another_threshold_runs_the_split_alone(copied: Path, gallery: Path) -> None:
-    pipe = RmirPipeline(read_recipe(recipe(copied, gallery, split="threshold = 0.9")), copied)
-    planned = plan(pipe.steps, pipe.work, pipe.running())
-    assert [one.name for one in planned if not one.finished] == ["split"]
 
 
 def test_the_same_recipe_makes_the_same_files(tmp_path: Path, gallery: Path, demonstrated: FinishedSteps) -> None:
@@ -234,20 +218,6 @@ def test_a_query_without_candidates_is_dropped_and_told(tmp_path: Path, gallery:
     done = run(steps, tmp_path / "work")[-1]
 
     assert [(one.record["id"], one.reason) for one in drops(done.folder)] == [("q", candidates.NOTHING)]
-
-
-def test_a_dry_run_goes_on_counting_after_the_finished_steps(tmp_path: Path, gallery: Path) -> None:
-    """Two photos are drawn, so that six questions may be checked; 8 candidates of each and a control get 3 votes."""
-    models = "\n".join(f'{name} = {{ use = "openai:m" }}' for name in ("teacher", "first", "second"))
-    pipe = RmirPipeline(read_recipe(recipe(tmp_path, gallery, models, inputs="count = 2")), tmp_path)
-    how = RunOptions(pipe.recipe.seed)
-    run(pipe.steps[:2], pipe.work, how)
-
-    planned = plan(pipe.steps, pipe.work, how)
-
-    calls = {one.name: one.spent.calls for one in planned}
-    assert [one.name for one in planned if one.finished] == ["seeds", "inputs"]
-    assert [calls[name] for name in ("questions", "checked", "judged")] == [2, 6, 6 * 9 * 3]
 
 
 # -- reliability (TSR) --------------------------------------------------------------------------------------------
