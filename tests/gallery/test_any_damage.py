@@ -134,16 +134,6 @@ def killed_after(gallery: Path, images: range, log: bool = True) -> None:
             sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def test_judgements_come_back_from_their_copy(gallery: Path) -> None:
-    before = judged(gallery)
-    overwrite_first_page(gallery, "judgements")
-    with pytest.raises(DamagedLedger, match=f"index --repair -g {gallery}"):
-        judged(gallery)
-    summary = repaired(gallery)
-    assert judged(gallery) == before and summary.embedded == 0
-    assert faults(gallery, no_progress) == summary.damaged == []
-
-
 def test_a_missing_ledger_is_not_replaced_by_an_empty_one(gallery: Path) -> None:
     (gallery / "ledger.sqlite").unlink()
 
