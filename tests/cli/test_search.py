@@ -33,20 +33,6 @@ def photo(part: str) -> Path:
     return found
 
 
-def test_words_find_pictures_of_what_they_name(search: Search) -> None:
-    assert "windmill" in search("a windmill", "-k", 1)[0]["title"].lower()
-    assert {item["category"] for item in search("a fish", "-k", 5)} == {"categorization/fishes"}
-
-
-def test_a_picture_finds_itself_first(search: Search) -> None:
-    picture = search("a fish", "-k", 1)[0]["path"]
-
-    first, second, *_ = search("--image", picture, "-k", 3)
-
-    assert first["path"] == picture and first["score"] == pytest.approx(1, abs=1e-4)
-    assert second["score"] < 0.999
-
-
 def test_hits_whose_photos_have_moved_carry_a_note(tmp_path: Path) -> None:
     photos, line = tmp_path / "photos", ("search", "a dot", "-g", tmp_path / "gallery")
     index_gallery(tmp_path / "gallery", draw_photos(photos, 3))
@@ -222,25 +208,6 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     draw(folder / "photos" / "undated.jpg", 9)
     index_gallery(folder / "gallery", folder / "photos")
     return folder / "gallery"
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("--after 2021-05", ["late", "may"]),
-        ("--before 2022", ["may", "early"]),
-        ("--after 2021-05 --before 2022", ["may"]),
-        ("--before 2022 -k 1", ["may"]),
-        ("--near 47.4,8.5,20", ["late"]),
-    ],
-)
-def test_filters_by_date_and_place_alone_and_with_words(dated: Path, words: str, wanted: list[str]) -> None:
-    """What has no date or no position is not found by it; without words the newest come first."""
-    listed = done("search", "-g", dated, *words.split(), "--paths").stdout.splitlines()
-    items = run_json("search", "a colour", "-g", dated, *words.split(), "-k", 4)["items"]
-
-    assert [Path(line).stem for line in listed] == wanted
-    assert {Path(item["path"]).stem for item in items} >= set(wanted)
 
 
 def test_filters_without_words_list_by_date(dated: Path, tmp_path: Path) -> None:
