@@ -321,6 +321,20 @@ def test_a_rename_waits_on_windows_until_the_file_is_closed() -> None:
     assert (waited.tries, refused.tries) == (4, 1)
 
 
+def test_threads_write_at_their_places(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        parts = [memoryview(bytes([number]) * 1000) for number in range(16)]
+        threads = [
+            threading.Thread(target=systems.write_at, args=(file, part, 1000 * at)) for at, part in enumerate(parts)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert (tmp_path / "file").read_bytes() == b"".join(parts)
+
+
 @pytest.mark.long
 def test_a_gallery_is_made_and_searched_without_what_windows_lacks(tmp_path: Path) -> None:
     code = """
