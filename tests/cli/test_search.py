@@ -223,14 +223,6 @@ def test_filters_without_words_list_by_date(dated: Path, tmp_path: Path) -> None
     assert [Path(hit.path).stem for hit in hits] == ["late", "may"]
 
 
-def test_a_language_the_encoder_does_not_know_is_told(sample_gallery: Path) -> None:
-    german = done("search", "ein Reiher steht im Wasser", "-g", sample_gallery)
-    english = done("search", "a heron stands in the water", "-g", sample_gallery)
-
-    assert "English" in german.stderr
-    assert "English" not in english.stderr
-
-
 @pytest.mark.long
 def test_no_good_match_is_told_and_a_good_one_is_not_doubted(sample_gallery: Path) -> None:
     bad = ["piano", "a photo of a trumpet", "tomato", "people dancing in a club"]

@@ -318,16 +318,6 @@ def test_the_heat_of_starter_is_the_derivative_of_its_score(heat_starter: Any) -
     assert float(heat_starter.heat(picture, query).values[2, 3]) == pytest.approx(slope, rel=0.02)
 
 
-def test_vectors_of_the_network_with_more_outputs_are_the_same_to_the_last_bit(heat_starter: Any) -> None:
-    pixels = {"pixels": heat_starter.read(photo("categorization__fish22"))[None]}
-
-    features, logits, cells, _ = heat_starter.located.run(None, pixels)
-    plain = heat_starter.images.run(None, pixels)
-
-    assert np.array_equal(features, plain[0]) and np.array_equal(logits, plain[1])
-    np.testing.assert_allclose(cells.mean((2, 3)), features, atol=1e-5)
-
-
 def of_hub(kind: str, folder: Path) -> Any:
     return rooms.load("encoders", f"hf:{getattr(tiny_models, kind)(folder)}", device="cpu")
 

@@ -191,19 +191,6 @@ def test_a_reliability_diagram_by_hand() -> None:
     assert table.error == pytest.approx((0.375 + 0.1) / 2)
 
 
-def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
-    rng = np.random.default_rng(1)
-    predicted, labels = [], []
-    for seed in range(15):
-        truth = (rng.random(300) < np.minimum(0.9, 15 / np.arange(1, 301))).astype(int)
-        curve = calibrated(truth, 30, seed)
-        hidden = np.setdiff1d(np.arange(300), curve.sample.ranks - 1)
-        predicted.append(curve.probability[hidden])
-        labels.append(truth[hidden])
-
-    assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.08
-
-
 @pytest.mark.parametrize(
     "attempt",
     [
