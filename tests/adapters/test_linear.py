@@ -33,6 +33,14 @@ def hits(vectors: Any, classes: Any) -> float:
     return float(np.mean(classes[near] == classes))
 
 
+def test_the_map_is_affine_and_its_images_are_of_unit_length() -> None:
+    adapter = Linear(np.array([[2, 0], [0, 0]], np.float32), np.array([0, 1], np.float32))
+
+    found = adapter.apply(np.array([[3, 0], [0, 5]], np.float32))
+
+    assert found == pytest.approx(np.array([[2 / 5**0.5, 1 / 5**0.5], [0, 1]]))
+
+
 def test_it_learns_what_tells_classes_apart() -> None:
     pytest.importorskip("torch")
     vectors, classes = world()
