@@ -214,6 +214,12 @@ def test_every_placed_photo_is_in_one_square_within_its_box(places: list[tuple[f
         assert -90 <= south <= north <= 90 and -180 <= west <= east <= 180
 
 
+def test_a_photo_on_the_edge_of_a_square_is_in_one_alone() -> None:
+    found = places_of([{"latitude": 0.0, "longitude": float(east)} for east in range(25)])
+    assert found is not None and found["step"] == 1
+    assert [cell["box"].split(",")[1::2] for cell in found["cells"][:2]] == [["0", "0.9999999"], ["1", "1.9999999"]]
+
+
 @pytest.mark.parametrize("taken", ["", "2021", "2021-13-01", None])
 def test_what_is_no_date_is_unknown(taken: str | None) -> None:
     found = timeline_of([{"taken": "2021-01-02"}, {"taken": "2021-02-02"}, {"taken": taken}])
