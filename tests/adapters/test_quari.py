@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -118,16 +117,6 @@ def test_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
     for name in ("lacking", "other", "strange", "nan", "torn", "absent"):
         with raises(UsageError):
             load(tmp_path / name)
-
-
-def test_a_pickle_with_more_than_weights_is_refused(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    save(tmp_path, SMALL, weights_of(SMALL))
-    (tmp_path / "weights.safetensors").unlink()
-    torch.save({"run": time.sleep}, tmp_path / "weights.pt")
-
-    with raises(UsageError):
-        load(tmp_path)
 
 
 # -- how deep a symmetric matrix goes below zero -----------------------------------------------------------------

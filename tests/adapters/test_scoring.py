@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from eyespot.adapters.quari import load
 from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Outside, ways
@@ -23,7 +21,6 @@ from eyespot.types import AdaptedQuery, NearestRows, UsageError
 from tests.examples import examples
 from tests.wording import check_wording, raises
 
-CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 CODED = {"small": 0, "patience": 0}
 MAPS = ["gaussian", "orthonormal", "principal", "anchored", "near the identity", "annihilating", "huge", "tiny", "none"]
 GALLERIES = ["clustered", "duplicates", "zero rows", "any length", "half precision"]
@@ -197,17 +194,6 @@ def test_ties_go_to_the_lower_row(options: dict[str, Any]) -> None:
     assert found.rows[0].tolist() == [best + 40 * copy for copy in range(30)]
 
 
-def test_what_is_mapped_to_nothing_scores_zero() -> None:
-    one = np.eye(3, dtype=np.float32)[:, :1]  # f keeps the first component and nothing else
-    adapted = view([1, 0, 0], one, one, 0.0)
-    vectors = np.array([[-2, 1, 0], [0, 3, 4], [5, 0, 1], [0, 0, 0], [1, 1, 1]], np.float32)
-
-    found = AdaptedIndex([vectors]).search([adapted], 5)
-
-    assert found.rows.tolist() == [[2, 4, 1, 3, 0]]
-    assert found.scores.tolist() == [[1, 1, 0, 0, -1]]
-
-
 @pytest.mark.parametrize("options", [CODED, {}])
 def test_numbers_that_leave_float32(options: dict[str, Any]) -> None:
     rng = np.random.default_rng(8)
@@ -215,20 +201,6 @@ def test_numbers_that_leave_float32(options: dict[str, Any]) -> None:
     adapted = bent("huge", rng, vectors, 4)
 
     assert_best(AdaptedIndex(vectors, **options).search([adapted], 9), 0, by_the_matrix(adapted, vectors), 9)
-
-
-@pytest.mark.parametrize("form", ["anchored", "nofro"])
-def test_the_authors_own_scores(form: str) -> None:
-    if not (CONFORMANCE / form).exists():
-        pytest.skip(f"needs {CONFORMANCE / form}")
-    pytest.importorskip("torch")
-    arrays = np.load(CONFORMANCE / form / "io.npz", allow_pickle=False)
-    views, vectors = load(CONFORMANCE / form).adapt(arrays["queries"]), arrays["gallery"].astype(np.float32)
-
-    found = AdaptedIndex([vectors]).search(views, len(vectors))
-
-    scores = np.take_along_axis(arrays["scores"], found.rows, axis=1)
-    assert np.abs(found.scores - scores).max() < 1e-5
 
 
 @settings(max_examples=examples(40), deadline=None)

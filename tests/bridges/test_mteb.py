@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,6 @@ import pytest
 from PIL import Image
 
 from eyespot.bridges.mteb import TaskNotes, model, task
-from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.metrics import evaluate, parse, preset
 from eyespot.runs.judged import JudgedQueries
@@ -256,26 +253,6 @@ def test_what_cannot_be_scored_is_refused_in_a_sentence(judged: JudgedQueries, n
         task(judged, TINY, name)
     with raises(UsageError):
         task(judging(FISH[0]), tmp_path / "gone", "Gone")
-
-
-def child(code: str, env: dict[str, str]) -> str:
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-
-
-def test_without_mteb_the_extra_is_named(child_env: dict[str, str]) -> None:
-    code = """
-import sys
-from eyespot import types
-from eyespot.bridges.mteb import model
-assert not {"mteb", "torch", "datasets"} & set(sys.modules)
-sys.modules["mteb"] = None
-try:
-    model("starter")
-except types.EyespotError as error:
-    print(error)
-"""
-
-    assert child(code, child_env).endswith(f"{install_line('mteb')}\n")
 
 
 @pytest.mark.long

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from eyespot import sample
 from eyespot.judges.person import VERDICTS
 from eyespot.ledger.judgements import Judgements
 from eyespot.runs import read_run
@@ -53,26 +51,6 @@ def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
     both = search(gallery, "--feedback", "person:ada", "--no", last)
     assert both["moved"] == {"yes": 0, "no": 1, "missing": 0, "by": "ada and this line"}
     assert last not in {item["id"] for item in both["items"]}
-
-
-def test_a_photo_that_is_not_meant_takes_its_copies_with_it(tmp_path: Path) -> None:
-    """As on the page; or `--copy` and `--xmp` would take the copy."""
-    photos = sorted(Path(sample.photos()).glob("*.jpg"))[:3]
-    for photo in photos:
-        shutil.copy(photo, tmp_path)
-    with Image.open(photos[0]) as image:
-        image.save(tmp_path / "saved_again.png")
-    index_gallery(tmp_path / "gallery", tmp_path)
-    copies = {photos[0].name, "saved_again.png"}
-
-    def names(*words: object) -> list[str]:
-        found = run_json("search", "stripes", "-g", tmp_path / "gallery", *words)
-        return [Path(item["path"]).name for item in found["items"]]
-
-    assert len(names()) == 3
-    for name in copies:
-        assert sorted(names("--no", name)) == sorted(photo.name for photo in photos[1:])
-        assert set(names("--no", name, "--ungrouped")) == {photo.name for photo in photos[1:]} | copies - {name}
 
 
 @pytest.mark.parametrize(
@@ -135,20 +113,6 @@ def test_two_encoders_are_compared_by_the_verdicts_in_their_gallery(made: Path, 
 
 def found_in(gallery: Path, *words: object) -> Any:
     return run_json("search", *words, "-g", gallery)
-
-
-def codes(item: dict[str, Any]) -> list[str]:
-    return [reason["code"] for reason in item["why"]]
-
-
-def test_a_title_finds_its_photos_and_each_says_why(sample_gallery: Path) -> None:
-    found = found_in(sample_gallery, "Brandenburg Gate", "-k", 6, "--ungrouped")
-
-    first, second, *_, last = found["items"]
-    assert found["by"] == "both"
-    assert all("brandenburgGate" in item["path"] for item in (first, second))
-    assert "file name" in codes(first) and "look" in codes(first)
-    assert codes(last)[0] == "look" or "Gate" in json.dumps(last)
 
 
 def test_words_alone_find_nothing_else_and_obey_filters(sample_gallery: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import shutil
@@ -24,9 +23,9 @@ from eyespot.curate.recos.drawing import draw_board, sample_board
 from eyespot.photos.found import Excluded, Skipped
 from eyespot.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
 from tests.cli.conftest import done, run_json
-from tests.command import refuses, run_eyespot, run_process
+from tests.command import refuses, run_process
 from tests.lazy_import import requires
-from tests.worlds import draw, draw_photos, index_gallery
+from tests.worlds import draw, index_gallery
 from tests.worlds.bar_texts import BarReader, draw_bars
 
 ENDINGS = {"MOV.LRV": "video", "a.insv": "video", "b.insv": "video", "raw.GPR": "RAW",
@@ -297,15 +296,3 @@ def test_failures_lists_pictures_whose_text_could_not_be_read(tmp_path: Path) ->
     assert run_json("failures", cwd=tmp_path) == [
         {"path": str(tmp_path / "signs" / "bad.png"), "reason": "its text: the bars are torn"}
     ]
-
-
-def test_what_failed_is_tried_again_when_asked(tmp_path: Path) -> None:
-    """Photos over the limit of pixels, which was too low."""
-    draw_photos(tmp_path / "photos", 2)
-
-    first = run_eyespot("index", "photos", cwd=tmp_path, EYESPOT_MAX_PIXELS="100")
-    later = run_eyespot("index", cwd=tmp_path)
-    again = run_eyespot("index", "--retry-failed", "--json", cwd=tmp_path)
-
-    assert (first.returncode, later.returncode, again.returncode) == (3, 3, 0)
-    assert json.loads(again.stdout)["embedded"] == 2

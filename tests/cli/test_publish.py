@@ -107,17 +107,6 @@ def test_an_evaluation_takes_an_address(store: str, tmp_path: Path) -> None:
     done("eval", "own", "--data", tmp_path / "own", "-g", store, "-e", OTHER)
 
 
-def test_a_server_takes_an_address(store: str, tmp_path: Path) -> None:
-    pytest.importorskip("fastapi")
-    testclient = pytest.importorskip("fastapi.testclient")
-    from eyespot.cli.settings import gallery_here
-    from eyespot.web import ServerSettings, application
-
-    settings = ServerSettings(gallery_here(Path(store)), "starter", hosts=None, cache=tmp_path / "pages")
-    with testclient.TestClient(application(settings), base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
-        assert len(client.get("/v1/search", params={"q": "stripes"}).json()["items"]) == 6
-
-
 def test_a_second_search_needs_no_more_files(store: str, tmp_path: Path) -> None:
     first = run_json("search", "stripes", "-g", store)
     for shard in (tmp_path / "store" / "shards").iterdir():

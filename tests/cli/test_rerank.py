@@ -53,14 +53,6 @@ def test_json_has_probability_and_judge_of_each_judged_hit(few_gallery: Path, le
     assert (found["judge"], found["depth"], found["verdicts"]["asked"]) == ("encoder:starter", 2, 2)
 
 
-def test_without_a_ledger_named_it_is_the_gallerys(few_gallery: Path) -> None:
-    run_eyespot("search", "a chair", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 3)
-
-    with Judgements(few_gallery / "ledger.sqlite") as judgements:
-        chair = next(digest for digest, query in judgements.queries().items() if query.terms[0].text == "a chair")
-        assert sum(row.judgement.query == chair for row in judgements.rows()) == 3
-
-
 def test_a_dry_run_asks_nothing(few_gallery: Path, ledger: Path) -> None:
     words = ("search", "a tower", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
 

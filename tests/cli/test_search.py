@@ -33,20 +33,6 @@ def photo(part: str) -> Path:
     return found
 
 
-def test_words_find_pictures_of_what_they_name(search: Search) -> None:
-    assert "windmill" in search("a windmill", "-k", 1)[0]["title"].lower()
-    assert {item["category"] for item in search("a fish", "-k", 5)} == {"categorization/fishes"}
-
-
-def test_a_picture_finds_itself_first(search: Search) -> None:
-    picture = search("a fish", "-k", 1)[0]["path"]
-
-    first, second, *_ = search("--image", picture, "-k", 3)
-
-    assert first["path"] == picture and first["score"] == pytest.approx(1, abs=1e-4)
-    assert second["score"] < 0.999
-
-
 def test_hits_whose_photos_have_moved_carry_a_note(tmp_path: Path) -> None:
     photos, line = tmp_path / "photos", ("search", "a dot", "-g", tmp_path / "gallery")
     index_gallery(tmp_path / "gallery", draw_photos(photos, 3))
@@ -224,25 +210,6 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "gallery"
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("--after 2021-05", ["late", "may"]),
-        ("--before 2022", ["may", "early"]),
-        ("--after 2021-05 --before 2022", ["may"]),
-        ("--before 2022 -k 1", ["may"]),
-        ("--near 47.4,8.5,20", ["late"]),
-    ],
-)
-def test_filters_by_date_and_place_alone_and_with_words(dated: Path, words: str, wanted: list[str]) -> None:
-    """What has no date or no position is not found by it; without words the newest come first."""
-    listed = done("search", "-g", dated, *words.split(), "--paths").stdout.splitlines()
-    items = run_json("search", "a colour", "-g", dated, *words.split(), "-k", 4)["items"]
-
-    assert [Path(line).stem for line in listed] == wanted
-    assert {Path(item["path"]).stem for item in items} >= set(wanted)
-
-
 def test_filters_without_words_list_by_date(dated: Path, tmp_path: Path) -> None:
     line = ("search", "--where", "width > 0", "-g", dated)
     items = run_json(*line)["items"]
@@ -254,14 +221,6 @@ def test_filters_without_words_list_by_date(dated: Path, tmp_path: Path) -> None
     assert table[0].startswith("   1  2022-07-01  ") and table[3].startswith("   4           –  ")
     assert "2022-07-01" in (tmp_path / "sheet.html").read_text()
     assert [Path(hit.path).stem for hit in hits] == ["late", "may"]
-
-
-def test_a_language_the_encoder_does_not_know_is_told(sample_gallery: Path) -> None:
-    german = done("search", "ein Reiher steht im Wasser", "-g", sample_gallery)
-    english = done("search", "a heron stands in the water", "-g", sample_gallery)
-
-    assert "English" in german.stderr
-    assert "English" not in english.stderr
 
 
 @pytest.mark.long

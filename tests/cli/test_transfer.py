@@ -11,17 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot import rooms, sample
+from eyespot import sample
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.worlds import index_gallery, make_gallery
-
-
-def test_every_format_has_help_with_the_filters_of_a_search() -> None:
-    filters = ("--where", "--label", "--after", "--near", "--ids", "--all-columns")
-    for name in rooms.names("formats.exports"):
-        output = done("export", name.replace("_", "-"), "--help").stdout
-        assert all(option in output for option in filters), name
 
 
 @pytest.mark.long

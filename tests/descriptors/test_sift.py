@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
 from eyespot import rooms, sample
 from eyespot.descriptors.sift import SIDE
-from eyespot.extras import install_line
 from eyespot.search.local.spatial import unit
 from tests.lazy_import import requires
-from tests.test_rooms import BLOCKED
 
 pytestmark = requires("cv2")
 
@@ -29,14 +24,6 @@ def disc(size: tuple[int, int], centre: tuple[int, int], radius: int) -> Image.I
     x, y = centre
     ImageDraw.Draw(picture).ellipse((x - radius, y - radius, x + radius, y + radius), "black")
     return picture
-
-
-def test_a_disc_is_one_place_of_its_size() -> None:
-    features = rooms.load("descriptors", "sift").describe(disc((200, 160), (120, 70), 20), 1)
-
-    ((x, y, diameter, _),) = features.keypoints
-    assert (x, y) == (pytest.approx(120, abs=1.5), pytest.approx(70, abs=1.5))
-    assert 20 < diameter < 60
 
 
 def test_places_of_a_large_picture_are_those_at_the_size_it_was_described_at() -> None:
@@ -70,11 +57,3 @@ def test_nothing_stands_out_in_a_blank_picture(size: tuple[int, int]) -> None:
     features = rooms.load("descriptors", "sift").describe(Image.new("RGB", size, "grey"), 10)
 
     assert (features.descriptors.shape, features.keypoints.shape) == ((0, 128), (0, 4))
-
-
-def test_a_missing_opencv_is_told_as_the_extra_to_install(child_env: dict[str, str]) -> None:
-    code = BLOCKED.format(missing="cv2", spec="sift").replace('"encoders"', '"descriptors"')
-
-    output = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True).stdout
-
-    assert install_line("local") in output and output.count("\n") == 1

@@ -125,20 +125,6 @@ def test_a_batch_gives_what_each_gives_alone(encoder: Any, pixels: Any) -> None:
     assert np.abs(encoder.encode_texts(TEXTS) - words_alone).max() < 1e-5
 
 
-def test_reading_leaves_the_picture_alone_and_repeats(encoder: Any) -> None:
-    """`read` runs in many threads at once and shares nothing."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    picture = tiny_models.pictures()[0]
-    before, first = picture.tobytes(), encoder.read(picture)
-
-    with ThreadPoolExecutor(4) as threads:
-        again = list(threads.map(encoder.read, [picture] * 8))
-
-    assert picture.tobytes() == before
-    assert all(np.array_equal(first, one) for one in again)
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_weakest_match_is_a_cosine_or_none(encoder: Any, text: str) -> None:
     weakest = encoder.weakest_match(text)

@@ -80,15 +80,6 @@ def test_vectors_equal_those_of_the_model_exported(clip: Path, exported: Path) -
     np.testing.assert_allclose(ours.encode_pixels(pixels(ours)), theirs.encode_pixels(pixels(theirs)), atol=2e-2)
 
 
-@pytest.mark.parametrize("lower", [False, True])
-def test_lower_case_is_a_setting(folder: Path, lower: bool) -> None:
-    rewritten(folder, "length = 32", f"length = 32\nlower_case = {str(lower).lower()}")
-
-    upper, plain = load(folder).encode_texts(["HERON", "heron"])
-
-    assert np.array_equal(upper, plain) == lower
-
-
 def test_any_change_is_another_space(folder: Path) -> None:
     """Of the towers, the tokenizer and the settings; not of how many pictures go at once."""
     spaces = [load(folder).space.digest]

@@ -23,7 +23,7 @@ from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.wording import check_wording, raises
 from tests.worlds import embedding_server as served, index_gallery, make_gallery
-from tests.worlds.servers import HANG, Act, Double, Response, Seen, error
+from tests.worlds.servers import Act, Double, Response, Seen, error
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 QUICK = {"first_rest": 0.001, "timeout": 5.0}
@@ -238,14 +238,6 @@ def test_a_busy_server_is_asked_again(server: Double) -> None:
     assert len(server.asked(served.EMBEDDINGS)) == 1 + 5
 
 
-@pytest.mark.parametrize("trouble", [error(500, "out of memory"), HANG], ids=["busy", "silent"])
-def test_a_server_that_stays_busy_or_silent_is_told(trouble: Response, server: Double) -> None:
-    encoder = load(server, attempts=2, timeout=0.5 if trouble.hang else 60.0)
-    server.script = [trouble] * 2
-    with raises(EyespotError):
-        encoder.encode_texts(["a heron"])
-
-
 BAD = {
     "two": served.answer([1.0] * 8, [1.0] * 8),
     "none": served.answer(),
@@ -273,16 +265,6 @@ def test_an_answer_that_is_none_is_told_in_one_sentence(name: str, server: Doubl
         with pytest.raises(EyespotError) as first:
             load(server)
         check_wording(str(first.value))
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9), min_size=1).filter(any))
-def test_the_vector_has_the_direction_of_the_numbers_and_unit_length(numbers: list[float]) -> None:
-    from eyespot.encoders._served_inputs import vector_of
-
-    vector = vector_of({"data": [{"embedding": numbers}]}).astype(float)
-
-    scaled = np.array(numbers) / np.abs(np.array(numbers)).max()
-    np.testing.assert_allclose(vector * np.linalg.norm(scaled), scaled, atol=1e-5)
 
 
 LEAVES = st.floats() | st.integers() | st.booleans() | st.none() | st.text(max_size=3)

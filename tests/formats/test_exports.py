@@ -23,7 +23,6 @@ from eyespot.formats.exporting import ExportOptions, ExportReport, export
 from eyespot.formats.folders import FileNames, safe_name
 from eyespot.formats.pictures import bare_gif, bare_jpeg, picture_of
 from eyespot.gallery.view import Gallery, View
-from eyespot.photos.sources import roots_of
 from eyespot.runs import beir
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import NothingFound, Qrels, UsageError
@@ -161,18 +160,6 @@ def test_nothing_is_left_where_no_picture_can_be_read(view: View, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-def test_pictures_of_a_tar_and_of_one_name_get_names_of_their_own(photos: Path, tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
-        for at, path in enumerate(sorted(photos.rglob("*.jpg"))):
-            tar.add(path, f"{at}/../../same.jpg" if at else "0/SAME.jpg")
-    assert [root.kind for root in roots_of(str(tmp_path / "00000.tar"))] == ["tar"]
-    index_gallery(tmp_path / "gallery", tmp_path / "00000.tar")
-    report = written("coco", opened(tmp_path / "gallery"), tmp_path / "out")
-
-    names = [path.name.casefold() for path in (tmp_path / "out" / "images").iterdir()]
-    assert len(set(names)) == report.rows + len(report.failed) == 9
-
-
 @settings(max_examples=examples(200))
 @given(st.lists(st.tuples(st.text(), st.sampled_from([".jpg", ""])), max_size=30))
 def test_names_stay_in_their_folder_and_are_distinct(tmp_path_factory: pytest.TempPathFactory, wanted: Any) -> None:
@@ -245,12 +232,6 @@ def test_a_bare_png_or_webp_loses_only_its_metadata(tmp_path: Path, format: str)
     with Image.open(BytesIO(got.data)) as now:
         np.testing.assert_array_equal(np.asarray(now.convert("RGB")), pixels)
         assert now.getexif().get(ORIENTATION) == 6
-
-
-def test_all_columns_tell_places_and_owners(view: View, tmp_path: Path) -> None:
-    report = written("parquet", view, tmp_path / "out", all_columns=True)
-    table = pq.read_table(next((tmp_path / "out" / "data").iterdir()))
-    assert report.left_out == [] and "latitude" in table.column_names and None not in table["author"].to_pylist()
 
 
 def animated() -> bytes:

@@ -370,14 +370,6 @@ def test_columns_keep_one_kind_over_all_parts_and_odd_ones_are_named(gallery: Pa
     assert done.notes[0].endswith(": live, boxes")
 
 
-def test_paths_with_signs_of_every_plane_survive_the_toml(tmp_path: Path) -> None:
-    folder = tmp_path / "fotos 🦆 \x7f \\ \" '"
-    add_part(folder, "0", unit(2), keys(2))
-    take(tmp_path / "g", folder)
-    assert opened(tmp_path / "g").facts([1])[0]["path"] == str(folder / "pictures" / "1.jpg")
-    assert len(opened(tmp_path / "g").blocks[0]) == 2
-
-
 @settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.integers(0, 9_999), min_size=1, max_size=30))
 def test_rows_read_from_parts_of_a_table_are_those_asked_for(rows: list[int]) -> None:

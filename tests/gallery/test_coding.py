@@ -70,25 +70,6 @@ def test_codes_come_with_every_shard_and_alike_where_they_were_lost_or_vectors_a
     assert not has_codes(view.shards[0] / view.stem)
 
 
-@pytest.mark.parametrize("lost", [".codes.npy", ".match.npy", ".bounds.npy", "another form"])
-def test_a_shard_without_codes_is_scanned_alone(tmp_path: Path, photos: Path, lost: str) -> None:
-    index_gallery(tmp_path / "g", photos, codes=True, shard_rows=4)
-    view = opened(tmp_path / "g")
-    queries = (view.vectors(range(9)) + 0.01).astype(np.float32)
-    true = Exact(view.blocks, patience=math.inf).search(queries, 9)
-    prefix = view.shards[1] / view.stem
-    if lost == "another form":
-        np.save(f"{prefix}.codes.npy", np.zeros((4, 32), np.uint8))
-    else:
-        Path(f"{prefix}{lost}").unlink()
-
-    view = opened(tmp_path / "g")
-    found = Exact(view.blocks, view.codes, small=0, patience=math.inf).search(queries, 9)
-
-    assert [codes is not None for codes in view.codes or ()] == [True, False, True]
-    assert np.array_equal(found.rows, true.rows) and np.array_equal(found.scores, true.scores)
-
-
 def test_a_coded_import_whose_vectors_are_away_stops_nothing(tmp_path: Path, photos: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(4, dtype=np.float32))
     take_in(tmp_path / "g", npy.source([tmp_path / "vectors.npy"]), "open_clip:a/b")
@@ -96,15 +77,6 @@ def test_a_coded_import_whose_vectors_are_away_stops_nothing(tmp_path: Path, pho
     (tmp_path / "vectors.npy").unlink()
     done = index_gallery(tmp_path / "g", photos)
     assert done.pictures >= 9 and "no codes" in done.notes[-1]
-
-
-def test_answers_with_codes_are_those_of_the_stored_half_vectors(tmp_path: Path, photos: Path) -> None:
-    index_gallery(tmp_path / "g", photos, half=True, codes=True)
-    view = opened(tmp_path / "g")
-    queries = np.random.default_rng(0).standard_normal((3, view.space.dim))
-    found = Exact(view.blocks, view.codes, small=0).search(queries.astype(np.float32), 5)
-    true = queries.astype(np.float32).astype(np.float64) @ np.array(view.blocks[0], np.float64).T
-    assert found.rows.tolist() == np.argsort(-true, axis=1, kind="stable")[:, :5].tolist()
 
 
 ROWS, WIDTH = 1 << 18, 512  # 256 MiB in float16
@@ -323,13 +295,6 @@ def test_files_that_are_more_than_the_usual_limit_are_opened(many_shards_gallery
     (advice,) = re.findall(r"ulimit -n (\d+)", few)
     assert output(many_shards_gallery, 100, int(advice)) == "60 True\n"
     assert re.search("ulimit|raise the limit", output(many_shards_gallery, 70, 70))
-
-
-def test_a_search_reads_notes_without_their_fingerprints(many_shards_gallery: Path) -> None:
-    shard = disk.shard_path(many_shards_gallery, 0)
-    note, seen = disk.read_note(shard, STEM), disk.glance(shard, STEM)
-    assert note is not None and note.fingerprints == [[1.0] * 8] * 3
-    assert seen is not None and (seen.space, seen.missing, seen.fingerprints) == (SPACE, [], [])
 
 
 def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_path: Path) -> None:

@@ -128,18 +128,6 @@ def test_pages_and_screens_have_strokes_and_photos_seldom() -> None:
     assert np.mean([kind & STROKES > 0 for kind in kinds]) < 0.1
 
 
-def test_documents_are_copies_of_themselves_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    for at in range(4):
-        page(at).save(folder / f"page{at}.jpg")
-        form(1000 + 111 * at).save(folder / f"form{at}.png")
-    form(1000).save(folder / "form0 again.jpg", quality=60)
-    page(3).transpose(Image.Transpose.ROTATE_180).save(folder / "page3 turned.png")
-    index_gallery(tmp_path / "gallery", folder, shard_rows=4)
-    assert grouped(tmp_path / "gallery") == [["form0 again.jpg", "form0.png"], ["page3 turned.png", "page3.jpg"]]
-
-
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (3000, 1), (8, 8)])
 @pytest.mark.parametrize("strict", [True, False])
 def test_tiny_and_thin_pictures_are_compared(size: tuple[int, int], strict: bool) -> None:

@@ -229,20 +229,6 @@ def test_an_unknown_label_names_the_columns_that_are_not_hidden(shards: list[Pat
         mask(shards, label(column, "heron"))
 
 
-def test_a_place_against_the_formula_of_vectors(tmp_path: Path) -> None:
-    """The angle between unit vectors is another way to the same distance."""
-    rng = np.random.default_rng(1)
-    latitude, longitude = rng.uniform(-90, 90, 500), rng.uniform(-180, 180, 500)
-    file = written(tmp_path / "items.parquet", pa.table({"latitude": latitude, "longitude": longitude}))
-    angle = np.arccos(np.clip(unit(latitude, longitude) @ unit(np.array([47.0]), np.array([8.0])).T, -1, 1))[:, 0]
-    assert np.array_equal(mask([file], near(47, 8, 5000)), angle * 6371.0088 <= 5000)
-
-
-def unit(latitude: np.ndarray[Any, Any], longitude: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    a, b = np.radians(latitude), np.radians(longitude)
-    return np.stack([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), np.sin(a)], axis=1)
-
-
 def test_infinite_and_missing_places_are_nowhere_and_the_antipode_is(tmp_path: Path) -> None:
     wrong = [math.inf, -math.inf, math.nan, 1000.0, None]
     columns = {"latitude": wrong + [0.0] * 5, "longitude": [0.0] * 5 + wrong}

@@ -22,10 +22,8 @@ from eyespot.gallery.groups.listing import file_groups, lost_with
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.integrity import faults
 from eyespot.gallery.segments import LINKS
 from eyespot.photos.videos.addresses import reads_video
-from eyespot.types import no_progress
 from tests.examples import examples
 from tests.worlds import index_gallery
 from tests.worlds.clips import clip
@@ -101,20 +99,6 @@ def test_a_gallery_that_grew_has_the_groups_of_one_made_at_once(photos: Path, tm
 
     assert grouped(gallery) == GROUPED
     assert len(before) == 2 and {place: place.read_bytes() for place in before} == before
-
-
-def test_links_and_hashes_that_are_lost_or_changed_are_noticed_and_made_again(made: Path, tmp_path: Path) -> None:
-    gallery = Path(shutil.copytree(made, tmp_path / "gallery"))
-    files = sorted(gallery.glob("shards/*/*.?64"))
-    before = [place.read_bytes() for place in files]
-    os.truncate(files[0], 8)
-    files[1].unlink()
-
-    assert {fault.file for fault in faults(gallery, no_progress)} == {place.name for place in files}
-    index_gallery(gallery)
-
-    assert [place.read_bytes() for place in files] == before
-    assert faults(gallery, no_progress) == []
 
 
 def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, tmp_path: Path) -> None:

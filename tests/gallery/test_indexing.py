@@ -44,20 +44,6 @@ def gallery(tmp_path: Path) -> Path:
     return tmp_path / "gallery"
 
 
-def test_every_picture_gets_a_vector_and_facts_and_later_only_new_ones(gallery: Path, photos: Path) -> None:
-    summary = index_gallery(gallery, photos)
-
-    assert (summary.pictures, summary.embedded, summary.failures) == (9, 9, [])
-    np.testing.assert_allclose([np.linalg.norm(v) for v in vectors(gallery).values()], [1] * 9, atol=1e-5)
-    fact = facts_by_name(gallery)["photo4.jpg"]
-    assert (fact["width"], fact["height"], fact["size"]) == (120, 90, (photos / "photo4.jpg").stat().st_size)
-    again = index_gallery(gallery, photos)
-    draw(photos / "new.jpg", 50)
-    draw(photos / "photo1.jpg", 51)
-    third = index_gallery(gallery, photos)
-    assert (again.embedded, third.embedded, third.pictures) == (0, 2, 10)
-
-
 def test_the_same_picture_twice_is_stored_once_with_both_paths(gallery: Path, photos: Path) -> None:
     shutil.copy(photos / "photo1.jpg", photos / "photo2-copy-of-1.jpg")
     summary = index_gallery(gallery, photos)
@@ -316,21 +302,6 @@ def test_photos_that_moved_to_another_root_are_shown_where_they_are(gallery: Pat
     summary = index_gallery(gallery, photos.with_name("a new disk"))
     assert summary.embedded == 0 and all(Path(fact["path"]).is_file() for fact in facts_of(gallery))
     assert "9 files" in summary.notes[0] and f"--remove {photos}" in summary.notes[0]
-
-
-def test_a_lost_index_is_made_again_from_the_shards(gallery: Path, photos: Path) -> None:
-    (photos / "metadata.csv").write_text("file_name,species\nphoto1.jpg,heron\n")
-    index_gallery(gallery, photos, shard_rows=4)
-    before, labels = vectors(gallery), [fact["species"] for fact in facts_of(gallery)]
-    for leftover in gallery.glob("index.sqlite*"):
-        leftover.unlink()
-    summary = index_gallery(gallery)
-
-    assert (summary.embedded, summary.pictures) == (0, 9)
-    assert summary.notes
-    after = vectors(gallery)
-    assert before.keys() == after.keys() and all(np.array_equal(before[id], after[id]) for id in before)
-    assert [fact["species"] for fact in facts_of(gallery)] == labels
 
 
 def test_a_new_label_column_reaches_earlier_shards(gallery: Path, photos: Path, tmp_path: Path) -> None:

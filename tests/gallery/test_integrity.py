@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from eyespot.formats.imports import npy
 from eyespot.formats.imports.registered import take_in
-from eyespot.gallery import disk, items_table
+from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.integrity import faults
@@ -100,14 +100,6 @@ def test_what_shows_at_a_glance_is_mended_by_index_alone(sound: Path, gallery: P
     shutil.rmtree(disk.shard_path(gallery, 1))
     assert {fault.shard for fault in faults(gallery, no_progress)} == {"00001", place.parent.name}
     mended(gallery, repair=False)
-    assert shards_of(gallery) == shards_of(sound / "sound")
-
-
-def test_a_flipped_page_of_facts_is_noticed_and_written_again(sound: Path, gallery: Path) -> None:
-    place = disk.shard_path(gallery, 1) / "items.parquet"
-    flip(place, place.read_bytes().index(str(items_table.read_items(place.parent)["id"][2]).encode()))
-    assert [(fault.shard, fault.stem) for fault in faults(gallery, no_progress)] == [("00001", "")]
-    assert mended(gallery).embedded == 0
     assert shards_of(gallery) == shards_of(sound / "sound")
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 import sqlite3
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery.taxonomy import name_index
-from eyespot.gallery.taxonomy.borne_names import BorneNames
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names, remove_names
 from eyespot.gallery.taxonomy.name_tables import NameFailure, NameRow, TaxonRow, folded, read_names, single_names
 from eyespot.gallery.word_index import WordIndex
@@ -198,25 +195,6 @@ def test_the_table_of_words_follows_the_names(tmp_path: Path) -> None:
     names = folder_of(tmp_path / "inat", INAT)
 
     assert borne(tmp_path, names, "Ardea cocoi 1.png", "cañón.png", "herons.png") == ["ardea cocoi", "herons"]
-
-
-def test_words_that_name_nothing_cost_no_question_and_are_not_remembered(tmp_path: Path) -> None:
-    (tmp_path / "own.csv").write_text("great egret,garza\n")
-    add_names(tmp_path, tmp_path / "own.csv")
-    questions: list[str] = []
-    with closing(sqlite3.connect(tmp_path / name_index.NAME)) as table:
-        borne = BorneNames(table)
-        before = {name: value for name, value in vars(borne).items() if name != "table"}
-        size = len(pickle.dumps(before))
-        table.set_trace_callback(questions.append)
-        for number in range(1000):
-            borne.read(f"IMG_{number:05d} on a fine day at place{number}")
-        assert not questions and len(pickle.dumps(before)) == size
-        for text in ("Two Garzas", "garza and a great egret", "a great egrets", "great day"):
-            borne.read(text)
-        found = {phrase for _, phrase in borne.rows()}
-
-    assert found == {"garzas", "garza", "great egret", "great egrets"}
 
 
 def test_rows_of_a_table() -> None:

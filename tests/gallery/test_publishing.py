@@ -228,29 +228,6 @@ def test_a_state_that_names_other_files_removes_none_of_them(url: str, tmp_path:
     assert (tmp_path / "mine.npy").exists() and (copy / "ledger.sqlite").exists()
 
 
-def test_a_fetch_that_was_cut_is_not_taken_for_what_was_there_before(url: str, tmp_path: Path) -> None:
-    """Files of a new state are in place and not in the log yet; then the state before is published again."""
-    gallery = make(tmp_path)
-    publish(gallery, url)
-    copy = fetch(url, tmp_path / "copy")
-    shutil.copytree(gallery, tmp_path / "before")
-    (tmp_path / "photos" / "0.png").unlink()
-    update(tmp_path)
-    publish(gallery, url)
-    after, items = contents(gallery), "shards/00000/items.parquet"
-
-    def cut(*_: object) -> None:
-        while contents(copy)[items] != after[items]:  # the threads put it in place meanwhile
-            threading.Event().wait(0.01)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fetch(url, copy, cut)
-    publish(tmp_path / "before", url)
-
-    assert contents(fetch(url, copy)) == contents(tmp_path / "before")
-
-
 def with_large_file(gallery: Path) -> Path:
     (gallery / "shards" / "00000" / "large.bin").write_bytes(os.urandom(5 * PIECE + 7))
     return gallery

@@ -62,24 +62,6 @@ def names(query: str, gallery: Path | str) -> list[str]:
     return [hit.image for hit in run["q"]]
 
 
-def test_a_copy_finds_what_the_gallery_finds_and_only_what_is_new_is_sent_and_fetched(tmp_path: Path) -> None:
-    gallery = make(tmp_path)
-    done = publish(gallery, at(tmp_path))
-    assert (done.sent, done.known) == (len(contents(gallery)), 0)
-    copy = fetch(at(tmp_path))
-    before = {path: path.stat().st_ino for path in copy.glob("shards/*/*")}
-    draw(tmp_path / "photos" / "new.png", 99)
-    update(tmp_path)
-
-    again = publish(gallery, at(tmp_path))
-
-    assert names("green stripes", at(tmp_path)) == names("green stripes", gallery)
-    fresh = [name for name in contents(gallery) if (copy / name) not in before]
-    assert again.sent == len(fresh) and again.known == len(before)
-    assert {path: path.stat().st_ino for path in before} == before
-    assert contents(fetch(at(tmp_path))) == contents(copy) == contents(gallery)
-
-
 def test_several_read_a_copy_that_is_current_and_one_brings_it_up_to_date(tmp_path: Path) -> None:
     gallery = copied(tmp_path, 3)
     publish(gallery, at(tmp_path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -96,13 +95,6 @@ def test_words_find_rows_and_say_where_they_stand(words: WordIndex, text: str, r
 
     assert len(found.keys) == rows
     assert {name for its in words.sources(words_of(text), found.keys.tolist()).values() for name in its} == sources
-
-
-def test_a_row_says_which_words_it_holds(words: WordIndex) -> None:
-    found = words.matching(["ardea", "cocoi", "alba"])
-
-    assert sorted(map(tuple, found.holds.tolist())) == [(True, False, True), (True, True, False)]
-    assert (found.bm25 > 0).all()
 
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -225,18 +217,6 @@ def test_a_table_that_is_damaged_behind_its_stamp_or_taken_away_is_made_again(co
     assert place.exists() is False and words.made == 1
     complete(copied)
     assert count(copied, "ardea") == 2
-
-
-def test_what_was_asked_is_at_hand_for_the_next_query(copied: Path) -> None:
-    words, place = WordIndex(copied), table_at(copied)
-    before = words.matching(["ardea", "trip"])
-    stamp = place.stat()
-    with place.open("r+b") as file:  # the same file
-        file.write(bytes(stamp.st_size))
-    os.utime(place, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-
-    assert all(map(np.array_equal, before, words.matching(["ardea", "trip"])))
-    assert not any(place.read_bytes())
 
 
 def test_many_rows_are_asked_for_at_once(words: WordIndex) -> None:

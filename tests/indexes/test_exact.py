@@ -249,13 +249,6 @@ def test_many_callers_at_once() -> None:
     assert together == index.search(queries, 20).rows.tolist()
 
 
-def test_no_rows_no_answers() -> None:
-    queries = np.ones((2, 4), np.float32)
-    for index in (Exact([]), Exact(np.empty((0, 4), np.float32)), Exact([np.empty((0, 4), np.float16)], small=0)):
-        assert index.search(queries, 5).rows.shape == (2, 0)
-    assert Exact(np.ones((3, 4), np.float32)).search(np.empty((0, 4), np.float32), 5).rows.shape == (0, 3)
-
-
 FIVE = np.ones((5, 4), np.float32)
 
 
@@ -303,15 +296,6 @@ def test_rows_that_are_not_finite_spoil_no_search_that_leaves_them_out(how: str,
     scores, queries = every_score([vectors], vectors[:count]), vectors[:count].copy()
     vectors[[0, 7, 321], 5] = [np.nan, np.inf, -np.inf]
     assert_best(opened(vectors, how, threads=2).search(queries, 20, mask), scores, 20, mask)
-
-
-def test_codes_are_made_when_searching_has_cost_as_much() -> None:
-    index = Exact(unit(np.random.default_rng(4), 100, 8), patience=2.5, small=0)
-    made = []
-    for _ in range(3):
-        index.search(np.ones((1, 8), np.float32), 1)
-        made.append(len(index.codes))
-    assert made == [0, 0, 1]
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import string
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +21,6 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.encoders import _installing
 from eyespot.models import installed, table, web
-from eyespot.models.repository import listed
 from eyespot.models.table import Entry
 from eyespot.storage.text_files import toml_of, toml_text
 from eyespot.types import EyespotError, Space, UsageError
@@ -320,17 +318,6 @@ def test_what_a_repository_lacks_is_said_with_what_it_has(models: Mapping[str, P
     mirror.repos = {**mirror.repos, "org/clip": {"model.onnx": b"one", "README.md": b"about"}}
     with raises(UsageError):
         _installing.offer(entry("clip", models), "fp32")
-
-
-def test_the_hubs_own_client_takes_the_mirror(models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path) -> None:
-    line = (
-        "import sys; from huggingface_hub import snapshot_download; snapshot_download(sys.argv[1], local_dir='theirs')"
-    )
-    env = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"} | {"HF_HUB_DISABLE_XET": "1"}
-    subprocess.run([sys.executable, "-c", line, "org/clip"], cwd=tmp_path, env=env, check=True, timeout=120)
-    for file in listed("org/clip").files:
-        assert file.is_whole(tmp_path / "theirs" / file.path)
-        assert not replace(file, digest="0" * 40).is_whole(tmp_path / "theirs" / file.path)
 
 
 def test_the_verb_gets_lists_checks_and_removes(models: Mapping[str, Path], mirror: HubMirror, tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from eyespot.search.linear_adapted import LinearIndex, index_of
 from eyespot.search.nearest import Nearest
 from eyespot.types import Adapter, Query, UsageError
 from tests.command import run_eyespot
-from tests.wording import raises
 from tests.worlds import make_gallery
 from tests.worlds.adapters import checkpoint
 
@@ -86,15 +85,6 @@ def test_images_are_seen_where_their_cosine_is_their_score(collection: Collectio
     assert np.abs(seen @ view.query - dense(collection, adapter, QUERIES[0])).max() < 1e-5
 
 
-def test_the_library_s_own_call_takes_a_checkpoint(collection: Collection, tmp_path: Path) -> None:
-    place = checkpoint(tmp_path, collection.view.space.dim, "starter")
-
-    run = collection.search("a windmill", k=3, adapt=place).run
-
-    wanted = np.argsort(-dense(collection, rooms.load("adapters", f"quari:{place}"), QUERIES[0]), kind="stable")[:3]
-    assert [hit.image for hit in run["q"]] == ids(collection, wanted)
-
-
 @pytest.mark.parametrize(("dim", "encoder", "text"), [(512, "clip-of-others", "eyespot train quari"), (12, None, "12")])
 def test_an_adapter_of_another_space_is_refused(
     collection: Collection, tmp_path: Path, dim: int, encoder: str | None, text: str
@@ -150,17 +140,6 @@ def test_a_search_finds_the_same_by_folder_and_by_file(tmp_path: Path) -> None:
     assert ids == found(tmp_path / "ta" / FILE)
     assert ids == list(eyespot.open(gallery).search("a ball", adapt=f"linear:{tmp_path / 'ta'}").run.image)
     assert sorted(later) == sorted(ids) and later != ids
-
-
-def test_one_of_another_encoder_is_refused(collection: Collection, tmp_path: Path) -> None:
-    dim = collection.view.space.dim
-    for name, one in (
-        ("space", linear_adapted_adapter(dim, space="hf:other")),
-        ("dim", linear_adapted_adapter(dim + 1, space="starter")),
-    ):
-        save(tmp_path / name, one)
-        with raises(UsageError):
-            collection.search("a castle", adapt=f"linear:{tmp_path / name}")
 
 
 def test_arrays_are_searched_with_it(tmp_path: Path) -> None:

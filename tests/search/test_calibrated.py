@@ -11,7 +11,7 @@ from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.search.calibrated import Calibrated, Calibration, made_ranking, with_covariate
 from eyespot.search.calibration import Accuracy, Curve, assisted, fit, plan
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import EyespotError, Judgement, NothingFound, Query, Run, UsageError, Verdict
+from eyespot.types import EyespotError, Judgement, NothingFound, Run, UsageError, Verdict
 from tests.wording import raises
 from tests.worlds.judging import HERON, Labels
 
@@ -119,31 +119,6 @@ def test_what_a_plan_counts_is_never_less_than_what_is_asked(ledger: Judgements)
 
     assert before == (40, 40, 0) and after == (40, 0, 0)
     assert Calibrated(stage.stage, verdicts=60).plan(HERON, ranking()).to_ask in range(20, 45)
-
-
-def test_intervals_hold_the_truth(ledger: Judgements) -> None:
-    """Twelve rankings whose relevance falls."""
-    missed = 0
-    for seed in range(12):
-        labels = np.random.default_rng(seed).random(100) < np.minimum(0.9, 8 / np.arange(1, 101))
-        query = Query.words(f"thing {seed}", "q")
-        grades = {f"i{rank}": float(relevant) for rank, relevant in enumerate(labels, 1)}
-        judge = Labels({f"thing {seed}": grades}, name="person:ada")
-        count = Calibrated(JudgeRerank(judge, ledger, depth=100), verdicts=24)(query, ranking(100)).count
-        missed += not count.low <= labels.sum() <= count.high
-
-    assert missed <= 2
-
-
-def test_a_judge_that_errs_is_believed_as_far_as_it_is_right(ledger: Judgements) -> None:
-    """It says yes to one in seven of the irrelevant; there is nothing relevant."""
-    grades = {f"i{rank}": float(rank % 7 == 0) for rank in range(1, HITS + 1)}
-    judged = JudgeRerank(Labels({"a heron": grades}, name="person:ada"), ledger, depth=HITS)
-
-    believed = Calibrated(judged, 60)(HERON, ranking()).count
-    corrected = Calibrated(judged, 60, Accuracy(0.9, 0.85))(HERON, ranking()).count
-
-    assert believed.low > 0 == corrected.low
 
 
 def test_a_model_that_nobody_verified_has_an_opinion_and_counts_nothing(ledger: Judgements) -> None:

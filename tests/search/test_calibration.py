@@ -86,19 +86,6 @@ def test_the_posterior_is_that_of_all_paths_summed_up() -> None:
     assert curve.probability[0] == 1
 
 
-@pytest.mark.parametrize("hits", [1, 2, 500, 10**6])
-def test_steps_from_every_state_add_up_to_one(hits: int) -> None:
-    assert all(steps.sum(axis=1) == pytest.approx(1) and steps.min() >= 0 for steps in _chain.grid(hits).steps)
-
-
-def test_where_every_hit_is_judged_nothing_is_left_to_guess() -> None:
-    labels = np.array([1, 0, 1, 1, 0, 0, 0])
-    curve = calibrated(labels, 7)
-
-    assert curve.probability.tolist() == labels.tolist()
-    assert curve.count(3) == (2, 2, 2, 2)
-
-
 @settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_counts_lie_in_their_intervals_and_grow_with_the_ranking(data: st.DataObject) -> None:
@@ -202,19 +189,6 @@ def test_a_reliability_diagram_by_hand() -> None:
     assert (table.low.tolist(), table.hits.tolist()) == ([0, 0.5], [2, 2])
     assert (table.predicted.tolist(), table.observed.tolist()) == ([0.125, 0.9], [0.5, 1])
     assert table.error == pytest.approx((0.375 + 0.1) / 2)
-
-
-def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
-    rng = np.random.default_rng(1)
-    predicted, labels = [], []
-    for seed in range(15):
-        truth = (rng.random(300) < np.minimum(0.9, 15 / np.arange(1, 301))).astype(int)
-        curve = calibrated(truth, 30, seed)
-        hidden = np.setdiff1d(np.arange(300), curve.sample.ranks - 1)
-        predicted.append(curve.probability[hidden])
-        labels.append(truth[hidden])
-
-    assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.08
 
 
 @pytest.mark.parametrize(

@@ -200,11 +200,6 @@ def test_a_search_has_an_end_where_the_encoder_knows_the_words(collection: Colle
     assert end == (collection.encoder.weakest_match(query) if known else None)
 
 
-def test_terms_that_cancel_out_are_refused(collection: Collection) -> None:
-    with pytest.raises(UsageError, match="cancel out"):
-        collection.search("stripes - stripes")
-
-
 def test_a_space_of_another_revision_is_refused_with_the_way_out(collection: Collection, tmp_path: Path) -> None:
     header = disk.read_header(collection.gallery.path)
     ((stem, space),) = header.spaces.items()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from io import BytesIO
 from math import inf, isnan
 
@@ -17,7 +14,7 @@ from PIL import Image
 from bench.estimate import milkweed, season_rows
 from bench.harness import ROOT
 from eyespot.search.calibration import Accuracy
-from eyespot.search.estimates import UNKNOWN, GroupedEstimate, GroupPlan, estimate, looks_needed, plan_groups
+from eyespot.search.estimates import UNKNOWN, GroupedEstimate, estimate, looks_needed, plan_groups
 from eyespot.search.estimates.charts import font, png, svg
 from eyespot.search.estimates.pairs import surest
 from eyespot.types import UsageError
@@ -104,21 +101,6 @@ def test_labels_stay_in_their_order_and_what_has_none_is_last() -> None:
     for other in (3, 5, UNKNOWN):  # not there, without photos, in no comparison
         with pytest.raises(UsageError, match=f"no group {other!r} to compare; with photos are: 2, 7"):
             plan_groups([7, 2, 7, None], 2, order=(5,), compare=(2, other))
-
-
-def test_a_design_that_was_written_gives_the_same_answer_again() -> None:
-    group, yes = world("two groups", 1)
-    plan = plan_groups(group, 60, 1, depth=400)
-    again = GroupPlan.of_json(json.loads(json.dumps(plan.as_json())))
-
-    assert estimate(again, yes[again.units]).groups == estimate(plan, yes[plan.units]).groups
-
-
-def test_another_process_finds_the_same_to_the_digit() -> None:
-    line = "from tests.search.test_estimates import borrowed; print(borrowed())"
-    other = subprocess.run([sys.executable, "-c", line], cwd=ROOT, capture_output=True, text=True, check=True)
-
-    assert other.stdout.strip() == borrowed()
 
 
 def borrowed() -> str:

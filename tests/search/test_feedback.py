@@ -15,7 +15,7 @@ from eyespot.ledger.judgements import WITHDRAWN, Judgements
 from eyespot.search.collection import Collection
 from eyespot.search.feedback import Feedback, moved, recorded, rows_of
 from eyespot.settings.search import RankingSettings
-from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
+from eyespot.types import Judgement, NothingFound, Query, Run, Verdict
 from tests.wording import raises
 from tests.worlds import make_gallery
 
@@ -62,16 +62,6 @@ def test_a_moved_search_is_the_exact_ranking_by_the_moved_vector(collection: Col
     assert [hit.score for hit in run["q"]] == pytest.approx(sorted(scores.tolist(), reverse=True), abs=1e-5)
 
 
-def test_a_query_with_only_no_goes_away_from_it(collection: Collection) -> None:
-    plain = collection.search("stripes", k=24, by="look").run
-    first = images(plain)[0]
-
-    run = collection.search("stripes", k=24, by="look", feedback=Feedback(no=(first,))).run
-
-    assert images(run) != images(plain)
-    assert images(run).index(first) > 0
-
-
 def test_photos_that_are_gone_are_counted_and_move_nothing(collection: Collection) -> None:
     """And neither does a ledger that is not there."""
     plain = collection.search("stripes", k=24).run
@@ -87,11 +77,6 @@ def test_a_photo_that_is_a_yes_and_a_no_counts_as_neither() -> None:
     moves = rows_of(Feedback(("a", "b"), ("b", "c")), np.array([3, 5, 5, 7]))
 
     assert (moves.yes, moves.no, moves.missing) == ([3], [7], 0)
-
-
-def test_words_alone_are_refused(collection: Collection) -> None:
-    with raises(UsageError):
-        collection.search("stripes", by="words", feedback=Feedback(("a",)))
 
 
 def test_other_wordings_of_a_query_are_moved_too(collection: Collection) -> None:

@@ -190,18 +190,6 @@ def test_neighbours_weigh_by_their_similarity(tmp_path: Path, alpha: float, x: f
     assert hit.score == pytest.approx(x / np.hypot(x, y), abs=1e-6)
 
 
-def test_expansion_finds_what_lies_behind_the_neighbours(tmp_path: Path) -> None:
-    """From 0 the nearest is 10, and 18 is farther than -16; halfway to 10, at 5, it is the other way round."""
-    view = plane(tmp_path, [-16, 18, 10])
-
-    plain = Nearest(view, Compass(), Exact(view.blocks), 10, view.live)([Query.words("0")])
-    run = expanded(view, 1, 0)([Query.words("0")])
-
-    assert [hit.image for hit in plain["q"]] == ["10", "-16", "18"]
-    assert [hit.image for hit in run["q"]] == ["10", "18", "-16"]
-    assert run["q"][0].score == pytest.approx(np.cos(np.radians(5)), abs=1e-6)
-
-
 def test_a_picture_on_the_far_side_does_not_push(tmp_path: Path) -> None:
     run = expanded(plane(tmp_path, [0, 120]), 2)([Query.words("0")])
 

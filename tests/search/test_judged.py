@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from eyespot.benchmarks import Task
-from eyespot.benchmarks._evaluating import two_stages
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import Budget
-from eyespot.metrics import preset
-from eyespot.runs import inquire, read_qrels, read_run
-from eyespot.runs.judged import JudgedQueries as Collection
 from eyespot.search.judge_rerank import JudgeRerank, learned_blend
-from eyespot.search.rescored import Rescored
-from eyespot.types import Judgement, Qrels, Query, Run, UsageError, Verdict
+from eyespot.types import Qrels, Run, UsageError
 from tests.wording import raises
 from tests.worlds.judging import HERON, Labels
 
@@ -32,12 +23,6 @@ def ranked(**rankings: str) -> Run:
 
 def order(run: Run, query: str = "q") -> str:
     return "".join(hit.image for hit in run[query])
-
-
-def test_the_first_hits_stand_by_probability_and_the_rest_behind(ledger: Judgements) -> None:
-    judge = Labels({"a heron": {"a": 0.1, "b": 0.2, "c": 0.9, "d": 1.0}})
-
-    assert order(JudgeRerank(judge, ledger, 3)([HERON], ranked(q="abcd"))) == "cbad"
 
 
 def test_equals_stand_as_the_first_stage_had_them_and_no_two_scores_are_equal(ledger: Judgements) -> None:
@@ -120,51 +105,3 @@ def test_the_learned_blend_follows_who_is_right(ledger: Judgements, relevant: st
     stage, run = JudgeRerank(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
 
     assert least <= learned_blend(stage, run, stage.ask([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
-
-
-class Hard(NamedTuple):
-    """59 queries of INQUIRE with 100 labelled candidates each, and a judge that knows the labels."""
-
-    task: Task
-    queries: list[Query]
-    run: Run
-    judge: Labels
-
-
-@pytest.fixture(scope="module")
-def hard() -> Hard:
-    folder = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "inquire_rerank_hard"
-    if not folder.exists():
-        pytest.skip(f"needs {folder}")
-    facts, qrels = inquire.read_queries(folder / "queries.csv"), read_qrels(folder / "qrels.txt")
-    run, queries = read_run(folder / "run_given_order.txt"), [Query.words(its["text"], q) for q, its in facts.items()]
-    run.facts = {image: {"id": image, "path": image} for image in run.images.tolist()}
-    labels = {facts[query]["text"]: {image: float(grade) for image, grade in qrels[query].items()} for query in qrels}
-    return Hard(Task.of("t2i", Collection(facts, qrels), preset("inquire")), queries, run, Labels(labels))
-
-
-@pytest.fixture(scope="module")
-def judged_before(hard: Hard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judgements]:
-    """What the judge says of all 5,900 pairs, in one commit."""
-    with Judgements(tmp_path_factory.mktemp("hard") / "ledger.sqlite") as ledger:
-        digests = ledger.enter(hard.queries)
-        ledger.record(
-            Judgement(digest, image, hard.judge.name, hard.judge.prompt, Verdict(probability))
-            for query, digest in digests.items()
-            for image, probability in hard.judge.said[str(query.terms[0].text)].items()
-        )
-        yield ledger
-
-
-@pytest.mark.parametrize("depth", [1, 10, 100])
-def test_a_perfect_judge_reaches_the_bound(hard: Hard, judged_before: Judgements, depth: int) -> None:
-    """The bound is that of `eyespot eval`: query by query, in every measure."""
-    stage = JudgeRerank(hard.judge, judged_before, depth)
-    looked = stage.ask(hard.queries, hard.run)
-
-    stages, *_ = two_stages(hard.task, hard.run, Rescored(stage.scores(hard.run, looked), depth))
-
-    best, reranked = stages[1], stages[2]
-    assert looked.stats.known == 59 * depth
-    for label, values in best.scores.values.items():
-        assert reranked.scores.values[label].tolist() == pytest.approx(values.tolist(), abs=1e-12)

@@ -18,15 +18,6 @@ from tests.web.conftest import PHOTOS, Ask, at_this_machine, make_gallery
 from tests.worlds import draw, index_gallery
 
 
-def test_a_label_puts_its_photos_first_and_each_hit_says_why(search: Ask) -> None:
-    found = search(q="heron", limit=PHOTOS)
-    herons = [item["kind"] == "heron" for item in found["items"]]
-    assert found["by"] == "both" and herons == sorted(herons, reverse=True) and sum(herons) == PHOTOS // 3
-    first, last = found["items"][0], found["items"][-1]
-    assert [why["code"] for why in first["why"]][:2] == ["label kind", "look"]
-    assert last["why"][0]["code"] == "look" and last["why"][0]["sentence"]
-
-
 def test_words_alone_end_where_no_label_holds_them(client: TestClient, search: Ask) -> None:
     found = search(q="heron", by="words", limit=10)
     assert (found["by"], found["total"], len(found["items"])) == ("words", PHOTOS // 3, 10)

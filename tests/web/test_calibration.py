@@ -202,21 +202,6 @@ def judge(client: TestClient, item: str, verdict: str, by: str | None = None) ->
     assert client.post("/v1/judgements", json=body).status_code == 201
 
 
-def test_verdicts_move_a_search_only_where_that_is_chosen(opened: TestClient) -> None:
-    plain = search(opened, Q)
-    last = ids(plain)[-1]
-    judge(opened, last, "yes")
-
-    moved = search(opened, Q, feedback="mine")
-
-    assert ids(search(opened, Q)) == ids(plain)
-    assert ids(moved)[0] == last
-    assert moved["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "visitor"} and moved["exact"] is True
-    assert "moved" in [reason["code"] for reason in moved["items"][0]["why"]]
-    assert search(opened, Q)["moved"] is None
-    assert opened.get("/v1/search", params={"q": "heron", "by": "words", "feedback": "mine"}).status_code == 422
-
-
 def test_a_reader_moves_no_search_by_verdicts(settings: ServerSettings) -> None:
     with from_afar(settings, TOKENS[Role.READER]) as reader:
         answer = reader.get("/v1/search", params={"q": Q, "feedback": "everybody"})

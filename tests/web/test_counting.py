@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 import eyespot
 from eyespot.search.estimates.study import again
 from eyespot.web import Access, Role, ServerSettings, application
-from tests.web.conftest import TOKENS, at_this_machine, from_afar, patient
+from tests.web.conftest import at_this_machine, patient
 from tests.worlds import copy_of_sample_gallery
 from tests.worlds.galleries import facts_of
 
@@ -120,9 +120,3 @@ def test_what_cannot_be_counted_is_refused_in_a_sentence(client: TestClient) -> 
     for more in ("&like=x", "&list=1", "&group=nothing&looks=60", "&looks=7"):
         refused = client.get(f"/count?q=a+windmill{more}")
         assert refused.status_code == 422 and refused.json()["detail"]
-
-
-def test_readers_cannot_count(settings: ServerSettings) -> None:
-    with from_afar(settings, TOKENS[Role.READER]) as reader:
-        assert reader.get(ADDRESS).status_code == 403
-        assert "Count by" not in reader.get("/?q=a+windmill", headers=PAGE).text
