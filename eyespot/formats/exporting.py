@@ -86,11 +86,15 @@ class ExportFailure:
 
 @dataclass(frozen=True)
 class ExportRow:
-    """A picture: its facts as plain values, the id among them, where it may lie, and its vector (dim,)."""
+    """A picture: its facts as plain values, the id among them, where it may lie, and its vector (dim,).
+
+    `relative` is its first path from the root that was indexed.
+    """
 
     facts: dict[str, Any]
     places: list[str]
     vector: Any
+    relative: str
 
     @property
     def id(self) -> str:
@@ -111,10 +115,11 @@ class ExportReport:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: their facts with whole paths, and their vectors (rows, dim)."""
+    """Some rows: their facts with whole paths, their vectors (rows, dim), and the first path of each from its root."""
 
     facts: pa.Table
     vectors: NDArray[Any]
+    relative: list[str]
 
 
 class ExportRows:
@@ -160,7 +165,9 @@ class ExportRows:
                     chosen = mask[at : at + len(batch)]
                     facts = pa.Table.from_batches([batch]).filter(pa.array(chosen))
                     if len(facts):
-                        yield Chunk(self._in_common(facts), block[at : at + len(batch)][chosen])
+                        first = [(paths or [""])[0] for paths in facts["paths"].to_pylist()]
+                        common = self._in_common(facts)
+                        yield Chunk(common, block[at : at + len(batch)][chosen], first)
                     at += len(batch)
 
     def _in_common(self, facts: pa.Table) -> pa.Table:
@@ -187,8 +194,8 @@ class ExportRows:
     def __iter__(self) -> Iterator[ExportRow]:
         done = 0
         for chunk in self._chunks():
-            for facts, vector in zip(chunk.facts.to_pylist(), chunk.vectors, strict=True):
-                yield ExportRow(facts, facts.pop("paths"), vector)
+            for facts, vector, relative in zip(chunk.facts.to_pylist(), chunk.vectors, chunk.relative, strict=True):
+                yield ExportRow(facts, facts.pop("paths"), vector, relative)
                 done += 1
                 self.options.progress("exporting", done, len(self))
 
