@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from eyespot.gallery.filters import Condition, after, all_of, before, checked, columns_of, label, mask, near
 from eyespot.gallery.filters.parsing import sealed
@@ -260,7 +260,7 @@ RELATIONS = (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, op
 SIGNS: dict[str, Callable[[Any, Any], bool]] = dict(zip(("=", "<>", "<", ">", "<=", ">="), RELATIONS, strict=True))
 numbers = st.one_of(st.none(), st.integers(-5, 5))
 texts = st.one_of(st.none(), st.text("ab'\\\"é%_-;\n", max_size=3))
-measures = st.one_of(st.none(), st.just(math.nan), st.integers(-5, 5).map(float))
+measures = st.one_of(st.none(), st.sampled_from([math.nan, math.inf, -math.inf]), st.integers(-5, 5).map(float))
 comparisons = st.one_of(
     st.tuples(st.sampled_from(["number", "measure"]), st.sampled_from(sorted(SIGNS)), st.integers(-5, 5)),
     st.tuples(st.just("text"), st.sampled_from(["=", "<>"]), st.text("ab'\\\"é%_-;\n", max_size=3)),
@@ -298,6 +298,7 @@ def true_of(tree: Any, row: dict[str, Any]) -> bool | None:
 @pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(numbers, measures, texts), min_size=1, max_size=8), trees)
+@example([(None, math.nan, None), (None, 0.0, None)], ("OR", ("measure", "<>", 0.0), ("text", "=", "")))
 def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, rows: list[Any], tree: Any) -> None:
     """NaN is missing, whether the file has statistics (which leave it out) or none."""
     types = {"number": pa.int64(), "measure": pa.float64(), "text": pa.string()}

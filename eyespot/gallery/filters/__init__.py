@@ -267,8 +267,8 @@ def _sources(kinds: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The columns that a filter may ask for: type, and the expression that reads it."""
     plain = {name: (kind, name_in_sql(name)) for name, kind in kinds.items() if kind.split("(")[0] in _SCALARS}
     for name, (kind, read) in plain.items():
-        if kind in _FLOATS:  # NaN is missing; DuckDB has it above all numbers, and statistics leave it out
-            plain[name] = kind, f"CASE WHEN NOT isnan({read}) THEN {read} END"
+        if kind in _FLOATS:  # NaN is missing; statistics without it make `isnan` false
+            plain[name] = kind, f"CASE WHEN isfinite({read}) OR isinf({read}) THEN {read} END"
     path = {"path": ("VARCHAR", '"paths"[1]')} if kinds.get("paths") == "VARCHAR[]" else {}
     shown = {name: source for name, source in plain.items() if name.casefold() not in (*_HIDDEN, *path)}
     return path | shown
