@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(words: list[str]) -> None:
-    """Run a line: a plain search, or any other, which ends by `SystemExit`."""
-    if words[:1] == ["search"]:
+    """Run a line: a plain search where no model of settings is loaded, or any other, which ends by `SystemExit`."""
+    if words[:1] == ["search"] and "eyespot.settings.search" not in sys.modules:
         pairs = zip(["", *words], words, strict=False)
         line = search_line([word for before, word in pairs if word != "--no-server" or before in VALUES])
         if line is not None:

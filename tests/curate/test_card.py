@@ -170,7 +170,7 @@ def test_the_formula_by_hand() -> None:
     # 100 words in 5 sentences with 150 syllables: 7.8 + 17.7 - 15.59
     assert flesch_kincaid(100, 5, 150) == pytest.approx(9.91)
     found = wording(["One heron. It stands still!", "Why?", "", "..."])
-    assert found is not None and found[:5] == (2, 3.0, 3.0, 1, 5)
+    assert found is not None and (found.texts, found.words, found.middle, found.least, found.most) == (2, 3, 3, 1, 5)
     assert wording(["", "?!"]) is None
 
 

@@ -341,7 +341,7 @@ def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path:
     done = take(gallery, tmp_path / "a", copy=copy)
     assert opened(gallery).live.tolist() == [True, False, True, False, False, True]
     assert len(ids(gallery)) == 6
-    assert len(done.notes) == 2 - copy and done.notes[0].startswith("3 ")
+    assert len(done.notes) == 2 - copy and "3 rows" in done.notes[0]
 
 
 def test_columns_keep_one_kind_over_all_parts_and_odd_ones_are_named(gallery: Path, tmp_path: Path) -> None:

@@ -148,7 +148,8 @@ def test_grey_and_transparent_pictures_are_converted_too() -> None:
 
 def test_a_reduced_scale_keeps_the_colours_and_the_size_in_the_facts() -> None:
     picture, icc = stored_in("ProPhoto")
-    image, facts = open_picture(encoded(picture, "PNG", icc_profile=icc), 120)
+    opened = open_picture(encoded(picture, "PNG", icc_profile=icc), 120)
+    image, facts = opened.image, opened.facts
     assert (image.size, facts["width"], facts["height"]) == ((160, 120), 320, 240)
     assert np.abs(np.asarray(image).astype(int) - np.asarray(scene().reduce(2))).mean() < 2
 

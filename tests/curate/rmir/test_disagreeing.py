@@ -79,8 +79,9 @@ def test_what_is_in_doubt_anywhere_leaves_everywhere(retrieved: FinishedSteps, c
     assert targets == {"pliers": ["plier1"], "a dam": ["dam1"], "an igloo": ["igloo", "windmill1"]}
     assert set(named(retrieved.pool, retrieved)) == {"plier1", "dam1", "igloo", "windmill1"}
     assert set(named(confident.pool, confident)) == {"plier1", "dam1", "igloo", "windmill1", "hammer1"}
-    queries = {"test": {"functional": 1}, "train": {"temporal": 1, "causal": 1}}
-    assert making.summary(retrieved) == {"queries": queries, "pool": 4, "seeds": 7, "left": 2}
+    test, train = {"functional": 1, "temporal": 0, "causal": 0}, {"functional": 0, "temporal": 1, "causal": 1}
+    found = {"queries": {"test": test, "train": train}, "missing": [], "pool": 4, "seeds": 7, "left": 2}
+    assert making.summary(retrieved) == found
 
 
 def test_reasons_of_losses(retrieved: FinishedSteps) -> None:
