@@ -153,7 +153,8 @@ def mark(
         marks = {ids[name]: mark for name, mark in given}
         strange = marks.keys() - listed
         if strange:
-            raise UsageError(f"{len(strange)} photos are on no list of {id}, such as {min(strange)}; list them first")
+            many = quantity(len(strange), "photo is", "photos are")
+            raise UsageError(f"{many} on no list of {id}, such as {min(strange)}; list them first")
         changed = store.mark(id, who, marks)
     if several := len(given) - len(marks):
         warn(f"{several} lines name a photo that a later line marks; the last mark of each photo counts")

@@ -87,7 +87,7 @@ def draw(
     team = list(dict.fromkeys([who, *others]))
     running = under_way(store, id) or standing(store, id, who)
     if running is not None and (left := running.size - running.done) > 0:
-        still = f"{quantity(left, 'photo')} of the audit still to be labelled"
+        still = f"{quantity(left, 'photo of the audit is', 'photos of the audit are')} still to be labelled"
         raise UsageError(f"{still}; finish it, or join it, before you draw another")
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
     seen = dict.fromkeys(image for judgements in store.said_by(id, team).values() for image in judgements)
