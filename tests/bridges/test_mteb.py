@@ -161,6 +161,7 @@ def test_the_model_says_what_it_is(starter: Encoder) -> None:
     assert bridge.similarity_pairwise(left, right).tolist() == [3, 8]
 
 
+@pytest.mark.long
 def test_a_row_of_picture_and_words_is_their_sum_at_unit_length(starter: Encoder) -> None:
     picture = Image.open(PLACES[FISH[0]])
     rows = [{"text": ["a fish"]}, {"image": [picture]}, {"text": ["a fish", ""], "image": [picture, picture]}]

@@ -252,7 +252,8 @@ def test_importing_a_model_imports_none_of_its_libraries(child_env: dict[str, st
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.parametrize("offline", ["1", pytest.param("0", marks=pytest.mark.long)], ids=["told", "found out"])
+@pytest.mark.long
+@pytest.mark.parametrize("offline", ["1", "0"], ids=["told", "found out"])
 def test_without_the_hub_there_is_one_sentence_and_no_noise(offline: str, child_env: dict[str, str]) -> None:
     """Offline by order, or with nobody at the other end; the second gives up at once (the clients retry otherwise)."""
     pytest.importorskip("open_clip")

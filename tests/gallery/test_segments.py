@@ -201,6 +201,7 @@ def killed_at(gallery: Path, moment: int) -> int:
     return int(done.stdout) if done.returncode == 0 else 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_kill_at_any_moment_loses_nothing(gallery: Path, tmp_path: Path) -> None:
     rows = rows_of(gallery)

@@ -45,6 +45,7 @@ def targets(made: FinishedSteps) -> dict[str, dict[str, int]]:
     return {query: {id: grade for id, grade in judged.items() if id in pool} for query, judged in grades.items()}
 
 
+@pytest.mark.long
 def test_mtebs_loader_reads_the_folder_for_mteb(place: Path, parted: FinishedSteps) -> None:
     found = loaded("mteb", place / "mteb")
 
