@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from eyespot.cli._ask_server import FLAGS, VALUES
 from eyespot.cli._rerank_view import RerankView, SearchOutput
 from eyespot.cli.console import (
+    conclude,
     escaped,
     exit_if_failed,
     print_json,
     print_line,
     print_raw,
-    print_summary,
     progress_bar,
     warn,
     warn_all,
@@ -226,7 +226,7 @@ def _show_pictures(items: Sequence[dict[str, Any]], opened: bool) -> None:
     from eyespot.cli._terminal_pictures import show
 
     if not show(items) and not opened:
-        print_summary("to see the pictures, add --open")
+        conclude("to see the pictures, add --open")
 
 
 def _print(items: Sequence[dict[str, Any]], column: str, end: float | None) -> None:
@@ -241,8 +241,8 @@ def _print(items: Sequence[dict[str, Any]], column: str, end: float | None) -> N
         print_line(f"{item['rank']:>4}  {text}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
         if shares := [reason["sentence"] for reason in item.get("why", ()) if reason["code"] in SHARES]:
             print_line(escaped(f"      {'; '.join(shares)}"))
-    if end is not None:
-        print_summary(f"below a score of {end:.3f} nothing is likely")
+    if end is not None and (items[0]["score"] or 0) >= end:
+        conclude(f"below a score of {end:.3f} nothing is likely")
 
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:

@@ -151,8 +151,7 @@ def mark(
             known = matched(eyespot.open(gallery_here(gallery)).view, ids)
             ids = {name: image or name for name, image in zip(known.names, known.ids, strict=True)}
         marks = {ids[name]: mark for name, mark in given}
-        strange = marks.keys() - listed
-        if strange:
+        if strange := marks.keys() - listed:
             many = quantity(len(strange), "photo is", "photos are")
             raise UsageError(f"{many} on no list of {id}, such as {min(strange)}; list them first")
         changed = store.mark(id, who, marks)
