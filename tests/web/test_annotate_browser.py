@@ -222,7 +222,7 @@ def test_photos_that_come_back_are_handed_out_at_the_next_key(browser: Any, team
         units = [Unit((image,), 2) for image in rest]
         held = [team.store.team.hand_out("back", person, units, [], len(rest)) for person in ("Bo", "Cy")]
         press(page, "n" * 25)
-        unused(page, "one key")
+        unused(page, "1 key")
         saved(page)
         with closing(sqlite3.connect(team.gallery / "ledger.sqlite")) as sql, sql:
             sql.execute("UPDATE list_leases SET at = 0 WHERE person IN ('Bo', 'Cy')")

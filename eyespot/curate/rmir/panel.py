@@ -210,6 +210,7 @@ def _by_query(triplets: Records, answers: bool) -> Mapping[str, list[Any]]:
 
 TEST, TRAIN = "test", "train"
 SHARED, SHARED_TARGET = "its input asks in the test too", "a target of it is one in the test too"
+SURPLUS = "more than are wanted"
 
 
 @dataclass(frozen=True)
@@ -237,12 +238,21 @@ class Lists:
     judges: int
 
 
-def split(queries: Records, context: Context, settings: SplitSettings, lists: Lists) -> Iterator[Outcome]:
-    """Each query with its `tsr` and `split`."""
+def split(
+    queries: Records, context: Context, settings: SplitSettings, lists: Lists, want: Mapping[str, int] | None = None
+) -> Iterator[Outcome]:
+    """Each query with its `tsr` and `split`; of a kind no more than `want` names for the split, the first ones."""
+    placed: Counter[tuple[str, str]] = Counter()
+
+    def has_room(place: str, kind: str) -> bool:
+        placed[place, kind] += 1
+        return placed[place, kind] <= (want or {}).get(place, len(queries))
+
     hits = ranked(counted(context.earlier, settings), lists.space)
     scores = {one["id"]: tail_reliability(hits.get(one["id"], []), lists.judges, lists.depth) for one in queries}
-    tests = [one for one in queries if scores[one["id"]] > settings.threshold]
-    inputs = {one["image"] for one in tests}
+    above = [one for one in queries if scores[one["id"]] > settings.threshold]
+    tests = [one for one in above if has_room(TEST, one.get("kind", ""))]
+    chosen, inputs = {one["id"] for one in tests}, {one["image"] for one in tests}
     targets = {target for one in tests for target in one.get("targets", ())} if settings.apart_targets else set()
     for one in queries:
         score = scores[one["id"]]
@@ -251,8 +261,10 @@ def split(queries: Records, context: Context, settings: SplitSettings, lists: Li
             yield Drop(record, SHARED, f"reliability {score:.3f}")
         elif settings.apart_targets and record["split"] == TRAIN and not targets.isdisjoint(one["targets"]):
             yield Drop(record, SHARED_TARGET, f"reliability {score:.3f}")
-        else:
+        elif one["id"] in chosen if record["split"] == TEST else has_room(TRAIN, one.get("kind", "")):
             yield Keep(record)
+        else:
+            yield Drop(record, SURPLUS)
 
 
 def counted(earlier: Mapping[str, Records], settings: SplitSettings) -> Iterable[Record]:

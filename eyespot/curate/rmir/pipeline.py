@@ -187,8 +187,15 @@ def queries_step(_pipe: RmirPipeline, declared: Declared, _settings: NoSettings)
 
 def split_step(pipe: RmirPipeline, declared: Declared, settings: panel.SplitSettings) -> Step:
     """Tells by the reliability of its judged list which query tests; the others train."""
-    work = BatchStep(lambda records, context: panel.split(records, context, settings, pipe.lists))
-    lists = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
+    want = dict(pipe.settings("inputs").want)
+    work = BatchStep(lambda records, context: panel.split(records, context, settings, pipe.lists, want))
+    lists = {
+        **declared.settings,
+        "want": want,
+        "space": pipe.lists.space,
+        "depth": pipe.lists.depth,
+        "judges": pipe.lists.judges,
+    }
     needs = {"needs": ("judged", "confident"), "needs_drops": ("judged",)}
     return declared.made(work, 2, settings=lists, **needs)
 
