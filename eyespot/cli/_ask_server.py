@@ -26,7 +26,7 @@ _SETTINGS = "eyespot.toml"
 
 
 def answer(words: Sequence[str]) -> bool:
-    """Print what a running server finds for `eyespot WORDS…`; False, and nothing is printed, if none can be asked."""
+    """Print what a running server finds for `eyespot WORDS…`; False, and nothing is printed, if none can answer."""
     plain = all((stream.encoding or "").lower() in ("utf-8", "utf8") for stream in (sys.stdout, sys.stderr))
     line = search_line(words) if plain else None
     found = line and server_of(line[0])

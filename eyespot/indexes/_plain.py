@@ -66,15 +66,15 @@ class Pools:
         self._lengths = np.linalg.norm(queries.astype(np.float64), axis=1) * (1 + 1e-9)  # (m,)
         self.floors = np.full(len(queries), -np.inf)
         self._best: list[Reals] = [np.empty(0) for _ in queries]
-        self._kept: list[list[Shortlist]] = [[] for _ in queries]
+        self._pieces: list[list[Shortlist]] = [[] for _ in queries]
 
     def lists(self) -> list[Shortlist]:
         nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
-        return [joined([nothing, *pieces]).promising(self._k) for pieces in self._kept]
+        return [joined([nothing, *pieces]).promising(self._k) for pieces in self._pieces]
 
     def add(self, j: int, seen: Shortlist) -> None:
         promising = seen.promising(self._k)  # of a chunk in ascending order hardly a row is
-        self._kept[j].append(promising)
+        self._pieces[j].append(promising)
         best = np.concatenate([self._best[j], promising.low])
         if len(best) >= self._k:
             best = np.partition(best, -self._k)[-self._k :]

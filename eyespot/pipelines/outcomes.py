@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
 
 
 def packed(outcomes: list[Outcome]) -> bytes:
-    """Outcomes as JSON, deflated, to be kept: a record says again what its answers say."""
+    """Outcomes as deflated JSON for the disk: records repeat what their answers hold."""
     return zlib.compress(line_of([[_NAMES[type(one)], *one] for one in outcomes]), 1)
 
 

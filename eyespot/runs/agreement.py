@@ -1,7 +1,7 @@
 """How far people, or judges, agree beyond chance: Cohen's kappa of two, Krippendorff's alpha, with intervals.
 
 1 is full agreement, 0 what chance would give, below 0 is less than that. Alpha is for any number of raters, with gaps.
-Neither can be told (NaN) where all ratings are of one category.
+Neither is known (NaN) where all ratings are of one category.
 
 An abstention is a rating like any other, so that agreeing to abstain is agreeing; `Ratings.without` leaves it out.
 """

@@ -197,7 +197,7 @@ class Jobs:
             job.ended.set()
 
     def close(self, seconds: float = 5.0) -> None:
-        """Ask no more; what is under way has a moment to be kept, all rounds together. Later it ends without a word."""
+        """Send no more; what is under way has a moment to be stored, all rounds together, and then ends."""
         self._closing.set()
         latest = time.monotonic() + seconds
         for job in list(self._jobs.values()):

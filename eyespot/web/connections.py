@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SLOWEST = 1 << 12  # bytes a second
 PACE = 4 << 20  # bytes a second that a download has at least, however many others are waiting
 RECHECK = 0.004  # seconds after which a download asks again whether somebody waits
-GRACEFUL = 5  # seconds that a request has after the end was asked for, and a thread after that
+GRACEFUL = 5  # seconds that a request has after the signal to end, and a thread after that
 MOST = 500  # connections at once; the usual limit of open files is 1,024
 
 

@@ -103,7 +103,7 @@ def _rounds(plain: RankedResult, judges: Judges, allowed: AllowedJudge, stage: J
     for first in range(1, hits + 1, TOGETHER):
         ranks = range(first, min(first + TOGETHER, hits + 1))
         with allowed.asking:
-            yield ""  # the server may have ended while another round asked
+            yield ""  # the server may have ended during another round
             leave_out_changed(run, plain, ranks)
             judge_result = stage.ask([query], run, ranks)
         if judge_result.stopped:

@@ -304,7 +304,7 @@ def test_a_bucket_has_a_deadline_and_sends_no_more_than_it_should(
 
 @pytest.mark.parametrize("bucket", ["closed"], indirect=True)
 def test_a_whole_copy_answers_at_once_where_its_bucket_does_not(bucket: str, tmp_path: Path) -> None:
-    """A bucket that breaks off is asked once, which is two connections, and not five times."""
+    """A bucket that breaks off gets one request, which is two connections, and not five times."""
     notes: list[str] = []
     (tmp_path / FETCHED).write_text(json.dumps({"url": bucket, "published": "digest", "files": {}}))
     assert fetch(bucket, tmp_path, tell=notes.append) == tmp_path

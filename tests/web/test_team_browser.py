@@ -72,7 +72,7 @@ class Desk:
         return self.photos(query, what)
 
     def down(self, query: str, what: str, most: int = 500) -> Any:
-        """All that is handed out, at most so many; how the query stands then."""
+        """All that is handed out, up to a number; how the query stands then."""
         return self.say(query, what, self.handed(query, what)[:most])
 
 
@@ -135,7 +135,7 @@ def test_three_people_end_ten_queries_from_empty_lists_to_the_published_set(brow
                 lead.locator(f"input[value={id}]").check()
             lead.locator("#give").fill(who)
             lead.get_by_role("button", name="Assign", exact=True).click()
-            if lead.url.endswith("/assign"):  # a name that nobody has is asked about
+            if lead.url.endswith("/assign"):  # a name that nobody has needs a yes
                 new.click()
             expect(did).to_have_text(f"{len(ids[at::3])} queries assigned to {who}.")
 

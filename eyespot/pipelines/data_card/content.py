@@ -288,7 +288,7 @@ def _seconds(seconds: float) -> str:
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d+(?:[.,]\d+)*")
 _SENTENCE = re.compile(r"[.!?…]+(?=\s|$)")
 _VOWELS = re.compile(r"[aeiouy]+")
-_PARTED = re.compile(r"[aeiouy]ing|(?<![cstgx])io|(?<![cstl])ia|(?<![gq])ua|creat(?!ur)")  # vowels that are said apart
+_PARTED = re.compile(r"[aeiouy]ing|(?<![cstgx])io|(?<![cstl])ia|(?<![gq])ua|creat(?!ur)")  # vowels of two syllables
 _SILENT = re.compile(r"(?<=[^aeiouyl])e$|(?<=[aeiouy]l)e$|(?<=[^aeiouylsxzcgh])es$|(?<=[^aeioutdy])ed$")
 
 

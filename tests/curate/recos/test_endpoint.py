@@ -154,8 +154,8 @@ def test_a_domain_of_the_package_runs_to_the_end(domain: str, tmp_path: Path, ga
     forms = [
         (seen.body["response_format"]["json_schema"]["name"], str(seen.body["messages"][0])) for seen in server.seen
     ]
-    said = [text for form, text in forms if form == "Captions"]
-    assert said and [text for text in said if not any(settings[name]["about"] in text for name in photos)] == []
+    texts = [text for form, text in forms if form == "Captions"]
+    assert texts and [text for text in texts if not any(settings[name]["about"] in text for name in photos)] == []
     assert steps["verify"]["dropped"]["not true of its picture"] > 0
     attributes = {one["attribute"] for one in captions if one["version"] == "v1"}
     assert attributes and attributes <= {it for one in settings.values() for it in one["attributes"]}

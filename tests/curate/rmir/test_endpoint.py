@@ -122,10 +122,10 @@ def test_a_domain_of_the_package_runs_to_the_end(domain: str, tmp_path: Path, ga
     gaps = {(one["split"], one["kind"]): (one["wanted"], one["there"]) for one in made["missing"]}
     assert gaps == {("test", kind): (100, made["queries"]["test"][kind]) for kind in questions["kinds"]}
     bodies = [str(seen.body) for seen in server.seen]
-    asked = {form: body for body in bodies for form in ("Questions", "Checked") if f"'{form}'" in body}
+    requests = {form: body for body in bodies for form in ("Questions", "Checked") if f"'{form}'" in body}
     card = (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
-    assert all(f"- {kind}: " in asked["Questions"] for kind in questions["kinds"])
-    assert all(f"- {rule}: " in asked["Checked"] for rule in checked["rules"])
+    assert all(f"- {kind}: " in requests["Questions"] for kind in questions["kinds"])
+    assert all(f"- {rule}: " in requests["Checked"] for rule in checked["rules"])
     assert all(f"\n| {kind} |" in card for kind in questions["kinds"]) and "{kinds}" not in card
 
 
