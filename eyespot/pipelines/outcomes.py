@@ -78,17 +78,19 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def packed(outcomes: list[Outcome]) -> bytes:
-    """Outcomes as deflated JSON for the disk: records repeat what their answers hold."""
-    return zlib.compress(line_of([[_NAMES[type(one)], *one] for one in outcomes]), 1)
+def packed(outcomes: list[Outcome], line: bytes) -> bytes:
+    """Outcomes as JSON for the disk, deflated after the record's own line: most of one is what its record has."""
+    deflating = zlib.compressobj(6, zdict=line[-WINDOW:])
+    return deflating.compress(line_of([[_NAMES[type(one)], *one] for one in outcomes])) + deflating.flush()
 
 
-def unpacked(data: bytes | str) -> list[Outcome]:
-    """The same outcomes again; those of earlier versions are text."""
-    text = data if isinstance(data, str) else zlib.decompress(data)
+def unpacked(data: bytes | str, line: bytes) -> list[Outcome]:
+    """The same outcomes again; those of earlier versions are text, or deflated alone."""
+    text = data if isinstance(data, str) else zlib.decompressobj(zdict=line[-WINDOW:]).decompress(data)
     return [_KINDS[kind](*fields) for kind, *fields in json.loads(text)]
 
 
+WINDOW = 32_768  # bytes that deflate looks back
 # The names that stand in files and work databases since the first version of the format.
 _KINDS: dict[str, Any] = {"Kept": Keep, "Dropped": Drop, "Failed": Failed, "Added": Added}
 _NAMES = {kind: name for name, kind in _KINDS.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -273,8 +272,8 @@ class _Turn:
         any_known = ask.requests.batched or self.memory.known(self.mark)
 
         def work(record: Record) -> tuple[Record, list[Outcome] | None]:
-            key = hashlib.sha256(line_of(record)).digest()[:16]
-            if any_known and (known := self.memory.outcomes(self.mark, key)) is not None:
+            line = line_of(record)
+            if any_known and (known := self.memory.outcomes(self.mark, line)) is not None:
                 return record, known
             try:
                 asking = replace(ask, record=str(record.get("id")), waits=[])
@@ -284,7 +283,7 @@ class _Turn:
                 outcomes = [Failed(record, NO_ANSWER, str(error))]
             if asking.waits:
                 return record, None
-            self.memory.keep(self.mark, key, outcomes)
+            self.memory.keep(self.mark, line, outcomes)
             if self.step.models and any(isinstance(one, Failed) for one in outcomes):
                 self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
             return record, outcomes

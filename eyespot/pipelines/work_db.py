@@ -7,6 +7,7 @@ without an answer are written at once, because nothing else says that the model 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,17 +111,17 @@ class WorkDB(RunDatabase):
 
     # -- outcomes of single records -----------------------------------------------------------------------------
 
-    def outcomes(self, step: StepKey, record: bytes) -> list[Outcome] | None:
-        """The step's outcomes of the record of this digest; None if it has not worked on it yet."""
+    def outcomes(self, step: StepKey, line: bytes) -> list[Outcome] | None:
+        """The step's outcomes of the record of this line; None if it has not worked on it yet."""
         with self.reading() as sql:
-            row = sql.execute(_KNOWN, (step.digest, record)).fetchone()
-        return None if row is None else unpacked(row[0])
+            row = sql.execute(_KNOWN, (step.digest, _digest(line))).fetchone()
+        return None if row is None else unpacked(row[0], line)
 
-    def keep(self, step: StepKey, record: bytes, outcomes: list[Outcome]) -> None:
-        """Keep a step's outcomes of a record; on the disk with its group, or at `flush`."""
+    def keep(self, step: StepKey, line: bytes, outcomes: list[Outcome]) -> None:
+        """Keep a step's outcomes of the record of this line; on the disk with its group, or at `flush`."""
         failed = any(isinstance(outcome, Failed) for outcome in outcomes)
         with self._lock:
-            self._pending.rows.append((step.digest, record, packed(outcomes), failed))
+            self._pending.rows.append((step.digest, _digest(line), packed(outcomes, line), failed))
             full = len(self._pending.rows) >= GROUP or time.monotonic() - self._pending.since > PAUSE
         if full:
             self.flush()
@@ -233,6 +234,10 @@ class WorkDB(RunDatabase):
         with self._lock:
             seconds, *spent = self._sql.execute(_SUMS + where, values).fetchone()
         return StepCost(seconds, Spent(*(value or 0 for value in spent)))
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()[:16]
 
 
 class StepStore(ReservationStore):

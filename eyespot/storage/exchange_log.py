@@ -1,13 +1,15 @@
 """What was sent to models and what came back, in a SQLite file: under each answer of a ledger or a pipeline.
 
-A request whose words are the same for many pictures is stored once.
+A request whose words are the same for many pictures is stored once, and so is each long part that requests share: the
+rules before the pictures, the form of the answer.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from eyespot.storage.digests import json_sha256
@@ -16,6 +18,7 @@ from eyespot.types import Adjustment, Exchange, Reply, Spent
 # Made by the first write: a file from before them can be read on a disk that cannot be written
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS requests(digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS parts(digest TEXT PRIMARY KEY, part TEXT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS exchanges(owner TEXT, place INTEGER, request TEXT NOT NULL, pictures TEXT NOT NULL,
     replied INTEGER NOT NULL, text TEXT NOT NULL, logprobs TEXT NOT NULL, tokens_in INTEGER NOT NULL,
     tokens_out INTEGER NOT NULL, finish TEXT NOT NULL, declined TEXT NOT NULL, served TEXT NOT NULL,
@@ -25,6 +28,9 @@ _TABLES = (
 SCHEMA = ";\n".join(_TABLES)
 _IS_THERE = "SELECT 1 FROM sqlite_master WHERE name = 'exchanges'"
 _REQUEST = "INSERT OR IGNORE INTO requests(digest, body) VALUES (?, ?)"
+_PART = "INSERT OR IGNORE INTO parts(digest, part) VALUES (?, ?)"
+PART = "$part"  # {PART: digest} stands in a request for a part that is stored once
+LONG = 200  # letters from which on a text, or a field of a request, is such a part
 _INSERT = f"INSERT OR IGNORE INTO exchanges VALUES ({', '.join('?' * 15)})"
 _COUNT = "SELECT count(*) FROM exchanges WHERE owner = ?"
 _READ = """SELECT body, pictures, replied, text, logprobs, tokens_in, tokens_out, finish, declined, served, fingerprint,
@@ -48,9 +54,12 @@ def insert(sql: sqlite3.Connection, owner: str, exchanges: Iterable[Exchange], f
     for table in _TABLES:
         sql.execute(table)
     for place, exchange in enumerate(exchanges, first):
-        body = _json(exchange.body)
-        digest = json_sha256(json.loads(body))[:32]
-        sql.execute(_REQUEST, (digest, body))
+        body = json.loads(_json(exchange.body))
+        digest = json_sha256(body)[:32]
+        parts: dict[str, str] = {}
+        named = {name: _parted(value, parts, whole=name != "messages") for name, value in body.items()}
+        sql.execute(_REQUEST, (digest, _json(named)))
+        sql.executemany(_PART, parts.items())
         reply = exchange.reply or Reply("", None, Spent(), "")
         logprobs = "" if reply.logprobs is None else _json(reply.logprobs)
         changes = _json([change._asdict() for change in reply.changes])
@@ -68,16 +77,45 @@ def count(sql: sqlite3.Connection, owner: str) -> int:
 def read(sql: sqlite3.Connection, owners: Sequence[str]) -> Iterator[Exchange]:
     """The exchanges of these owners, those of each in order; none for one from before they were written down."""
     rows = sql.execute(_READ, (json.dumps(list(owners)),)) if _is_there(sql) else ()
+    part = lru_cache(partial(_part, sql))
     for body, pictures, replied, text, logprobs, *usage, finish, declined, model, fingerprint, changes, trouble in rows:
         tokens = tuple((str(token), float(logprob)) for token, logprob in json.loads(logprobs)) if logprobs else None
         reply = Reply(text, tokens, Spent(0, *usage), finish, declined, model, _changes(changes), fingerprint)
-        yield Exchange(json.loads(body), tuple(json.loads(pictures)), reply if replied else None, trouble)
+        request = _joined(json.loads(body), part)
+        yield Exchange(request, tuple(json.loads(pictures)), reply if replied else None, trouble)
 
 
 def served(sql: sqlite3.Connection, owners: Sequence[str]) -> list[ServedAs]:
     """By which models these owners' replies were given, and what these models did not accept."""
     rows = sql.execute(_SERVED, (json.dumps(list(owners)),)).fetchall() if _is_there(sql) else []
     return [ServedAs(model, fingerprint, _changes(changes), replies) for model, fingerprint, changes, replies in rows]
+
+
+def _parted(value: Any, parts: dict[str, str], whole: bool) -> Any:
+    """The value, with references in place of its long texts; a long one that stays whole is such a part itself."""
+    text = _json(value)
+    if len(text) < LONG:
+        return value
+    if whole or isinstance(value, str):
+        digest = json_sha256(value)[:32]
+        parts[digest] = text
+        return {PART: digest}
+    if isinstance(value, list):
+        return [_parted(one, parts, False) for one in value]
+    return {name: _parted(one, parts, False) for name, one in value.items()}
+
+
+def _joined(value: Any, part: Callable[[str], Any]) -> Any:
+    """The value that was stored in parts."""
+    if isinstance(value, list):
+        return [_joined(one, part) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return part(value[PART]) if value.keys() == {PART} else {name: _joined(one, part) for name, one in value.items()}
+
+
+def _part(sql: sqlite3.Connection, digest: str) -> Any:
+    return json.loads(sql.execute("SELECT part FROM parts WHERE digest = ?", (digest,)).fetchone()[0])
 
 
 def _is_there(sql: sqlite3.Connection) -> bool:
