@@ -81,7 +81,7 @@ def read(sql: sqlite3.Connection, owners: Sequence[str]) -> Iterator[Exchange]:
     for body, pictures, replied, text, logprobs, *usage, finish, declined, model, fingerprint, changes, trouble in rows:
         tokens = tuple((str(token), float(logprob)) for token, logprob in json.loads(logprobs)) if logprobs else None
         reply = Reply(text, tokens, Spent(0, *usage), finish, declined, model, _changes(changes), fingerprint)
-        request = _joined(json.loads(body), part)
+        request = {name: _joined(value, part) for name, value in json.loads(body).items()}
         yield Exchange(request, tuple(json.loads(pictures)), reply if replied else None, trouble)
 
 
@@ -94,9 +94,10 @@ def served(sql: sqlite3.Connection, owners: Sequence[str]) -> list[ServedAs]:
 def _parted(value: Any, parts: dict[str, str], whole: bool) -> Any:
     """The value, with references in place of its long texts; a long one that stays whole is such a part itself."""
     text = _json(value)
-    if len(text) < LONG:
+    alike = isinstance(value, dict) and value.keys() == {PART}  # such a request would be read as a reference
+    if len(text) < LONG and PART not in text:
         return value
-    if whole or isinstance(value, str):
+    if whole or alike or isinstance(value, str):
         digest = json_sha256(value)[:32]
         parts[digest] = text
         return {PART: digest}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import tomllib
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -37,7 +39,7 @@ from eyespot.pipelines import (
     plan,
     run,
 )
-from eyespot.pipelines.outcomes import packed, unpacked
+from eyespot.pipelines.outcomes import line_of, packed, unpacked
 from eyespot.types import EyespotError, UsageError
 from tests.wording import raises
 from tests.worlds.pipelines import PRICE, ask_step, client, files, no_two_alike, odd_ones_go, pipeline, source
@@ -96,10 +98,21 @@ values = st.one_of(
 
 
 @given(
-    st.lists(st.builds(Keep, st.dictionaries(texts, values, max_size=3)) | st.builds(Drop, st.just({}), texts, texts))
+    st.lists(st.builds(Keep, st.dictionaries(texts, values, max_size=3)) | st.builds(Drop, st.just({}), texts, texts)),
+    st.binary(min_size=1) | st.just(bytes(100_000)),
 )
-def test_outcomes_survive_the_disk(outcomes: list[Outcome]) -> None:
-    assert unpacked(packed(outcomes)) == outcomes
+def test_outcomes_survive_the_disk(outcomes: list[Outcome], line: bytes) -> None:
+    assert unpacked(packed(outcomes, line), line) == outcomes
+
+
+def test_an_outcome_takes_as_much_as_differs_from_its_record() -> None:
+    """Those of earlier versions, deflated alone or text, are read as well."""
+    record = {"id": "n", "captions": [hashlib.sha256(bytes([n])).hexdigest() for n in range(40)]}
+    line, kept = line_of(record), [Keep({**record, "fits": True})]
+    earlier = line_of([["Kept", kept[0].record]])
+
+    assert len(packed(kept, line)) < 100 and len(line) > 2000
+    assert unpacked(zlib.compress(earlier, 1), line) == unpacked(earlier.decode(), line) == kept
 
 
 def test_a_file_name_that_is_no_utf8_survives(tmp_path: Path) -> None:

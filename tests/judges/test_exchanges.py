@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from eyespot.judges import ask
 from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import EyespotError, Judgement
+from eyespot.storage import exchange_log
+from eyespot.storage.exchange_log import PART
+from eyespot.types import Exchange, EyespotError, Judgement
 from tests.worlds.judging import CHAT, HERON, draw_colours, judge_of, pairs_of, pictures_sent, run_of
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error, message
 
@@ -97,6 +100,31 @@ def test_one_request_for_many_pictures_is_stored_once(pictures: list[Path], ledg
     assert len({json.dumps(exchange.body) for exchange in several}) == 1
     with closing(sqlite3.connect(ledger.path)) as read:
         assert read.execute("SELECT count(*) FROM requests").fetchone() == (1,)
+
+
+bodies = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=9) | st.text("ab", min_size=199),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", PART, "messages"]), inner),
+)
+
+
+@given(bodies=st.lists(st.dictionaries(st.sampled_from(["messages", "model", PART]), bodies), min_size=1))
+def test_any_request_is_read_as_it_was_sent(bodies: list[dict[str, Any]]) -> None:
+    with closing(sqlite3.connect(":memory:")) as sql:
+        exchange_log.insert(sql, "all", [Exchange(body, ()) for body in bodies])
+        assert [exchange.body for exchange in exchange_log.read(sql, ["all"])] == bodies
+
+
+def test_rules_and_forms_that_requests_share_are_stored_once() -> None:
+    def body(number: int) -> dict[str, Any]:
+        content = [{"type": "text", "text": text} for text in ("A rule. " * 500, f"Caption: {number}")]
+        return {"messages": [{"role": "user", "content": content}], "response_format": {"schema": ["field"] * 300}}
+
+    with closing(sqlite3.connect(":memory:")) as sql:
+        exchange_log.insert(sql, "all", [Exchange(body(number), ()) for number in range(50)])
+        (pages,), (size,) = (sql.execute(f"PRAGMA page_{word}").fetchone() for word in ("count", "size"))
+
+    assert pages * size < 50 * 1000  # alone one has 6.5 kB
 
 
 def test_the_header_of_a_run_says_what_was_not_accepted_also_when_nothing_is_asked(
