@@ -201,7 +201,7 @@ def test_a_bare_jpeg_is_its_pixels(size: tuple[int, int], orientation: int, prog
     data = telling(size, orientation, progressive=progressive, icc_profile=b"a profile", quality=95)
     bare = bare_jpeg(data + behind)
 
-    assert b"Ann" not in bare and b"GPS" not in bare
+    assert b"Ann Owner" not in bare and b"its own GPS" not in bare
     with Image.open(BytesIO(data)) as was, Image.open(BytesIO(bare)) as now:
         np.testing.assert_array_equal(np.asarray(was), np.asarray(now))
         assert not now.getexif().get_ifd(GPS)
