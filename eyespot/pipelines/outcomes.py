@@ -79,13 +79,20 @@ def _plain(value: Any) -> Any:
 
 
 def packed(outcomes: list[Outcome], line: bytes) -> bytes:
-    """Outcomes as JSON for the disk, deflated after the record's own line: most of one is what its record has."""
+    """Outcomes as JSON for the disk, deflated after the record's own line: most of one is what its record has.
+
+    Nothing says that the record goes on as it came.
+    """
+    if [type(one) for one in outcomes] == [Keep] and outcomes[0][1] is None and line_of(outcomes[0].record) == line:
+        return b""
     deflating = zlib.compressobj(6, zdict=line[-WINDOW:])
     return deflating.compress(line_of([[_NAMES[type(one)], *one] for one in outcomes])) + deflating.flush()
 
 
 def unpacked(data: bytes | str, line: bytes) -> list[Outcome]:
     """The same outcomes again; those of earlier versions are text, or deflated alone."""
+    if not data:
+        return [Keep(json.loads(line))]
     text = data if isinstance(data, str) else zlib.decompressobj(zdict=line[-WINDOW:]).decompress(data)
     return [_KINDS[kind](*fields) for kind, *fields in json.loads(text)]
 

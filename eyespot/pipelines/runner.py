@@ -205,6 +205,7 @@ class _Turn:
         with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
             write_manifest(folder, self.step, (self.mark.digest, digest), counts)
+        self.memory.forget_earlier(self.mark)
         log.info("step %s ran: %s", self.step.name, counts)
         again = cached_result(self.folder)
         assert again is not None

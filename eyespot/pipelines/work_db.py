@@ -37,6 +37,7 @@ _WAITING = """SELECT count(*) FROM pending_requests JOIN unpaid ON id = reserved
     AND batch IS NOT NULL"""
 _KEEP = "INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)"
 _PROVENANCE = "INSERT OR REPLACE INTO provenance(prompt, served, changes) VALUES (?, ?, ?)"
+_EARLIER = "step IN (SELECT step FROM costs WHERE name = ? AND step <> ?)"
 _USE = "INSERT OR IGNORE INTO uses(step, prompt, record) VALUES (?, ?, ?)"
 _PROMPTS = """SELECT record, prompt, asked, answer FROM uses LEFT JOIN answers USING (prompt) WHERE step = ?
     ORDER BY at IS NULL, at, record, prompt"""
@@ -130,6 +131,15 @@ class WorkDB(RunDatabase):
         """Let the records that failed in this step be tried again."""
         with self.writing() as sql:
             sql.execute("DELETE FROM outcomes WHERE step = ? AND failed", (step.digest,))
+
+    def forget_earlier(self, step: StepKey) -> None:
+        """Let go of what the step of this name came to with other settings or inputs, now that it is finished.
+
+        Answers stay, and records that failed: nothing else says that these were asked and paid for.
+        """
+        with self.writing() as sql:
+            sql.execute(f"DELETE FROM outcomes WHERE NOT failed AND {_EARLIER}", step)
+            sql.execute(f"DELETE FROM uses WHERE {_EARLIER}", step)
 
     def known(self, step: StepKey) -> int:
         """How many records this step has outcomes of."""

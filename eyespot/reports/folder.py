@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from eyespot.reports.tables import (
 )
 from eyespot.runs import write_run
 from eyespot.storage.atomic import make_folder, write_whole
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, Run, UsageError
 
 LONG = 20  # rows; a longer table is folded
 WIDE = 56  # characters; a wider table does not stand in a column
@@ -101,7 +102,7 @@ def write(
     ranked = {id(result.run): result for result in reversed(evaluation.results)}
     for result in (one for one in evaluation.results if ranked[id(one.run)] is one):  # of two tasks written once
         files.append(out / (f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet"))
-        write_run(result.run, files[-1])
+        write_run(_without_costs(result.run), files[-1])
     files.append(_values(evaluation, out))
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
@@ -118,6 +119,16 @@ def write(
     summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     files.append(_text(out / FILE, summary))
     return files
+
+
+def _without_costs(run: Run) -> Run:
+    """The run without what this time took and cost, which the summary has: equal rankings are equal bytes."""
+    costs = {"seconds", "verdicts"}
+    made, outcomes = copy(run), ("refused", "failed", "unscored")
+    made.header = {name: value for name, value in run.header.items() if name not in costs}
+    if verdicts := run.header.get("verdicts"):
+        made.header["verdicts"] = {name: verdicts[name] for name in outcomes}
+    return made
 
 
 def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summary]:

@@ -1,7 +1,7 @@
 """What was sent to models and what came back, in a SQLite file: under each answer of a ledger or a pipeline.
 
-A request whose words are the same for many pictures is stored once, and so is each long part that requests share: the
-rules before the pictures, the form of the answer.
+A request whose words are the same for many pictures is stored once, and so is each long part that requests share: a
+paragraph of the rules, the form of the answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _IS_THERE = "SELECT 1 FROM sqlite_master WHERE name = 'exchanges'"
 _REQUEST = "INSERT OR IGNORE INTO requests(digest, body) VALUES (?, ?)"
 _PART = "INSERT OR IGNORE INTO parts(digest, part) VALUES (?, ?)"
 PART = "$part"  # {PART: digest} stands in a request for a part that is stored once
-LONG = 200  # letters from which on a text, or a field of a request, is such a part
+GAP = "\n\n"
+TEXTS = "$texts"  # {TEXTS: [paragraph, {PART: digest}, …]} for a text of several paragraphs
+LONG = 200  # letters from which on a paragraph, or a field of a request, is such a part
 _INSERT = f"INSERT OR IGNORE INTO exchanges VALUES ({', '.join('?' * 15)})"
 _COUNT = "SELECT count(*) FROM exchanges WHERE owner = ?"
 _READ = """SELECT body, pictures, replied, text, logprobs, tokens_in, tokens_out, finish, declined, served, fingerprint,
@@ -94,9 +96,11 @@ def served(sql: sqlite3.Connection, owners: Sequence[str]) -> list[ServedAs]:
 def _parted(value: Any, parts: dict[str, str], whole: bool) -> Any:
     """The value, with references in place of its long texts; a long one that stays whole is such a part itself."""
     text = _json(value)
-    alike = isinstance(value, dict) and value.keys() == {PART}  # such a request would be read as a reference
-    if len(text) < LONG and PART not in text:
+    alike = isinstance(value, dict) and value.keys() & {PART, TEXTS}  # such a request would be read as a reference
+    if len(text) < LONG and PART not in text and TEXTS not in text:
         return value
+    if not whole and isinstance(value, str) and GAP in value:
+        return {TEXTS: [_parted(paragraph, parts, False) for paragraph in value.split(GAP)]}
     if whole or alike or isinstance(value, str):
         digest = json_sha256(value)[:32]
         parts[digest] = text
@@ -112,6 +116,8 @@ def _joined(value: Any, part: Callable[[str], Any]) -> Any:
         return [_joined(one, part) for one in value]
     if not isinstance(value, dict):
         return value
+    if value.keys() == {TEXTS}:
+        return GAP.join(_joined(paragraph, part) for paragraph in value[TEXTS])
     return part(value[PART]) if value.keys() == {PART} else {name: _joined(one, part) for name, one in value.items()}
 
 

@@ -40,6 +40,7 @@ from eyespot.pipelines import (
     run,
 )
 from eyespot.pipelines.outcomes import line_of, packed, unpacked
+from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import EyespotError, UsageError
 from tests.wording import raises
 from tests.worlds.pipelines import PRICE, ask_step, client, files, no_two_alike, odd_ones_go, pipeline, source
@@ -208,6 +209,15 @@ def test_a_changed_step_and_those_behind_it_run_again_and_no_answer_is_paid_twic
     assert ran(again) == ["numbers", "even", "asked", "alike"] and ran(reworded) == ["asked"]
     lines = log.read_text().splitlines()
     assert sorted(lines[6:8]) == ["How is 12?", "How is 14?"] and [line[:7] for line in lines[8:]] == ["What of"] * 8
+    with WorkDB(tmp_path / "work") as memory, memory.reading() as sql:  # of the first wording, what had no answer
+        assert [
+            *sql.execute(
+                "SELECT failed, count(*) FROM outcomes WHERE step IN (SELECT step FROM costs WHERE "
+                "name = 'asked') GROUP BY step, failed ORDER BY 2"
+            )
+        ] == [(1, 1), (1, 1), (0, 7)]
+    run([source(16), *pipeline()[1:]], tmp_path / "work", how)
+    assert log.read_text().splitlines() == lines
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.storage import exchange_log
-from eyespot.storage.exchange_log import PART
+from eyespot.storage.exchange_log import PART, TEXTS
 from eyespot.types import Exchange, EyespotError, Judgement
 from tests.worlds.judging import CHAT, HERON, draw_colours, judge_of, pairs_of, pictures_sent, run_of
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error, message
@@ -103,12 +103,12 @@ def test_one_request_for_many_pictures_is_stored_once(pictures: list[Path], ledg
 
 
 bodies = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=9) | st.text("ab", min_size=199),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", PART, "messages"]), inner),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=9) | st.text("ab\n", min_size=199),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([PART, TEXTS, "messages"]), inner),
 )
 
 
-@given(bodies=st.lists(st.dictionaries(st.sampled_from(["messages", "model", PART]), bodies), min_size=1))
+@given(bodies=st.lists(st.dictionaries(st.sampled_from(["messages", "model", TEXTS]), bodies), min_size=1))
 def test_any_request_is_read_as_it_was_sent(bodies: list[dict[str, Any]]) -> None:
     with closing(sqlite3.connect(":memory:")) as sql:
         exchange_log.insert(sql, "all", [Exchange(body, ()) for body in bodies])
@@ -117,7 +117,7 @@ def test_any_request_is_read_as_it_was_sent(bodies: list[dict[str, Any]]) -> Non
 
 def test_rules_and_forms_that_requests_share_are_stored_once() -> None:
     def body(number: int) -> dict[str, Any]:
-        content = [{"type": "text", "text": text} for text in ("A rule. " * 500, f"Caption: {number}")]
+        content = [{"type": "text", "text": text} for text in (f"{'A rule. ' * 500}\n\n{number}", f"Caption: {number}")]
         return {"messages": [{"role": "user", "content": content}], "response_format": {"schema": ["field"] * 300}}
 
     with closing(sqlite3.connect(":memory:")) as sql:
