@@ -7,9 +7,10 @@ and `card.html`, with the thumbnails that the Markdown shows in a folder `card` 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, islice
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from eyespot.pipelines.data_card.content import (
     licence_check,
     wilson,
 )
-from eyespot.pipelines.data_card.datasheet import parted
+from eyespot.pipelines.data_card.datasheet import to_fill
 from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
 from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
@@ -57,6 +58,8 @@ __all__ = [
     "write_readme",
 ]
 
+LEAD = 10  # pictures that open a card
+
 
 def write_card(card: Card, out: Path) -> list[Path]:
     """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths.
@@ -75,6 +78,10 @@ def write_card(card: Card, out: Path) -> list[Path]:
                     (folder / name).write_bytes(jpeg)
             files = [f"card/{name}" if jpeg else "" for name, jpeg in zip(names, thumbnails, strict=True)]
             samples.append((sample, thumbnails, files))
+        tables = [table for table in (card.reading, *card.content.tables) if table.rows]
+        drawings = {table.title: render("bars.svg", table=table) for table in tables if table.drawn is not None}
+        for title, drawing in drawings.items():
+            (folder / f"{slug(title)}.svg").write_text(drawing, encoding="utf-8")
 
     def address(path: Path) -> str:
         """Where the running page shows a picture, whose id is the digest of its bytes; "" where it cannot be read."""
@@ -84,9 +91,30 @@ def write_card(card: Card, out: Path) -> list[Path]:
 
     paths = [out / "card.md", out / "card.html"]
     for path in paths:
-        text = _rendered(f"data_{path.name}", card, samples=samples, address=address).rstrip() + "\n"
+        text = (
+            _rendered(
+                f"data_{path.name}", card, samples=samples, address=address, content=tables, drawings=drawings
+            ).rstrip()
+            + "\n"
+        )
         write_whole(path, methodcaller("write", text.encode("utf-8", "replace")))
     return paths
+
+
+def lead_pictures(samples: Sequence[tuple[SampleRecord, list[bytes | None], list[str]]]) -> list[tuple[Any, ...]]:
+    """The pictures that open a card, two of each sample: the sample, what it is, its thumbnail and file."""
+    pairs = (
+        (sample, label, jpeg, file)
+        for sample, thumbnails, files in samples
+        for (label, _), jpeg, file in zip(sample.pictures[:2], thumbnails, files, strict=False)
+        if jpeg is not None
+    )
+    return list(islice(pairs, LEAD))
+
+
+def slug(title: str) -> str:
+    """A title as the name of a file."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def _rendered(template: str, card: Card, **more: Any) -> str:
@@ -113,11 +141,11 @@ def _rendered(template: str, card: Card, **more: Any) -> str:
         footer=" ".join(f"{what}: {text}." for what, text in reversed(closing)),
         closing=closing,
         checks=[[check.level, check.what, markdown.plain(check.text)] for check in card.content.checks],
-        content=[table for table in (card.reading, *card.content.tables) if table.rows],
-        datasheet=[
-            (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
-        ],
+        datasheet=groupby((one for one in card.datasheet if one.answer), key=lambda one: one.section),
+        unanswered=to_fill(card.datasheet),
         numeric=numeric,
+        slug=slug,
+        lead=lead_pictures(more["samples"]),
         unreadable="unreadable",
         tidy=tidy,
         rows=raw(markdown.table),
